@@ -6,19 +6,23 @@ Knows no client: those are in `connection/`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
+from ..errors.exceptions import FailureError
+from ..errors.failures import Overloaded
 from .agents.host import AgentHost
 from .dispatch.execution import APP_LOOP
 from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
+from .dispatch.request import RequestMetrics
 from .dispatch.scheduler import Scheduler
 from .dispatch.task_pool import HandlerLoop
 from .lifespans import Lifespans
 from .logs import log
 from .memory import MemoryBudget
-from .operations.access import PARENT, Access
-from .operations.catalogue import Catalogue
+from .operations.access import PARENT, Access, AccessRule
+from .operations.catalogue import Catalogue, server_of
 from .operations.registry import LazyOperations, Registry
 from .operations.service import DeclarationError
 from .process.address_space import fitting_memory, fitting_threads
@@ -32,12 +36,17 @@ if TYPE_CHECKING:
 
     from ..errors.codes import DialectChoice
     from .agents.agent import Agent
+    from .metrics.figures import Figures, Transport
+    from .operations.access import Identity
     from .operations.context import Context, ContextHost
     from .operations.current_request import CurrentRequest
     from .operations.service import Service
     from .operations.spec import OperationSpec
 
 T = TypeVar("T")
+
+ALL_METHODS: Final = AccessRule(all_of=frozenset({"metrics"}))
+"""Who sees the figures of every method: a scraper need not be allowed to call what it counts."""
 
 MAX_NAMED: Final = 5
 """How many methods a line of the log names."""
@@ -61,10 +70,15 @@ class Host:
         agent: Agent | None = None,
     ) -> None:
         self.version = version
+        self._started = monotonic()
         self.settings: Final = settings
         self.access: Final = access or Access(PARENT)
         self.catalogue: Final = Catalogue(services, credentials or {})
         self.memory: Final = MemoryBudget(fitting_memory(settings.max_memory))
+        self.request_metrics: Final[Mapping[Transport, RequestMetrics]] = {
+            "stdio": RequestMetrics(),
+            "http": RequestMetrics(),
+        }
         self._wakeup = Wakeup()
         self._watch = LoopWatch(settings.blocked_after)
         self.scheduler: Final = Scheduler(
@@ -141,14 +155,47 @@ class Host:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
         return self._portal.run(request, work)
 
+    def hold_memory(self, size: int) -> None:
+        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
+        if size > 0 and not self.memory.fits(size):
+            raise FailureError(Overloaded())
+        self.memory.add("handlers", size)
+
+    def state_of(self, namespace: str) -> Any:
+        """What the lifespan of a service yielded."""
+        return self.lifespans.state_of(namespace)
+
+    def credentials_of(self, namespace: str) -> Mapping[str, str]:
+        return self.catalogue.credentials_of(namespace)
+
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
         return self.catalogue.visible_to(context.identity)
 
     def _discovery(self) -> list[OperationSpec]:
         from .services.discovery import discovery, rpc_discovery  # late: few callers ask
+        from .services.metrics import metrics
 
-        return [*discovery(self).operations, *rpc_discovery(self).operations]
+        return [*discovery(self).operations, *metrics(self).operations, *rpc_discovery(self).operations]
+
+    async def figures(self, identity: Identity | None) -> Figures:
+        """The daemon's figures. Methods that this caller may not call count as `other`, unless it holds the scope `metrics`."""
+        from .metrics.reading import Sources, read_figures  # late, as above
+
+        def shows(method: str) -> bool:
+            spec = self.registry.find(method)
+            return spec is None or spec.access.allows(identity) or ALL_METHODS.allows(identity)
+
+        sources = Sources(
+            self.version,
+            self._started,
+            self.request_metrics,
+            self.scheduler,
+            self.memory,
+            self._watch,
+            self.agent,
+        )
+        return await read_figures(sources, shows)
 
     @property
     def dialect(self) -> DialectChoice:
@@ -187,10 +234,7 @@ class Host:
     @property
     def server(self) -> tuple[str, str]:
         """Name and version: of the service where one alone is hosted and says its version, else of the daemon."""
-        services = self.catalogue.services
-        if len(services) == 1 and services[0].version:
-            return services[0].namespace or "discreet", services[0].version
-        return "discreet", self.version
+        return server_of(self.catalogue.services, self.version)
 
     def announced(self) -> dict[str, Any]:  # JSON
         """What the services add to the capabilities of the daemon."""

@@ -34,13 +34,16 @@ def host_of(settings: Settings, hosted: Hosted | None = None, provider: Identity
         hosted.services,
         settings,
         version=__version__,
-        access=_access_of(settings, hosted.agent) if provider is None else Access(PARENT, checked_provider(provider)),
+        access=hosted_access(settings, hosted.agent)
+        if provider is None
+        else Access(PARENT, checked_provider(provider)),
         credentials=credentials_of(settings, hosted.services),
         agent=hosted.agent,
     )
 
 
-def _access_of(settings: Settings, agent: Agent | None) -> Access:
+def hosted_access(settings: Settings, agent: Agent | None) -> Access:
+    """How callers are told apart where this agent is hosted. Raises as `access_of` does."""
     schemes = () if agent is None else agent.card.security_schemes.values()
     return access_of(settings, api_keys=any(each.api_key_security_scheme is not None for each in schemes))
 

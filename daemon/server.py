@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from time import monotonic_ns
 from typing import Final, NoReturn, final
@@ -90,14 +90,14 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
             return complain(stderr, fault)
         process = _Process(settings, streams, handed, hosted)
     except (StdoutClosed, SharedStderr) as exc:
-        return complain(stderr, str(exc))
+        return complain(stderr, str(exc), in_code=hosted is not None)
     except REFUSALS as exc:
         return complain(stderr, refusal(exc))
     status = EXIT_FAILED
     try:
         status = process.run()
     except (AppError, DeclarationError) as exc:
-        status = complain(stderr, str(exc))
+        status = complain(stderr, str(exc), in_code=hosted is not None)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, REFUSALS) and not process.serving:
@@ -191,10 +191,10 @@ class _Process:
             self._breakpoints.install()
             host = host_of(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
-            with opened_store(host):
-                return self._run(host)
+            with opened_store(host), self._listening(host) as listener:
+                return self._run(host, listener)
 
-    def _run(self, host: Host) -> int:
+    def _run(self, host: Host, listener: Listener | None) -> int:
         self._daemon = daemon = Daemon(
             host,
             self._open_transport(),
@@ -202,7 +202,7 @@ class _Process:
             on_ending=self._on_ending,
             on_swapping=self._on_swapping,
             on_swap=self._become,
-            listener=self._listener(host),
+            listener=listener,
         )
         self._reload_with(daemon)
         self._announce(host)
@@ -216,9 +216,8 @@ class _Process:
             self._on_parent_gone()
         if daemon.finished():
             if self._settings.http is not None:
-                complain(
-                    self._streams.stderr, "stdin has ended, and the daemon with it; --no-stdio serves HTTP without it"
-                )
+                ended = "stdin has ended, and the daemon with it; --no-stdio serves HTTP without it"
+                complain(self._streams.stderr, ended, in_code=self._hosted is not None)
             return daemon.lifecycle.status
         self._watch_processes(daemon)
         return self._serve(daemon)
@@ -233,13 +232,13 @@ class _Process:
         self._transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
         return self._transport
 
-    def _listener(self, host: Host) -> Listener | None:
-        """What listens for HTTP clients, if anything. Raises `AppError`."""
+    def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
+        """What listens for HTTP clients during the block, if anything. Raises `AppError`."""
         if self._settings.http is None and not self._settings.no_stdio:
-            return None
-        from .http.server.available import listener_of  # late: for those who speak HTTP
+            return nullcontext()
+        from .http.server.available import opened_listener  # late: for those who speak HTTP
 
-        return listener_of(host)
+        return opened_listener(host)
 
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""

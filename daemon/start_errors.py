@@ -12,8 +12,12 @@ REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
 """What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
 
 
-def complain(stderr: int, message: str) -> int:
-    """One line where a person reads it; returns the status for wrong usage."""
+def complain(stderr: int, message: str, *, in_code: bool = False) -> int:
+    """One line where a person reads it; returns the status for wrong usage. `in_code`: a program of its author's serves."""
+    if in_code:
+        from .settings.keywords import in_keywords  # late: most settings come from flags
+
+        message = in_keywords(message)
     line = printable(" ".join(f"discreet: {message}".split()))
     try:
         os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")

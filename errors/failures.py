@@ -52,7 +52,9 @@ class OperationTypeMismatch(msgspec.Struct, frozen=True):
 
 
 class MethodNotFound(msgspec.Struct, frozen=True):
-    """No such method, or none that this caller may see."""
+    """No such method, or none that this caller may see. `suggestion` is a fixed text, or made of declared names."""
+
+    suggestion: str = ""
 
 
 class InvalidParams(msgspec.Struct, frozen=True):

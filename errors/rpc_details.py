@@ -122,6 +122,8 @@ def _metadata(failure: Failure, row: ErrorRow) -> Mapping[str, str]:
         case InvalidParams():
             facts = {"param": failure.param, "expected": failure.expected, "received": failure.received}
             return facts if failure.accepted is None else {**facts, "accepted": _json(failure.accepted)}
+        case MethodNotFound(suggestion) if suggestion:
+            return {"suggestion": suggestion}
         case Internal(str(code)):
             return {"code": code}
         case AuthenticationRequired(schemes, realm):
@@ -224,7 +226,7 @@ def failure_from_details(code: int, message: str, details: Details) -> Failure:
         case _ if code == INVALID_REQUEST:
             return InvalidRequest(_one_of(RequestReason, reason, "malformed-envelope"))
         case _ if code == METHOD_NOT_FOUND:
-            return MethodNotFound()
+            return MethodNotFound(facts.get("suggestion", ""))
         case _ if code == INVALID_PARAMS:
             return _invalid_params(details)
         case _ if code == INTERNAL_ERROR:

@@ -55,22 +55,22 @@ class ErrorObject(msgspec.Struct, frozen=True, omit_defaults=True):
     data: Raw | UnsetType = UNSET
 
 
-class _ReasonData(msgspec.Struct, frozen=True):
+class ReasonData(msgspec.Struct, frozen=True):
     reason: str
 
 
-class _InternalData(msgspec.Struct, frozen=True):
+class InternalData(msgspec.Struct, frozen=True):
     code: str
 
 
-class _InvalidParamsData(msgspec.Struct, frozen=True, omit_defaults=True):
+class InvalidParamsData(msgspec.Struct, frozen=True, omit_defaults=True):
     param: str
     expected: str
     received: str
     accepted: tuple[JsonScalar, ...] | None = None
 
 
-class _ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):
+class ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):
     """The data of every −32000; the flag is always present."""
 
     code: str
@@ -78,7 +78,7 @@ class _ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):
     details: Raw | UnsetType = UNSET
 
 
-class _AuthChallenge(msgspec.Struct, frozen=True, rename="camel"):
+class AuthChallenge(msgspec.Struct, frozen=True, rename="camel"):
     auth_schemes: tuple[str, ...]
     realm: str
 
@@ -93,7 +93,7 @@ class _AgentData(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     accepted: tuple[str, ...] = ()
 
 
-class _RetryAfter(msgspec.Struct, frozen=True, rename="camel"):
+class RetryAfter(msgspec.Struct, frozen=True, rename="camel"):
     retry_after_ms: int
 
 
@@ -111,8 +111,8 @@ def error_object(failure: Failure, dialect: DialectName = "plain", *, version: A
 
         data: object = details_of(failure, row)
     else:
-        data = _data(failure, row.protocol_code, row.retryable)
-    return ErrorObject(row.code_in(dialect), _message(failure, row.message), UNSET if data is None else _raw(data))
+        data = data_of(failure, row.protocol_code, row.retryable)
+    return ErrorObject(row.code_in(dialect), message_of(failure, row.message), UNSET if data is None else _raw(data))
 
 
 def encode_status(failure: Failure, http_status: int, version: A2AVersion = "1.0") -> bytes:
@@ -126,7 +126,7 @@ def encode_status(failure: Failure, http_status: int, version: A2AVersion = "1.0
     status = {
         "code": http_status,
         "status": row.grpc_status,
-        "message": _message(failure, row.message),
+        "message": message_of(failure, row.message),
         "details": details_of(failure, row),
     }
     name = f"{row.failure.__name__}Error"
@@ -134,7 +134,7 @@ def encode_status(failure: Failure, http_status: int, version: A2AVersion = "1.0
     return _encode({**old, "error": status})
 
 
-def _message(failure: Failure, message: str) -> str:
+def message_of(failure: Failure, message: str) -> str:
     match failure:
         case InvalidRequest("batch-not-supported"):
             return BATCH_MESSAGE
@@ -160,25 +160,25 @@ def encode_error_response(
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, error)
 
 
-def _data(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | None:
+def data_of(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | None:
     match failure:
         case ParseFailure(reason) | InvalidRequest(reason=reason):
-            return _ReasonData(reason)
+            return ReasonData(reason)
         case OperationTypeMismatch():
-            return _ReasonData(OPERATION_TYPE_REASON)
+            return ReasonData(OPERATION_TYPE_REASON)
         case InvalidParams():
-            return _InvalidParamsData(failure.param, failure.expected, failure.received, failure.accepted)
+            return InvalidParamsData(failure.param, failure.expected, failure.received, failure.accepted)
         case Internal():
-            return _InternalData(failure.code) if failure.code else None
+            return InternalData(failure.code) if failure.code else None
         case DomainFailure():
-            return _ServerErrorData(code, retryable, UNSET if failure.details is None else failure.details)
+            return ServerErrorData(code, retryable, UNSET if failure.details is None else failure.details)
         case AuthenticationRequired():
-            return _ServerErrorData(code, retryable, _raw(_AuthChallenge(failure.schemes, failure.realm)))
+            return ServerErrorData(code, retryable, _raw(AuthChallenge(failure.schemes, failure.realm)))
         case Overloaded():
             after = failure.retry_after_ms
-            return _ServerErrorData(code, retryable, UNSET if after is None else _raw(_RetryAfter(after)))
+            return ServerErrorData(code, retryable, UNSET if after is None else _raw(RetryAfter(after)))
         case InsufficientPermissions() | TimedOut() | Unavailable():
-            return _ServerErrorData(code, retryable)
+            return ServerErrorData(code, retryable)
         case MethodNotFound() | Cancelled():
             return None
         case AgentFailure():
@@ -296,9 +296,9 @@ def _from_data(kind: type[Any], data: Raw | UnsetType) -> Failure | None:
     if isinstance(data, UnsetType):
         return None
     if kind is Internal:
-        return Internal(decoder_for(_InternalData)(data).code)
+        return Internal(decoder_for(InternalData)(data).code)
     if kind is OperationTypeMismatch:
-        reason = decoder_for(_ReasonData)(data).reason
+        reason = decoder_for(ReasonData)(data).reason
         return OperationTypeMismatch() if reason == OPERATION_TYPE_REASON else None
     built: Failure = decoder_for(kind)(data)
     return built
@@ -324,7 +324,7 @@ def _numbered_failure(error: ErrorObject) -> Failure:
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
     try:
-        server = decoder_for(_ServerErrorData)(b"" if isinstance(data, UnsetType) else data)
+        server = decoder_for(ServerErrorData)(b"" if isinstance(data, UnsetType) else data)
         details = None if isinstance(server.details, UnsetType) else server.details
         match server.code:
             case "TIMEOUT":
@@ -334,10 +334,10 @@ def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
             case "FORBIDDEN" if details is None:
                 return InsufficientPermissions()
             case "FORBIDDEN":
-                challenge = decoder_for(_AuthChallenge)(details or b"")
+                challenge = decoder_for(AuthChallenge)(details or b"")
                 return AuthenticationRequired(challenge.auth_schemes, challenge.realm)
             case "OVERLOADED":
-                return Overloaded(decoder_for(_RetryAfter)(details).retry_after_ms if details else None)
+                return Overloaded(decoder_for(RetryAfter)(details).retry_after_ms if details else None)
             case code:
                 return DomainFailure(code, message, server.retryable, details)
     except msgspec.DecodeError:

@@ -87,6 +87,12 @@ def post(port: int, version: str, body: bytes) -> bytes:
     return HEAD % (port, version.encode(), len(body), body)
 
 
+def request(port: int, path: str, body: bytes) -> bytes:
+    """A POST of JSON to a path."""
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
+    return b"%bcontent-length: %d\r\n\r\n%b" % (head.encode(), len(body), body)
+
+
 async def send(port: int, requests: list[bytes], *, connections: int, expected: bytes = b'"result":') -> Load:
     """Send them all, over so many connections. Raises `ValueError` for an answer without what is expected in it."""
     loop, load = asyncio.get_running_loop(), Load()

@@ -117,19 +117,16 @@ async def _whole_result(
 
 async def read_body(response: httpx.Response, limit: int = MAX_MESSAGE_BYTES) -> bytes:
     """The body as it came. Raises `InvalidReply` for a larger one and for a compressed one, which nobody asked for."""
-    chunks: list[bytes] = []
-    size = 0
+    body = bytearray()  # a list of its pieces would take many times their bytes, where they are small
 
     async def take(piece: bytes) -> bool:
-        nonlocal size
-        size += len(piece)
-        if size > limit:
+        if len(body) + len(piece) > limit:
             raise InvalidReply(f"the server's answer is larger than {limit} bytes")
-        chunks.append(piece)
+        body.extend(piece)
         return True
 
     await _read(response, take)
-    return b"".join(chunks)
+    return bytes(body)
 
 
 def _parsed(parser: SseParser, chunk: bytes) -> list[SseEvent]:

@@ -12,7 +12,7 @@ from ..logs import log
 from .errors import NotCancelable
 from .faults import declared_failure
 from .tasks.executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
-from .tasks.task_events import TaskEvents
+from .tasks.task_events import TaskEvents, was_overtaken
 
 CANCEL_SECONDS: Final = 30.0
 """How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
@@ -63,5 +63,5 @@ class ExecutorCalls:
         task = context.task
         if isinstance(fault, NotCancelable):
             raise FailureError(TaskNotCancelable(task_id=task.id, current_state=events.task.status.state.value))
-        if fault is not None:
+        if fault is not None and not was_overtaken(events, fault):
             log.error("agent.failed", task=task.id, exc=fault)

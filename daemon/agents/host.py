@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
+from ..dispatch.request import Durations
 from ..operations.access import Access, Identity
 from ..operations.catalogue import Catalogue
 from ..operations.registry import LazyOperations
@@ -97,6 +98,30 @@ class AgentHost:
     def declared(self) -> Agent | None:
         """The hosted agent; None where the operations are its skills."""
         return self._agent
+
+    @property
+    def commits(self) -> Durations:
+        """How long the store took for each commit."""
+        return Durations() if self._composed is None else self._composed.runtime.commits
+
+    @property
+    def failed_commits(self) -> int:
+        return 0 if self._composed is None else self._composed.runtime.failed_commits
+
+    async def count_tasks(self) -> Mapping[str, int]:
+        """How many tasks the store has, by state: `working`, `input-required`; empty where it does not tell within a second."""
+        from .model.types import TaskState  # late: few ask
+
+        counts = {} if self._composed is None else await self._composed.runtime.count_tasks()
+        if counts is None:
+            return {}
+        return {
+            each.value.removeprefix("TASK_STATE_").lower().replace("_", "-"): counts.get(each, 0) for each in TaskState
+        }
+
+    async def probe_store(self) -> bool:
+        """Whether tasks can be stored now. Takes as long as the store does."""
+        return not self.durable or (self._composed is not None and await self._composed.runtime.probe_store())
 
     @property
     def durable(self) -> bool:

@@ -114,6 +114,7 @@ class Connection:
             self._responder,
             self.writer,
             self,
+            host.request_metrics["stdio"],
         )
         self._client = Client(self.writer.flush, self.on_progress)
         host.scheduler.attach(self._client)
@@ -123,7 +124,8 @@ class Connection:
     def _speak(self, session: Session) -> Dispatcher:
         """From now on the client speaks this. Only while nothing is owed to it."""
         self._builtins = Registry(session.services())
-        self._responder = Responder(self.writer, self.host.memory, session.dialect)
+        metrics = self.host.request_metrics["stdio"]
+        self._responder = Responder(self.writer, self.host.memory, session.dialect, metrics)
         self._dispatcher = Dispatcher(
             Router(self._builtins, self.host.registry, self.host.access, named=session.dialect.named),
             self._responder,
@@ -131,6 +133,7 @@ class Connection:
             self._backlog,
             self.context_host,
             session.dialect,
+            metrics,
         )
         return self._dispatcher
 

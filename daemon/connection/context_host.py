@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, final, get_args
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, final, get_args
 
 import msgspec
 
 from ...errors.codes import METHOD_NOT_FOUND
-from ...errors.exceptions import FailureError
-from ...errors.failures import MethodNotFound, Overloaded
+from ...errors.failures import MethodNotFound
 from ..dispatch.inner_calls import target_of
 from ..operations.context import ClientInfo, ClientRefused, LogLevel
 from ..rpc import envelope
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from ..operations.current_request import Caller, CurrentRequest, IncomingCall
     from .client_requests import ClientRequests
     from .notices import Notices
-
-T = TypeVar("T")
 
 
 @final
@@ -46,7 +43,7 @@ class ClientContextHost:
     url = ""
 
     def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, session: Session) -> None:
-        self._host = host
+        self.process = host
         self._notices = notices
         self._client_requests = client_requests
         self.session = session
@@ -93,28 +90,14 @@ class ClientContextHost:
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
     ) -> bytes:
-        spec = target_of(self._host.registry, caller, name)
-        return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
+        spec = target_of(self.process.registry, caller, name)
+        inner_calls = self.process.inner_calls
+        return await inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         if not self.session.dialect.asks:
             raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
         return await self._client_requests.ask(method, params, timeout, self.session.dialect.encode_cancel)
 
-    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
-        return self._host.run_from_thread(request, work)
-
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
-        return self._host.access.identify(metadata)
-
-    def hold_memory(self, size: int) -> None:
-        memory = self._host.memory
-        if size > 0 and not memory.fits(size):
-            raise FailureError(Overloaded())
-        memory.add("handlers", size)
-
-    def state_of(self, namespace: str) -> Any:
-        return self._host.lifespans.state_of(namespace)
-
-    def credentials_of(self, namespace: str) -> Mapping[str, str]:
-        return self._host.catalogue.credentials_of(namespace)
+        return self.process.access.identify(metadata)

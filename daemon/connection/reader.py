@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from ...errors.failures import InvalidRequest
@@ -10,11 +11,12 @@ from ...lazy import anyio
 from ..logs import log
 from ..memory import SMALL, reserve
 from ..process.allocator import map_large_blocks
-from ..rpc.envelope import NULL_ID, Call, Dropped, Message, NoJson, Refused, Reply, decode, split_batch
+from ..rpc.envelope import Call, Dropped, Message, NoJson, Refused, Reply, decode, split_batch
 from ..rpc.request_log import note_dropped, note_fault, note_reply
 
 if TYPE_CHECKING:
     from ...framing.channel import Channel
+    from ..dispatch.request import RequestMetrics
     from ..dispatch.responder import Responder
     from .writer import Writer
 
@@ -60,13 +62,20 @@ class Reader:
     """Reads one channel until its end. `ended` turns true when the end of input was read."""
 
     def __init__(
-        self, channel: Channel, dispatcher: Acceptor, responder: Responder, writer: Writer, intake: Intake
+        self,
+        channel: Channel,
+        dispatcher: Acceptor,
+        responder: Responder,
+        writer: Writer,
+        intake: Intake,
+        metrics: RequestMetrics,
     ) -> None:
         self._channel = channel
         self._dispatcher = dispatcher
         self._responder = responder
         self._writer = writer
         self._intake = intake
+        self._metrics = metrics
         self._room: anyio.Event | None = None
         self.ended = False
 
@@ -77,10 +86,12 @@ class Reader:
 
     def begin(self) -> None:
         """Read what has arrived already, before there is a loop; not more of it than delays the loop noticeably."""
+        since = monotonic()
         for _ in range(FILLS_BEFORE_LOOP):
             if not (self._channel.receive_more_nowait() and self._read_received()):
                 break
         self._writer.flush()
+        self._metrics.end_read(since)
 
     async def run(self) -> None:
         """Read until the end of input. Cancelling it loses nothing that was received."""
@@ -92,8 +103,10 @@ class Reader:
         self._writer.flush()
 
     async def _read_once(self) -> None:
+        since = monotonic()
         hungry = self._read_received()
         self._writer.flush()
+        self._metrics.end_read(since)
         if self.ended:
             return
         if hungry:
@@ -112,7 +125,9 @@ class Reader:
 
     def read_all(self) -> None:
         """Take everything that was received, however much waits."""
+        since = monotonic()
         self._read_received(whatever_waits=True)
+        self._metrics.end_read(since)
 
     def look_again(self) -> None:
         """Something was started or sent: there may be room now."""
@@ -155,7 +170,7 @@ class Reader:
 
     def _take_fault(self, fault: Fault) -> None:
         note_fault(fault, self._channel.opening, self._channel.framing)
-        self._responder.error(NULL_ID, fault.failure)
+        self._responder.refuse_bytes(fault.failure)
 
     def _take_own_fault(self, message: Message | None, exc: Exception) -> None:
         """Answer the message whose handling failed in the daemon's own code, if it has an id, and go on."""

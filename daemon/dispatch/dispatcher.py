@@ -17,7 +17,7 @@ from ..rpc.dialect import Dialect, Ignored
 from ..rpc.envelope import Call, Message
 from ..rpc.request_log import note_ignored
 from .backlog import Backlog
-from .request import Request
+from .request import Request, RequestMetrics
 from .responder import Responder
 from .router import Router
 from .scheduler import Scheduler
@@ -35,6 +35,7 @@ class Dispatcher:
         backlog: Backlog[Request],
         context_host: ContextHost,
         dialect: Dialect,
+        metrics: RequestMetrics,
     ) -> None:
         self._router = router
         self._responder = responder
@@ -42,6 +43,8 @@ class Dispatcher:
         self._backlog = backlog
         self._context_host = context_host
         self._dialect = dialect
+        self._metrics = metrics
+        self._inline = metrics.inline
         self._closed = False
 
     def close(self) -> None:
@@ -61,7 +64,7 @@ class Dispatcher:
             return self._cancel(call)
         verdict = self._dialect.receive(call)
         if verdict is not None:
-            return None if isinstance(verdict, Ignored) else self._responder.fail(call, verdict)
+            return None if isinstance(verdict, Ignored) else self._refuse(call, verdict)
         if cancels:  # normally a notification; sent as a request, it is answered like one
             self._cancel(call)
             return self._responder.result(call, b"null")
@@ -69,12 +72,12 @@ class Dispatcher:
         if not isinstance(route, tuple):
             if call.id is None and call.method.startswith("$/") and isinstance(route, MethodNotFound):
                 return note_ignored(call)  # what a client may send to any server
-            return self._responder.fail(call, Unavailable() if self._closed else route)
+            return self._refuse(call, Unavailable() if self._closed else route)
         call, spec = route
         if spec.immediate:
             return self._run_inline(call, spec)
         if self._closed:
-            return self._responder.fail(call, Unavailable())
+            return self._refuse(call, Unavailable())
         if spec.mode == "inline" and spec.concurrency_group is None and self._may_start_now(spec):
             return self._run_inline(call, spec)
         self._enqueue(call, spec)
@@ -87,7 +90,7 @@ class Dispatcher:
     def _enqueue(self, call: Call, spec: OperationSpec) -> None:
         refusal = self._refusal(call, spec)
         if refusal is not None:
-            return self._responder.fail(call, refusal)
+            return self._refuse(call, refusal)
         request = Request(call, spec, self._responder, self._context_host, self._backlog)
         if call.id is not None:
             self._responder.admit(request)
@@ -98,11 +101,17 @@ class Dispatcher:
             return Overloaded()  # events of a notification would belong to nothing
         return Overloaded() if self._scheduler.at_limit(spec) else None
 
+    def _refuse(self, call: Call, failure: Failure) -> None:
+        self._metrics.refused(self._router.name_of(call), failure)
+        self._responder.fail(call, failure)
+
     def _run_inline(self, call: Call, spec: OperationSpec) -> None:
+        self._inline[spec.name] += 1
         outcome = self._scheduler.run_now(spec, call, Context(spec, call, self._context_host))
         if isinstance(outcome, bytes):
             self._responder.result(call, outcome)
         else:
+            self._metrics.inline_failed(spec, outcome)
             self._responder.fail(call, outcome)
 
     def _cancel(self, call: Call) -> None:

@@ -137,7 +137,7 @@ async def _send_events(
     try:
         while (value := await in_context(anext(generator, _END), variables, loop, spec.name)) is not _END:
             if type(value) is Numbered:
-                stream.put(spec.encode_output(value.value), value.number)
+                stream.put(spec.encode_output(value.value), _number_of(value))
             else:
                 stream.put(spec.encode_output(value))
             if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits
@@ -146,6 +146,12 @@ async def _send_events(
                 await stream.wait_for_room()
     finally:
         await in_context(generator.aclose(), variables, loop, spec.name)
+
+
+def _number_of(event: Numbered[Any]) -> int:
+    if type(event.number) is not int or event.number < 0:
+        raise WrongResult("yielded a Numbered whose number is no integer of 0 or more")
+    return event.number
 
 
 class Raised(msgspec.Struct, frozen=True):

@@ -1,13 +1,17 @@
-"""One request on its way through the daemon: what was asked, who asked, and how far it has got."""
+"""One request on its way through the daemon: what was asked, who asked, and how far it has got; and the counts of those that
+have ended."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from math import frexp
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 import msgspec
 
+from ...errors.codes import row_of
 from ...errors.failures import Failure
 from ...lazy import anyio
 from ..memory import SMALL
@@ -214,3 +218,114 @@ class Request:
         if self.stopped is not None:
             self.stopped.set()
         return [*self.children] if self.children else []
+
+
+OTHER: Final = "other"
+"""Stands for every method that is not declared, and for codes beyond `MAX_CODES`: what callers write is never counted by name."""
+
+SHORTEST: Final = 1e-9
+"""Stands for no time at all, which has no power of two: a coarse clock does not move during a short call."""
+
+MAX_CODES: Final = 64
+"""Codes that are counted by name for one method. An operation declares a few."""
+
+
+@final
+class Durations:
+    """A histogram of seconds: how many lie between two powers of two, and their sum.
+
+    `exponents[n]` counts those of at least `2 ** (n - 1)` and less than `2 ** n` seconds: `frexp` is the cheapest way to tell.
+    """
+
+    __slots__ = ("exponents", "seconds")
+
+    def __init__(self) -> None:
+        self.exponents: defaultdict[int, int] = defaultdict(int)
+        self.seconds = 0.0
+
+    def add(self, seconds: float, count: int = 1) -> None:
+        """Count something that took so long, or several that took as long each."""
+        self.exponents[frexp(seconds or SHORTEST)[1]] += count
+        self.seconds += count * seconds
+
+    def include(self, others: Durations) -> None:
+        for exponent, count in others.exponents.items():
+            self.exponents[exponent] += count
+        self.seconds += others.seconds
+
+    @property
+    def count(self) -> int:
+        return sum(self.exponents.values())
+
+
+@final
+class MethodMetrics:
+    """The requests for one method. `failed` of those with a duration have a code; `codes` counts these, and what has no
+    duration: what was refused, and subscriptions."""
+
+    __slots__ = ("codes", "durations", "failed")
+
+    def __init__(self) -> None:
+        self.durations = Durations()
+        self.failed = 0
+        self.codes: dict[str, int] = {}
+
+    def count(self, code: str) -> None:
+        if code not in self.codes and len(self.codes) >= MAX_CODES:
+            code = OTHER
+        self.codes[code] = self.codes.get(code, 0) + 1
+
+
+@final
+class RequestMetrics:
+    """What became of the requests of one transport, by method. Used on the loop's thread only.
+
+    A duration is the time from when a request was read until its outcome was there. Those of calls that are answered while they
+    are read end with that read, when all their answers are sent: a clock for each would cost more than many handlers.
+    `inline` counts them until then.
+    """
+
+    __slots__ = ("inline", "methods")
+
+    def __init__(self) -> None:
+        self.methods: defaultdict[str, MethodMetrics] = defaultdict(MethodMetrics)
+        self.inline: defaultdict[str, int] = defaultdict(int)
+
+    def end_read(self, since: float) -> None:
+        """What was read since then is answered, as far as it was not queued."""
+        if self.inline:
+            elapsed = monotonic() - since
+            for method, count in self.inline.items():
+                self.methods[method].durations.add(elapsed, count)
+            self.inline.clear()
+
+    def inline_failed(self, spec: OperationSpec, failure: Failure) -> None:
+        """A call failed that is counted in `inline`."""
+        method = self.methods[spec.name]
+        method.failed += 1
+        method.count(code_of(failure))
+
+    def ended(self, request: Request, outcome: Outcome) -> None:
+        """A request that was queued has its outcome. Subscriptions have no duration: they last as long as their client likes."""
+        method = self.methods[request.spec.name]
+        if request.spec.mode == "stream":
+            return method.count(OK if isinstance(outcome, bytes) else code_of(outcome))
+        elapsed, durations = monotonic() - request.since, method.durations
+        durations.exponents[frexp(elapsed or SHORTEST)[1]] += 1
+        durations.seconds += elapsed
+        if not isinstance(outcome, bytes):
+            method.failed += 1
+            method.count(code_of(outcome))
+
+    def refused(self, method: str | None, failure: Failure) -> None:
+        """A call was not run. `method` is the name of a declared operation, else None."""
+        self.methods[OTHER if method is None else method].count(code_of(failure))
+
+
+OK: Final = "ok"
+"""The code of a request that did not fail."""
+
+
+def code_of(failure: Failure) -> str:
+    """The failure's name in the table of errors, or that which its operation declares."""
+    return row_of(failure).protocol_code

@@ -14,7 +14,7 @@ from ..rpc.dialect import Dialect, Events
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
 from ..rpc.request_log import note_failure
-from .request import EventSink, Outcome, Request
+from .request import EventSink, Outcome, Request, RequestMetrics
 
 
 class ReplyStream(EventSink, Protocol):
@@ -45,8 +45,9 @@ class Output(Protocol):
 class Responder:
     """One per client. The `Requester` of all requests that it sends."""
 
-    def __init__(self, output: Output, memory: MemoryBudget, dialect: Dialect) -> None:
+    def __init__(self, output: Output, memory: MemoryBudget, dialect: Dialect, metrics: RequestMetrics) -> None:
         self._output = output
+        self._metrics = metrics
         self._memory = memory
         self._dialect = dialect
         self._inflight: Inflight[Request] = Inflight()
@@ -74,14 +75,15 @@ class Responder:
     def deliver(self, request: Request, outcome: Outcome) -> None:
         """Answer the request, at once or behind the events of its subscription."""
         call, events = request.call, self._streams.pop(request, None)
+        if isinstance(outcome, bytes) and len(outcome) > SMALL and call.id is not None:
+            map_large_blocks()
+            if not self._has_memory(request, outcome):
+                outcome = Overloaded()
+        self._metrics.ended(request, outcome)
         if call.id is None:
             if not isinstance(outcome, bytes):
                 self._note(call, outcome)
             return
-        if isinstance(outcome, bytes) and len(outcome) > SMALL:
-            map_large_blocks()
-            if not self._has_memory(request, outcome):
-                outcome = Overloaded()
         ended = request.ended_by is not None
         if not self._inflight.settle(request, hold=events is not None and not ended):
             return
@@ -152,6 +154,7 @@ class Responder:
 
     def refuse(self, call_id: bytes, failure: Failure) -> None:
         """Answer what never became a call, and log it."""
+        self._metrics.refused(None, failure)
         note_failure(None, call_id, failure, failure, self._dialect)
         self.error(call_id, failure)
 
@@ -159,9 +162,15 @@ class Responder:
         """Answer a call whose handling failed in the daemon's own code, which is in the log already."""
         request = self.find(call_id)
         if request is None:
+            self._metrics.refused(None, Internal())
             self.error(call_id, Internal())
         else:
             request.end(Internal())
+
+    def refuse_bytes(self, failure: Failure) -> None:
+        """Answer bytes that were no message. They are in the log already."""
+        self._metrics.refused(None, failure)
+        self.error(envelope.NULL_ID, failure)
 
     def error(self, call_id: bytes, failure: Failure, method: str = "") -> None:
         """Send an error for something that is in the log already. `method` is empty where it is not known."""

@@ -68,6 +68,11 @@ class Router:
                 return refusal
         return OperationTypeMismatch() if mismatch else (call, spec)
 
+    def name_of(self, call: Call) -> str | None:
+        """The declared name of the operation that a call names; None where there is none that can be called."""
+        spec = self._find(call.method) if self._named else self._builtins.find(call.method)
+        return None if spec is None else spec.name
+
     def _find(self, method: str) -> OperationSpec | None:
         return self._registry.find(method) or self._builtins.find(method)
 

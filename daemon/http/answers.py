@@ -1,27 +1,25 @@
-"""How outcomes are written for one client: as JSON-RPC, or as plain HTTP with the statuses of the error table."""
+"""How outcomes are written for one client, and what HTTP says of failures: the statuses of the error table, and headers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol, final
+from math import ceil
+from typing import Final, Protocol
 
 import msgspec
 
 from ...errors.codes import row_of
 from ...errors.failures import (
-    A2AVersion,
     AuthenticationRequired,
+    DomainFailure,
     Failure,
-    InsufficientPermissions,
     InvalidRequest,
     Overloaded,
     Unavailable,
 )
-from ...errors.wire import encode_error_response
-from ..rpc import envelope
+from ...errors.type_building import decoder_for
 
 JSON: Final = "application/json"
-A2A_JSON: Final = "application/a2a+json"
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -37,7 +35,8 @@ class AnswerWriter(Protocol):
     """Writes the outcome and the events of one call.
 
     `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event. `failure_event` is the
-    name of the event that tells of a failure; empty for none.
+    name of the event that tells of a failure; empty for none. `completion_event` is that of the event that tells that the
+    subscription has ended by itself; empty where nothing tells it.
     """
 
     @property
@@ -45,6 +44,9 @@ class AnswerWriter(Protocol):
 
     @property
     def failure_event(self) -> str: ...
+
+    @property
+    def completion_event(self) -> str: ...
 
     def result(self, result: bytes) -> Answer: ...
 
@@ -59,52 +61,18 @@ class AnswerWriter(Protocol):
         ...
 
 
-@final
-class JsonRpcWriter:
-    """Answers one JSON-RPC request, in a version of A2A."""
-
-    def __init__(self, call_id: bytes, version: A2AVersion) -> None:
-        self._id = call_id
-        self._version: Final[A2AVersion] = version
-        self.fails_in_stream = version == "0.3"
-        self.failure_event = ""
-
-    def result(self, result: bytes) -> Answer:
-        return Answer(200, self.event(result))
-
-    def failure(self, failure: Failure) -> Answer:
-        return Answer(status_of_jsonrpc(failure), self.last_event(failure), headers=headers_of(failure))
-
-    def event(self, value: bytes) -> bytes:
-        return envelope.encode_result(self._id, value)
-
-    def last_event(self, failure: Failure) -> bytes:
-        return encode_error_response(self._id, failure, version=self._version)
-
-
-_TRANSPORT_STATUSES: Final[Mapping[str, int]] = {
+TRANSPORT_STATUSES: Final[Mapping[str, int]] = {
     "unsupported-content-type": 415,
     "bad-charset": 415,
     "oversize": 413,
 }
-"""Statuses of what is wrong with the HTTP message and not with the JSON-RPC request in it."""
-
-
-def status_of_jsonrpc(failure: Failure) -> int:
-    """The status of the response that carries a JSON-RPC error: 200, but where HTTP's own clients must act on it."""
-    match failure:
-        case AuthenticationRequired() | InsufficientPermissions() | Overloaded() | Unavailable():
-            return row_of(failure).http_status
-        case InvalidRequest(reason):
-            return _TRANSPORT_STATUSES.get(reason, 200)
-        case _:
-            return 200
+"""Statuses of what is wrong with the HTTP message and not with the request in it."""
 
 
 def status_of(failure: Failure) -> int:
     """The status of a failure in plain HTTP: that of the error table."""
     if isinstance(failure, InvalidRequest):
-        return _TRANSPORT_STATUSES.get(failure.reason, 400)
+        return TRANSPORT_STATUSES.get(failure.reason, 400)
     return row_of(failure).http_status
 
 
@@ -116,8 +84,23 @@ def headers_of(failure: Failure) -> Mapping[str, str]:
             names = (scheme.title() if scheme.islower() else scheme for scheme in schemes)
             return {"www-authenticate": ", ".join(f'{name} realm="{quoted}"' for name in names)}
         case Overloaded(retry_after_ms) if retry_after_ms is not None:
-            return {"retry-after": str(-(-retry_after_ms // 1000))}
+            return {"retry-after": str(ceil(retry_after_ms / 1000))}
         case Unavailable():
             return {"retry-after": "1"}
+        case DomainFailure(details=details) if details is not None and b"retryAfterMs" in bytes(details):
+            return _retry_after_of(details)
         case _:
             return {}
+
+
+class _Details(msgspec.Struct):
+    retry_after_ms: int | float | None = msgspec.field(name="retryAfterMs", default=None)
+
+
+def _retry_after_of(details: msgspec.Raw) -> Mapping[str, str]:
+    """What a declared error says of the time to wait, in the words of OVERLOADED."""
+    try:
+        after = decoder_for(_Details)(details).retry_after_ms
+    except msgspec.ValidationError:
+        return {}
+    return {} if after is None or after < 0 else {"retry-after": str(ceil(after / 1000))}

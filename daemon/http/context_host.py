@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, final
 
 from ...errors.codes import METHOD_NOT_FOUND
-from ...errors.exceptions import FailureError
-from ...errors.failures import MethodNotFound, Overloaded
+from ...errors.failures import MethodNotFound
 from ..dispatch.inner_calls import target_of
 from ..operations.context import NOTHING_SENT, ClientInfo, ClientRefused
 
@@ -18,23 +17,26 @@ if TYPE_CHECKING:
     from ..operations.context import LogLevel, Sending
     from ..operations.current_request import Caller, CurrentRequest, IncomingCall
 
-T = TypeVar("T")
-
 
 @final
 class HttpContextHost:
     """The `ContextHost` of requests that came by HTTP. Such a client takes no messages but its answers: what is sent to it
     goes nowhere, and a request to it is refused.
 
-    `access` says who the callers are. `url` is the address under which they reach the gateway; empty where it is not known.
+    `access` says who the callers are. `url()` is the address under which they reach the gateway; empty where it is not known.
     """
 
-    def __init__(self, host: Host, access: Access, url: str = "") -> None:
-        self.client: ClientInfo = ClientInfo()
-        self._host = host
+    client: ClientInfo = ClientInfo()
+
+    def __init__(self, host: Host, access: Access, url: Callable[[], str] = str) -> None:
+        self.process = host
         self._access = access
-        self.url = url
+        self._url = url
         self.progress_cancels: dict[str | int, Callable[[], None]] = {}
+
+    @property
+    def url(self) -> str:
+        return self._url()
 
     @property
     def documents(self) -> Documents:
@@ -62,26 +64,12 @@ class HttpContextHost:
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
     ) -> bytes:
-        spec = target_of(self._host.registry, caller, name)
-        return await self._host.inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
+        spec = target_of(self.process.registry, caller, name)
+        inner_calls = self.process.inner_calls
+        return await inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
 
-    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
-        return self._host.run_from_thread(request, work)
-
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._access.identify(metadata)
-
-    def hold_memory(self, size: int) -> None:
-        memory = self._host.memory
-        if size > 0 and not memory.fits(size):
-            raise FailureError(Overloaded())
-        memory.add("handlers", size)
-
-    def state_of(self, namespace: str) -> Any:
-        return self._host.lifespans.state_of(namespace)
-
-    def credentials_of(self, namespace: str) -> Mapping[str, str]:
-        return self._host.catalogue.credentials_of(namespace)

@@ -36,13 +36,14 @@ class Cors:
         keys = [key.name.lower() for key in api_keys if key.location == "header"]
         self._accepted = ", ".join(sorted({*HEADERS, "content-type", *keys}))
 
-    def preflight(self, request: Request) -> Response | None:
-        """The answer where a browser asks what a page may send; None for any other request."""
-        origin = request.headers.get("origin")
-        if origin is None or request.method != "OPTIONS" or "access-control-request-method" not in request.headers:
-            return None
-        if not self._origins.allows_cross_origin(origin):
-            return Response("origin not allowed", 403, media_type="text/plain")
+    @staticmethod
+    def is_preflight(request: Request) -> bool:
+        """Whether a browser asks what a page may send."""
+        headers = request.headers
+        return request.method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
+
+    def preflight(self) -> Response:
+        """What a page of an allowed origin may send."""
         headers = {
             "access-control-allow-methods": _METHODS,
             "access-control-allow-headers": self._accepted,

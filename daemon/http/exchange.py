@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, final
 
 from ...errors.failures import Cancelled, Overloaded, Unavailable
 from ...lazy import anyio
@@ -13,6 +14,7 @@ from ..rpc.request_log import note_failure
 from .event_queue import EventQueue, QueuedEvent
 
 if TYPE_CHECKING:
+    from ...errors.failures import Failure
     from ..dispatch.request import EventSink, Outcome
     from ..dispatch.router import Router
     from ..host import Host
@@ -31,26 +33,32 @@ class Exchange:
         self.call = call
         self.outcome: Outcome | None = None
         self._host = host
+        self._metrics = host.request_metrics["http"]
         self._request: Request | None = None
         self._events: EventQueue | None = None
         self._changed: anyio.Event | None = None
+        self._gave_up = False
 
     def begin(
         self, router: Router, access: Access, sender: Sender | None, context_host: ContextHost, *, closed: bool
     ) -> None:
         """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
         if closed or sender is None:
-            return self._end(Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
+            return self._refuse(router, Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
         route = router.route(self.call, access)
         if not isinstance(route, tuple):
-            return self._end(route)
+            return self._refuse(router, route)
         call, spec = route
         if self._at_limit(spec) or sender.backlog.full():
-            return self._end(Overloaded(RETRY_AFTER_MS))
+            return self._refuse(router, Overloaded(RETRY_AFTER_MS))
         if spec.mode == "stream":
             self._events = EventQueue(self._host.memory, self._wake)
         self._request = Request(call, spec, self, context_host, sender.backlog)
         self._host.scheduler.submit(self._request)
+
+    def _refuse(self, router: Router, failure: Failure) -> None:
+        self._metrics.refused(router.name_of(self.call), failure)
+        self._end(failure)
 
     def _at_limit(self, spec: OperationSpec) -> bool:
         scheduler = self._host.scheduler
@@ -78,6 +86,7 @@ class Exchange:
     def deliver(self, request: Request, outcome: Outcome) -> None:
         if request.spec.kind == "query" and isinstance(outcome, bytes) and not self._has_memory(len(outcome)):
             outcome = Overloaded()  # that of a mutation is always told: it would be tried again
+        self._metrics.ended(request, outcome)
         self._end(outcome)
 
     def _has_memory(self, size: int) -> bool:
@@ -101,6 +110,15 @@ class Exchange:
             await self._wait_for_change()
         return self.outcome
 
+    def give_up(self) -> None:
+        """Let `wait_or_give_up` return now."""
+        self._gave_up = True
+        self._wake()
+
+    async def wait_or_give_up(self) -> None:
+        while self.outcome is None and not self._gave_up:
+            await self._wait_for_change()
+
     async def next_events(self, seconds: float | None) -> list[QueuedEvent]:
         """Wait for events; none after so many seconds, or where the outcome has come. `delivered` must follow."""
         assert self._events is not None, "only streams have events"
@@ -121,6 +139,47 @@ class Exchange:
     def _wake(self) -> None:
         if self._changed is not None:
             self._changed.set()
+
+
+@final
+class Overdue:
+    """Tells waits that last: one clock for all, which costs each of them less than one of its own would.
+
+    `spawn` runs the clock, which stands still while nobody waits.
+    """
+
+    def __init__(self, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None], seconds: float) -> None:
+        self._spawn = spawn
+        self._seconds = seconds
+        self._running = False
+        self._came = False
+        self._new: set[Exchange] = set()
+        self._old: set[Exchange] = set()
+        """Those who waited already when the clock ticked last."""
+
+    async def wait(self, exchange: Exchange) -> None:
+        """Wait for the outcome, for one to two times so many seconds at most."""
+        self._came = True
+        self._new.add(exchange)
+        if not self._running:
+            self._running = True
+            self._spawn(self._run)
+        try:
+            await exchange.wait_or_give_up()
+        finally:
+            self._new.discard(exchange)
+            self._old.discard(exchange)
+
+    async def _run(self) -> None:
+        try:
+            while self._came or self._old:
+                self._came = False
+                await anyio.sleep(self._seconds)
+                for exchange in self._old:
+                    exchange.give_up()
+                self._old, self._new = self._new, set()
+        finally:
+            self._running = False
 
 
 RETRY_AFTER_MS = 1000

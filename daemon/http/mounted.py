@@ -16,7 +16,7 @@ from ..daemon import Daemon
 from ..hosting import host_of, log_settings, opened_store
 from ..logs import log, start_logging
 from .gateway import Gateway
-from .settings import gateway_settings, origins_of
+from .settings import call_settings, origins_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -59,7 +59,7 @@ class _Run:
     # -- as the listener ---------------------------------------------------------------------------------------
 
     def report_to(self, on_progress: Callable[[], None]) -> None:
-        self._gateway.on_progress = on_progress
+        self._gateway.calls.on_progress = on_progress
 
     @property
     def context_host(self) -> ContextHost:
@@ -67,14 +67,14 @@ class _Run:
 
     @property
     def settled(self) -> bool:
-        return self._gateway.settled
+        return self._gateway.calls.settled
 
     async def run(self) -> None:
         if await self._host.lifespans.entered():
             self.ready.set()
 
     def refuse_more(self) -> None:
-        self._gateway.close()
+        self._gateway.calls.close()
 
     async def finish(self, seconds: float) -> None: ...
 
@@ -179,7 +179,7 @@ def mounted(
     def make() -> tuple[Host, Gateway]:
         host = host_of(settings, hosted, provider)
         local = host.access.provider is None and not settings.http_open
-        return host, Gateway(host, gateway_settings(settings, local=local), origins_of(settings, local=local))
+        return host, Gateway(host, call_settings(settings), origins_of(settings, local=local), local_only=local)
 
     @contextmanager
     def logging() -> Iterator[None]:

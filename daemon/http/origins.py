@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Final, final
 from urllib.parse import urlsplit
 
 _HOST: Final = re.compile(r"(?:[\w.~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d*)?", re.ASCII)
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+
+
+MOST_HOSTS: Final = 64
 
 
 @final
@@ -24,8 +28,10 @@ class Origins:
         self._suffixes = tuple(host[1:].lower() for host in hosts or () if host.startswith("*."))
         self._allowed = frozenset(origin.rstrip("/").lower() for origin in allowed)
 
-    def admits_host(self, header: str | None) -> bool:
-        """Whether the header `Host` names this gateway."""
+        self.admits_host: Final = lru_cache(MOST_HOSTS)(self._admits_host)
+        """Whether the header `Host` names this gateway; clients ask for few names."""
+
+    def _admits_host(self, header: str | None) -> bool:
         name = host_name(header) if header else None
         if self._hosts is None:
             return not header or name is not None
@@ -62,3 +68,17 @@ def host_name_of(url: str) -> str | None:
         return urlsplit(url).hostname
     except ValueError:
         return None
+
+
+def is_origin(text: str) -> bool:
+    """Whether browsers may send this as an origin (RFC 6454, section 6.1), but for a slash behind it."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc) and not parts.path.strip("/") + parts.query
+
+
+def is_host_name(text: str) -> bool:
+    """Whether it is a name or an address alone, as `host_name` gives it; an IPv6 address may have its brackets."""
+    return "/" not in text and text.count(":") != 1 and "]:" not in text

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, final
 from urllib.parse import quote
 
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
 from ...errors.exceptions import FailureError
-from ...errors.failures import A2AVersion, InvalidRequest, Overloaded
-from ...lazy import anyio
-from ..agents.versions.version import covers_version
+from ...errors.failures import InvalidRequest, Overloaded
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import Scope
+    from starlette.types import Receive, Scope
 
     from ..agents.card.model import ApiKey
     from ..memory import MemoryBudget
-
-DEFAULT_VERSION: Final = "0.3"
-"""The version of a request that names none (A2A 1.0, section 3.6.2)."""
 
 _PARAMS: Final = {
     "authorization": "authorization",
@@ -31,35 +28,63 @@ _PARAMS: Final = {
 }
 """The headers that are service parameters, and their names there. The last one that came wins."""
 
-HEADERS: Final = frozenset({*_PARAMS, "a2a-version"})
+HEADERS: Final = frozenset({*_PARAMS, "a2a-version", "if-none-match"})
 """The headers that say something to the gateway, beside those of HTTP itself."""
 
 _JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
 
 
-class BodyTimeout(Exception):
-    """The body did not come in time."""
+@final
+class _Headers(Headers):
+    """Finds the first header of a name in a table: some dozen are looked for in every request."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope=scope)
+        self._first = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(self.raw)}
+
+    def __getitem__(self, key: str) -> str:
+        return self._first[key.lower()]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key.lower() in self._first
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self._first.get(key, default) if key.islower() else self._first.get(key.lower(), default)
+
+
+@final
+class GatewayRequest(Request):
+    """A request whose headers are quick to look up."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        super().__init__(scope, receive)
+        self._headers = _Headers(scope)
+
+    @property
+    def headers(self) -> Headers:
+        return self._headers
+
+
+def address_of(request: Request) -> str:
+    """The address of the client; empty where it has none, as on a unix socket."""
+    client = request.scope.get("client")
+    return client[0] if client else ""
 
 
 class ClientGone(Exception):
     """The client closed the connection before it had sent its body."""
 
 
-async def read_body(
-    request: Request, memory: MemoryBudget, *, limit: int, seconds: float, needed: bool = True
-) -> bytes:
+async def read_body(request: Request, memory: MemoryBudget, *, limit: int, needed: bool = True) -> bytes:
     """The body; empty where there is none and none is `needed`. Raises `FailureError(InvalidRequest)` for one of another type or
-    size, `FailureError(Overloaded)` where there is no memory for it, `BodyTimeout` or `ClientGone`. While it is read it counts in
-    `memory`."""
+    size, `FailureError(Overloaded)` where there is no memory for it, or `ClientGone`. While it is read it counts in `memory`."""
     if not needed and not _announces_body(request):
         return b""
     check_content_type(request.headers.get("content-type"))
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
         raise FailureError(InvalidRequest("oversize"))
-    with anyio.move_on_after(seconds):
-        return await _receive(request, memory, limit)
-    raise BodyTimeout
+    return await _receive(request, memory, limit)
 
 
 def _announces_body(request: Request) -> bool:
@@ -68,25 +93,26 @@ def _announces_body(request: Request) -> bool:
 
 
 async def _receive(request: Request, memory: MemoryBudget, limit: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
+    body = bytearray()  # a list of its pieces would take many times their bytes, where they are small
     try:
         while True:
             message = await request.receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
-            chunk = message.get("body", b"")
-            if size + len(chunk) > limit:
+            chunk: bytes = message.get("body", b"")
+            if len(body) + len(chunk) > limit:
                 raise FailureError(InvalidRequest("oversize"))
             if not memory.fits(len(chunk)):
                 raise FailureError(Overloaded())
-            size += len(chunk)
+            is_last = not message.get("more_body", False)
+            if is_last and not body:
+                return chunk
             memory.add("requests", len(chunk))
-            chunks.append(chunk)
-            if not message.get("more_body", False):
-                return b"".join(chunks) if len(chunks) > 1 else chunks[0]
+            body += chunk
+            if is_last:
+                return bytes(body)
     finally:
-        memory.add("requests", -size)
+        memory.add("requests", -len(body))
 
 
 def route_path(scope: Scope) -> str:
@@ -109,13 +135,12 @@ def check_content_type(header: str | None) -> None:
 
 
 def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[str, str]:
-    """The service parameters of a request: from its headers alone, and the version also from its query (A2A 1.0, 3.6.1).
+    """The service parameters of a request: from its headers alone.
 
     An API key in a place that the card declares becomes an `authorization` of the scheme `ApiKey`, if there is no other.
     """
-    headers = request.headers
-    params = {name: headers[header] for header, name in _PARAMS.items() if header in headers}
-    params["a2a-version"] = asked_version(request) or DEFAULT_VERSION
+    get = request.headers.get
+    params = {name: value for header, name in _PARAMS.items() if (value := get(header)) is not None}
     if "authorization" not in params:
         for key in api_keys:
             given = _api_key(request, key)
@@ -123,17 +148,6 @@ def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[st
                 params["authorization"] = f"ApiKey {given}"
                 break
     return params
-
-
-def asked_version(request: Request) -> str | None:
-    """The version of A2A that a request names, in its headers or its query."""
-    version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version") or ""
-    return version.strip() or None
-
-
-def version_to_answer(request: Request) -> A2AVersion:
-    """The version in which a request is answered whose method does not tell it."""
-    return "1.0" if covers_version("1.0", asked_version(request) or DEFAULT_VERSION) else "0.3"
 
 
 def _api_key(request: Request, key: ApiKey) -> str | None:

@@ -52,7 +52,10 @@ async def send_events(exchange: Exchange, writer: AnswerWriter, send: Send, *, k
         elif outcome is None:
             await _send(send, KEEP_ALIVE)
         else:
-            if not isinstance(outcome, bytes):
+            if isinstance(outcome, bytes):
+                if writer.completion_event:
+                    await _send(send, encode_event(outcome, name=writer.completion_event))
+            else:
                 await _send(send, encode_event(writer.last_event(outcome), name=writer.failure_event))
             await send({"type": "http.response.body", "body": b""})
             return None

@@ -57,6 +57,8 @@ class JwtProvider:
     """
 
     schemes: Sequence[str] = ("bearer",)
+    bearer_format = "JWT"
+    """What OpenAPI documents say of its tokens."""
 
     def __init__(
         self,

@@ -2,16 +2,19 @@
 
 from .hooks import capture_logging, capture_structlog, install_hooks, loop_exception_handler, uninstall_hooks
 from .levels import AnyLevel, Level, parse_level
-from .logger import Logger, log
+from .logger import ConfiguredPath, Logger, log
+from .repeated import RepeatedWarning
 from .sink import LogSettings
 from .writer import LogWriter, log_stray_output, start_logging
 
 __all__ = [
     "AnyLevel",
+    "ConfiguredPath",
     "Level",
     "LogSettings",
     "LogWriter",
     "Logger",
+    "RepeatedWarning",
     "capture_logging",
     "capture_structlog",
     "install_hooks",

@@ -16,6 +16,14 @@ _DEBUG, _INFO, _WARN, _ERROR = LEVELS
 
 
 @final
+class ConfiguredPath(str):
+    """A path that the operator has chosen, and looks for in the log. As a field it keeps its directories, of which other paths
+    are scrubbed; secrets in it are scrubbed nevertheless."""
+
+    __slots__ = ()
+
+
+@final
 class Logger:
     """Events with fields. A field `exc` that holds an exception is rendered as its traceback, scrubbed.
 

@@ -47,7 +47,7 @@ def _no_writer() -> None:
 class LogQueue:
     """Events in the order of their `put`. A full queue refuses the newest event and counts it in `refused`."""
 
-    __slots__ = ("_bytes", "_events", "_wake", "open", "refused", "writer", "writer_idle")
+    __slots__ = ("_bytes", "_events", "_wake", "lost", "open", "refused", "writer", "writer_idle")
 
     def __init__(self) -> None:
         self._events: deque[LogEvent] = deque()
@@ -58,6 +58,8 @@ class LogQueue:
         self.open = True
         self.refused = 0
         """How many events were refused since the writer was attached."""
+        self.lost = 0
+        """How many events the writer has taken and could not write."""
         self.writer = 0
         """The writer's thread. Events that it causes itself, such as warnings while it renders, are ignored: they would
         never end."""
@@ -103,6 +105,11 @@ class LogQueue:
         if self._events:
             wake()
 
+    @property
+    def dropped(self) -> int:
+        """How many events no line was written for."""
+        return self.refused + self.lost
+
     def close(self) -> None:
         """Refuse every event from now on. Queued events can still be read."""
         self.open = False
@@ -112,13 +119,13 @@ class LogQueue:
         self.open = True
 
     def detach(self) -> int:
-        """Detach the writer and clear the queue. Returns how many events were refused or cleared since `attach`."""
+        """Detach the writer and clear the queue. Returns how many events were dropped or cleared since `attach`."""
         self._wake, self.writer_idle = _no_writer, False
-        lost = self.refused + len(self._events)
+        lost = self.dropped + len(self._events)
         self.clear()
         return lost
 
     def clear(self) -> None:
         """Empty the queue without counting: a forked child has copies of events that its parent writes."""
         self._events.clear()
-        self._bytes = self.refused = 0
+        self._bytes = self.refused = self.lost = 0

@@ -18,6 +18,7 @@ from ...errors.printable import printable, printable_json
 from ...errors.redaction import load_environment, scrub, scrub_event, scrub_exception
 from ...errors.redaction.marks import CUT, REDACTED
 from .line import encode_line, safe_name, standard_fields
+from .logger import ConfiguredPath
 from .queue import LogEvent
 from .sink import Form
 
@@ -134,7 +135,8 @@ def _fields(fields: Mapping[str, object], *, source: bool) -> dict[str, object]:
         for name, value in fields.items()
         if name != "exc" or not has_traceback
     }
-    seen = scrub_event(rest, program_names=_PROGRAM_NAMES, cap=MAX_FIELD)
+    whole_paths = [name for name, value in rest.items() if type(value) is ConfiguredPath]
+    seen = scrub_event(rest, program_names=_PROGRAM_NAMES, whole_paths=whole_paths, cap=MAX_FIELD)
     result: dict[str, object] = {}
     for name in sorted(seen, key=lambda name: name not in _FIRST):  # stable: the others keep their order
         result[_key(name, result)] = _cut(seen[name])

@@ -17,7 +17,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Final, final
 
 from .levels import RANK
-from .logger import Logger, log
+from .logger import ConfiguredPath, Logger, log
 from .queue import LogEvent
 from .safe_call import safe_call
 from .sink import DEFAULTS, Form, LogSettings, Sink, open_sink, wants_color
@@ -108,7 +108,6 @@ class LogWriter:
         self._closing = False
         self._reopen_asked = False
         self._dropped: int | None = None
-        self._lost = 0  # accepted by the queue, but not by the sink
         self._reported = 0  # dropped events that `logs.dropped` has reported
         self._writing = 0  # 1 while an event is being written
         self._create_locks()
@@ -133,9 +132,10 @@ class LogWriter:
     def announce(self, version: str, **facts: str) -> None:
         """Log that the daemon has started, with these facts, and that the log file can't be used, if so."""
         logger, pid = self._logger, os.getpid()
-        logger.info("daemon.started", version=version, pid=pid, log_level=logger.level, sink=self.sink_name, **facts)
+        sink = ConfiguredPath(self.sink_name)
+        logger.info("daemon.started", version=version, pid=pid, log_level=logger.level, sink=sink, **facts)
         if self.fault is not None:
-            logger.warning("logs.file_unusable", file=self.file, reason=self.fault)
+            logger.warning("logs.file_unusable", file=ConfiguredPath(self.file), reason=self.fault)
 
     def reopen(self) -> None:
         """Have the log file opened anew, under its name, before the next line. May be called in a signal handler."""
@@ -161,7 +161,7 @@ class LogWriter:
             _release(self._no_delay)
             _release(self._wake)
         self._wait_ended(monotonic() + timeout, reader_timeout)
-        self._dropped = self._lost + self._writing + self._queue.detach()
+        self._dropped = self._writing + self._queue.detach()
         return self._dropped
 
     def _wait_ended(self, deadline: float, reader_timeout: float) -> None:
@@ -196,6 +196,7 @@ class LogWriter:
         if self._dropped is None:
             self._create_locks()
             self._queue.clear()
+            self._reported = 0
             self._queue.writer_idle = True
 
     def _run(self) -> None:
@@ -223,19 +224,19 @@ class LogWriter:
     def _write(self, event: LogEvent) -> None:
         self._writing = 1
         self._report_dropped(event.refused)
-        self._lost += not self._put(event)
+        self._queue.lost += not self._put(event)
         self._writing = 0
 
     def _reopen(self) -> None:
         self._reopen_asked = False
         fault = self._sink.reopen()
         if fault is not None:  # it goes to the old file
-            fields: dict[str, object] = {"file": self.sink_name, "reason": fault}
-            self._lost += not self._put(LogEvent(time(), RANK["warn"], "logs.file_unusable", fields, 0, 0))
+            fields: dict[str, object] = {"file": ConfiguredPath(self.sink_name), "reason": fault}
+            self._queue.lost += not self._put(LogEvent(time(), RANK["warn"], "logs.file_unusable", fields, 0, 0))
 
     def _report_dropped(self, refused: int) -> None:
         """Report dropped events where they are missing. `refused` is the queue's count at the next line's event."""
-        missing = refused + self._lost - self._reported
+        missing = refused + self._queue.lost - self._reported
         if missing > 0 and self._put(LogEvent(time(), RANK["warn"], "logs.dropped", {"count": missing}, refused, 0)):
             self._reported += missing
 

@@ -13,6 +13,14 @@ OF_EDITORS: Final = ("textDocument/", "notebookDocument/")
 """What only methods of LSP begin with."""
 
 
+def server_of(services: Sequence[Service], version: str) -> tuple[str, str]:
+    """What clients are told as the server's name and version: those of the service where one alone is hosted and says its
+    version, else those of the daemon."""
+    if len(services) == 1 and services[0].version:
+        return services[0].namespace or "discreet", services[0].version
+    return "discreet", version
+
+
 @final
 class Catalogue:
     """What the services declare. `credentials` holds the values of the credentials that are configured, by name."""

@@ -22,7 +22,7 @@ from .json_types import require_defaults, require_json_members
 from .spec import HandlerMode, OperationKind, Timeout, Visibility
 
 _NAME: Final = re.compile(r"[$A-Za-z_][\w.$-]*(?:/[\w.$-]+)*", re.ASCII)
-_SWITCHES: Final = ("inline", "serial")
+_SWITCHES: Final = ("inline", "serial", "etag")
 _COUNTS: Final = ("limit", "concurrency")
 _TEXTS: Final = ("name", "description", "keyed")
 
@@ -43,6 +43,8 @@ class OperationOptions(TypedDict, total=False):
 
     `options` are for the protocol that clients speak, such as LSP's trigger characters: a struct of `discreet.lsp`, or a dict.
 
+    `etag=True` gives the results of a query an `ETag` by HTTP, so that a caller who has a result already is not sent it again.
+
     A caller needs all of `scopes`, and one of `any_scope`. `visibility="internal"` hides the operation from the wire.
     """
 
@@ -58,6 +60,7 @@ class OperationOptions(TypedDict, total=False):
     any_scope: Sequence[str]
     limit: int
     description: str
+    etag: bool
     options: object
 
 
@@ -152,6 +155,12 @@ def name_of(func: Callable[..., Any], options: OperationOptions) -> str:
     if not isinstance(name, str):
         raise TypeError(f'a {type(func).__name__} has no name of its own; write name="…"')
     return name
+
+
+def check_kind(kind: OperationKind, options: OperationOptions) -> None:
+    """Raises for an option that means nothing for an operation of this kind."""
+    if options.get("etag") and kind != "query":
+        raise ValueError(f"etag is for queries, which can be repeated, and this is a {kind}; remove it")
 
 
 def mode_of(kind: OperationKind, func: Callable[..., Any], options: OperationOptions) -> HandlerMode:

@@ -37,6 +37,7 @@ from .access import AccessRule
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
+    check_kind,
     check_lifespan,
     check_name,
     check_names,
@@ -48,7 +49,7 @@ from .options import (
     name_of,
 )
 from .params import ANNOTATION_ERRORS, InputModel, build_input, return_type
-from .spec import OperationKind, OperationSpec, output_check
+from .spec import Numbered, OperationKind, OperationSpec, output_check
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -291,10 +292,11 @@ class Service:
         self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions
     ) -> OperationSpec:
         check_name(name)
+        check_kind(kind, options)
         mode = mode_of(kind, func, options)
         model = build_input(func)
         _check_params(model)
-        returns = _returns(func, kind)
+        returns, numbered = _returns(func, kind)
         require_json_type(returns, "an event" if kind == "subscription" else "the result")
         description = options.get("description") or _description(func)
         check_text("the docstring", description)
@@ -317,6 +319,8 @@ class Service:
             namespace=self.namespace,
             limit=options.get("limit"),
             options=options.get("options"),
+            etag=options.get("etag", False),
+            numbered=numbered,
             uses=self.uses,
             authority=self.authority,
             source=source_of(func),
@@ -357,16 +361,18 @@ def _check_params(model: InputModel) -> None:
         require_json_members(model.type, "parameter '", "'")
 
 
-def _returns(func: Callable[..., Any], kind: OperationKind) -> Any:
-    """The type of the result, or of one event; Any without an annotation."""
+def _returns(func: Callable[..., Any], kind: OperationKind) -> tuple[Any, bool]:
+    """The type of the result, or of one event, Any without an annotation; and whether events are numbered."""
     returns = return_type(func)
     if kind == "notification" and returns not in (Any, None, type(None)):
         raise TypeError("a notification has no result; annotate the handler `-> None`")
     if kind != "subscription" or returns is Any:
-        return returns
+        return returns, False
     if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable) or not get_args(returns):
         raise TypeError("a subscription must be annotated AsyncIterator[T], where T is the type of its events")
-    return get_args(returns)[0]
+    event = get_args(returns)[0]
+    numbered = Numbered in (event, get_origin(event))
+    return (get_args(event) or (Any,))[0] if numbered else event, numbered
 
 
 def source_of(func: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Hashable
-from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -15,6 +15,8 @@ from .access import AccessRule
 from .decoders import Arguments
 from .json_types import require_finite, unencodable_member
 from .params import InputModel
+
+T = TypeVar("T")
 
 OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notification"]
 HandlerMode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
@@ -49,10 +51,13 @@ class ClientGroup(msgspec.Struct, frozen=True):
     name: str
 
 
-class Numbered(msgspec.Struct, frozen=True):
-    """An event of a subscription with the number that it has in the log it comes from, so that clients can resume there."""
+class Numbered(msgspec.Struct, Generic[T], frozen=True):
+    """An event of a subscription with the number that it has in the log it comes from, so that clients can resume there.
 
-    value: Any
+    By HTTP the number is the event's `id`, and `ctx.last_event_id` is that of the last one that a client has.
+    """
+
+    value: T
     number: int
 
 
@@ -83,6 +88,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     `offer` is set where it is no tool but a resource or a prompt to clients that tell these apart.
     `command` marks one that editors run by its name. `options` are what a dialect says of the operation beside its types.
+    `etag` says that results of a query get an `ETag` by HTTP, `numbered` that the events of a subscription are `Numbered`.
 
     Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
     read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
@@ -115,6 +121,13 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     offer: Offer | None = None
     command: bool = False
     options: Any = None  # Any: what the dialect of the client takes
+    etag: bool = False
+    numbered: bool = False
+
+    @property
+    def has_result(self) -> bool:
+        """Whether a call has a result other than null."""
+        return self.kind != "notification" and self.returns not in (None, type(None))
 
     def describe_params(self) -> list[str]:
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""

@@ -46,6 +46,8 @@ class LoopWatch:
     ) -> None:
         self.step: tuple[str] | None = None
         self.asleep = seconds is not None
+        self.blocked = 0
+        """How many steps were logged."""
         self._seconds = seconds
         self._start_thread = start_thread or _start_thread
         self._loop_thread = 0
@@ -98,6 +100,7 @@ class LoopWatch:
             if step is self.step:  # else the frames are of another one
                 log.warning("loop.blocked", method=step[0], seconds=self._seconds, at=at)
                 self._told = step[0], since
+                self.blocked += 1
 
 
 def _start_thread(run: Callable[[], None]) -> None:

@@ -10,10 +10,12 @@ import re
 
 import msgspec
 
-from ...errors.failures import ParseFailure
+from ...errors.failures import InvalidRequest, ParseFailure
 
 _INVALID_UTF8 = ParseFailure("invalid-utf8")
 _INVALID_JSON = ParseFailure("invalid-json")
+
+_skip = msgspec.json.Decoder(msgspec.Raw).decode
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]").search
 """The escape of a surrogate. One search with this costs less than one for each notation."""
@@ -51,6 +53,19 @@ def without_unpaired(body: bytes) -> bytes | None:
 def parse_failure(body: bytes) -> ParseFailure:
     """Why the decoder refused a text: its encoding if that is invalid, else its grammar."""
     return encoding_failure(body) or _INVALID_JSON
+
+
+def json_failure(body: bytes) -> ParseFailure | InvalidRequest | None:
+    """What is wrong with a text that is to be one JSON value; None if nothing is. One that is nested too deeply is refused."""
+    failure = encoding_failure(body)
+    if failure is None:
+        try:
+            _skip(body)
+        except RecursionError:
+            return InvalidRequest("malformed-envelope")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return _INVALID_JSON
+    return failure
 
 
 class ScannedEnvelope(msgspec.Struct):

@@ -19,6 +19,7 @@ from ..operations.access import AccessRule
 from ..operations.params import InputModel
 from ..operations.spec import OperationSpec, Visibility
 from .json_schema import JsonSchema, json_schema
+from .named_types import require_schema
 
 SNAPSHOT_FORMAT: Final = 1
 """The version of the snapshot's format. Increment it with every incompatible change."""
@@ -103,8 +104,16 @@ def snapshot_text(document: Snapshot) -> bytes:
 def read_snapshot(text: bytes) -> Snapshot:
     """The snapshot that `snapshot_text` wrote. Raises `ValueError` for any other text or format."""
     try:
-        return decoder_for(Snapshot)(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        read = decoder_for(Snapshot)(text)
+        for operation in read.operations.values():
+            for schema in (
+                operation.input_schema,
+                operation.output_schema,
+                *(e.schema for e in operation.error_schemas),
+            ):
+                require_schema(schema or {})
+        return read
+    except (ValueError, RecursionError):  # msgspec's own are `ValueError`, too
         raise ValueError("not a snapshot of operations, or one of another format") from None
 
 

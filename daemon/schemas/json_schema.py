@@ -30,7 +30,7 @@ PYTHON_PATTERN: Final = "x-python-pattern"
 """Our own keyword for patterns that ECMA 262 can't express. Validators ignore it; comparisons report its changes."""
 
 _BASE64: Final = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-_DURATION: Final = (  # days to seconds, as msgspec reads and writes it; a fraction only in the last part
+DURATION: Final = (  # days to seconds, as msgspec reads and writes it; a fraction only in the last part
     r"^[+-]?[Pp](?=[\dTt])(?:\d+(?:\.\d+(?=[Dd]$))?[Dd])?"
     r"(?:[Tt](?=\d)(?:\d+(?:\.\d+(?=[Hh]$))?[Hh])?(?:\d+(?:\.\d+(?=[Mm]$))?[Mm])?(?:\d+(?:\.\d+)?[Ss])?)?$"
 )
@@ -46,7 +46,7 @@ _LEAVES: Final[dict[type[types.Type], JsonSchema]] = {  # a type that is neither
     types.ByteArrayType: _BYTES,
     types.MemoryViewType: _BYTES,
     types.DateType: {"type": "string", "format": "date"},
-    types.TimeDeltaType: {"type": "string", "pattern": _DURATION},
+    types.TimeDeltaType: {"type": "string", "pattern": DURATION},
     types.UUIDType: {"type": "string", "format": "uuid"},
 }
 _FORMATS: Final[dict[type[types.Type], tuple[str, str]]] = {  # with and without time zone

@@ -5,5 +5,5 @@ from __future__ import annotations
 from typing import Final
 
 DISCOVERY: Final = frozenset(
-    {"services/list", "services/schema", "services/call", "services/subscribe", "rpc.discover"}
+    {"services/list", "services/schema", "services/call", "services/subscribe", "services/metrics", "rpc.discover"}
 )

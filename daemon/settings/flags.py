@@ -91,6 +91,10 @@ class FlagParser(argparse.ArgumentParser):
         if name == "--app" and any(action.dest == "apps" for action in self._actions):
             return "an app is an argument here, without a flag"
         known = [known for flag in self.flags() for known in flag.names]
+        if name in ("--token", "--bearer") and "--token-env" in known:
+            return "no flag holds a token; --token-env NAME names the variable that does, --token-file FILE the file"
+        if name in ("--port", "--host", "--bind") and "--http" in known:
+            return "where to listen is given with --http HOST:PORT"
         if any(name in (option.flag, *option.info.flag_aliases) for option in OPTIONS):
             option = next(option for option in OPTIONS if name in (option.flag, *option.info.flag_aliases))
             variable = f", or set {option.variable}" if name == "--debug" else ""

@@ -7,12 +7,12 @@ from typing import Annotated, Final, TypeAlias
 
 from .option import OptionInfo
 
-_HTTP: Final = "HTTP"
+HTTP: Final = "HTTP"
 
 HttpAddress: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="address",
         help="serve A2A by HTTP, too, at HOST:PORT or unix:PATH",
@@ -21,18 +21,30 @@ HttpAddress: TypeAlias = Annotated[
 ]
 
 HttpNoStdio: TypeAlias = Annotated[
-    bool, OptionInfo(group=_HTTP, found_file="no", help="serve by HTTP only; stdin is not read")
+    bool, OptionInfo(group=HTTP, found_file="no", help="serve by HTTP only; stdin is not read")
+]
+
+HttpOperations: TypeAlias = Annotated[
+    bool,
+    OptionInfo(
+        group=HTTP, found_file="no", help="serve operations by HTTP, too: POST /operations/NAME, GET /openapi.json"
+    ),
+]
+
+HttpMetrics: TypeAlias = Annotated[
+    bool,
+    OptionInfo(group=HTTP, found_file="no", help="serve metrics for Prometheus, too: GET /metrics"),
 ]
 
 HttpOpen: TypeAlias = Annotated[
     bool,
-    OptionInfo(group=_HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),
+    OptionInfo(group=HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),
 ]
 
 HttpUrl: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="url",
         help="the public address, for the agent card, where a proxy stands in front",
@@ -43,7 +55,7 @@ HttpUrl: TypeAlias = Annotated[
 HttpHosts: TypeAlias = Annotated[
     tuple[str, ...] | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="words",
         key="http-host",
@@ -55,7 +67,7 @@ HttpHosts: TypeAlias = Annotated[
 HttpOrigins: TypeAlias = Annotated[
     tuple[str, ...] | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="words",
         key="http-origin",
@@ -67,7 +79,7 @@ HttpOrigins: TypeAlias = Annotated[
 HttpCert: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="readable",
         help="the certificate chain for TLS, in PEM form",
@@ -78,7 +90,7 @@ HttpCert: TypeAlias = Annotated[
 HttpKey: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="no",
         kind="readable",
         help="the certificate's private key, in PEM form",
@@ -89,7 +101,7 @@ HttpKey: TypeAlias = Annotated[
 HttpKeepAlive: TypeAlias = Annotated[
     float,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="yes",
         unit="seconds",
         minimum=0.05,
@@ -101,7 +113,7 @@ HttpKeepAlive: TypeAlias = Annotated[
 HttpMaxConnections: TypeAlias = Annotated[
     int,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="lower",
         unit="connections",
         minimum=1,
@@ -113,7 +125,7 @@ HttpMaxConnections: TypeAlias = Annotated[
 HttpMaxRequests: TypeAlias = Annotated[
     int,
     OptionInfo(
-        group=_HTTP,
+        group=HTTP,
         found_file="lower",
         unit="requests",
         minimum=1,

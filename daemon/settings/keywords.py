@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -30,6 +31,19 @@ def from_keywords(arguments: Mapping[str, Any]) -> dict[str, RawValue]:
         for field, value in arguments.items()
         if value is not None or _OPTION_OF_FIELD[field].info.none_word
     }
+
+
+def in_keywords(message: str) -> str:
+    """A message on settings for who gave them as keyword arguments: with those names in place of the flags."""
+    return _FLAG.sub(lambda found: _keyword(*found.groups("")), message)
+
+
+def _keyword(flag: str, value: str) -> str:
+    field = _FIELD_OF_KEY.get(flag, flag) if flag in (*_FIELD_OF_KEY, "config", "isolated") else ""
+    return (f'{field}="{value}"' if value else field) if field else f"--{flag}"
+
+
+_FLAG: Final = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: ([A-Z]+(?::[A-Z]+)*))?(?![\w:])")
 
 
 def _check_type(option: Option, value: object) -> None:

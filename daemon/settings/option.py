@@ -8,7 +8,14 @@ import msgspec
 from msgspec import Struct
 
 from ...errors.printable import cut
-from .addresses import ADDRESS_FORM, KEYS_FORM, absolute_address, is_key_address, read_address
+from .addresses import (
+    ADDRESS_FORM,
+    KEYS_FORM,
+    about_wrong_address,
+    absolute_address,
+    is_key_address,
+    read_address,
+)
 from .reference import EXPECTED, absolute_reference, read_reference
 from .token_text import TOKEN_FORM, read_token
 
@@ -227,7 +234,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
         raise UsageError(f"{given.source}: expected an array of {option.expected}{_as_array(option, given)}")
     if option.kind == "apps":
         raise UsageError(f"{given.source}: {_about_wrong_app(value)}")
-    raise UsageError(f"{given.source}: expected {option.expected}")
+    hint = about_wrong_address(str(value)) if option.kind == "address" else ""
+    raise UsageError(f"{given.source}: expected {option.expected}{hint}")
 
 
 def _about_wrong_app(value: object) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from .http_options import HTTP
 from .option import Option, RawValue, UsageError, absolute, parse_value
 from .sources import FOUND, SettingsFile, from_environment, from_found_file, from_named_file
 from .table import OPTIONS, Settings
@@ -75,6 +76,16 @@ def resolve_settings(
     if settings.backend == "trio":
         _require_trio(given["backend"].source)
     return Resolved(settings, {field: value.source for field, value in given.items()}, ignored)
+
+
+def require_listener(flags: Mapping[str, RawValue], settings: Settings) -> None:
+    """Raises `UsageError` for a flag that means nothing where HTTP is not served. What other sources say is for other starts."""
+    if settings.http is not None:
+        return
+    for option in OPTIONS:
+        given = flags.get(option.field)
+        if option.info.group == HTTP and given is not None and given.value is not False:
+            raise UsageError(f"{given.source} is for HTTP; add --http HOST:PORT")
 
 
 def _may_set(option: Option, given: RawValue) -> bool:

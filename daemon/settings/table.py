@@ -18,8 +18,10 @@ from .http_options import (
     HttpKey,
     HttpMaxConnections,
     HttpMaxRequests,
+    HttpMetrics,
     HttpNoStdio,
     HttpOpen,
+    HttpOperations,
     HttpOrigins,
     HttpUrl,
 )
@@ -242,6 +244,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 30.0
     http: HttpAddress = None
     no_stdio: HttpNoStdio = False
+    http_operations: HttpOperations = False
+    http_metrics: HttpMetrics = False
     http_open: HttpOpen = False
     http_url: HttpUrl = None
     http_hosts: HttpHosts = None

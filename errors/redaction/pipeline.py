@@ -42,6 +42,8 @@ class Pipeline:
         literals += literal_rules()
         self._prefilter: Prefilter[RuleScrubber | str] = Prefilter(literals, automaton=fast)
         self._length_rules = length_rules()
+        self.redactions = 0
+        """How many secrets were replaced. Threads that scrub at the same time may lose a count."""
 
     def scrub(self, text: str, *, cap: int | None = None) -> str:
         """Run all layers. With `cap`, return at most that many characters."""
@@ -60,7 +62,9 @@ class Pipeline:
         """Run layers 2 to 5 over a name of plain words, and all layers over any other text."""
         if _PLAIN_NAME.fullmatch(text) is None or looks_random(text):
             return self.scrub(text)
-        scrubbed = self._scrub_line_until_stable(text, set(), self._new_budget(text), paths=False)
+        work = self._new_budget(text)
+        scrubbed = self._scrub_line_until_stable(text, set(), work, paths=False)
+        self.redactions += work.replacements
         return self.paths.scrub(scrubbed, accounts=False)
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
@@ -75,6 +79,12 @@ class Pipeline:
     def _scrub_until_stable(self, text: str, work: WorkBudget | None = None, *, paths: bool) -> str:
         """Repeat rounds over the whole text until one changes nothing. Returns `CUT` if the rounds run out."""
         work = work or self._new_budget(text)
+        try:
+            return self._rounds(text, work, paths=paths)
+        finally:
+            self.redactions += work.replacements
+
+    def _rounds(self, text: str, work: WorkBudget, *, paths: bool) -> str:
         stable: set[str] = set()  # lines that a round over the line alone leaves unchanged
         for _ in range(_MAX_ROUNDS):
             before = text

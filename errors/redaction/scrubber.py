@@ -119,21 +119,31 @@ class Scrubber:
         return ValueScrubber(self._pipeline, cap=cap).scrub(value)
 
     def scrub_event(
-        self, fields: Mapping[str, object], *, program_names: Collection[str] = (), cap: int = MAX_FIELD_CHARACTERS
+        self,
+        fields: Mapping[str, object],
+        *,
+        program_names: Collection[str] = (),
+        whole_paths: Collection[str] = (),
+        cap: int = MAX_FIELD_CHARACTERS,
     ) -> dict[str, object]:
         """Scrubbed copies of the fields of a log event, each by itself: no field can change or hide another.
 
-        Field names, and texts in the fields `program_names`, are scrubbed as `scrub_name` does it.
+        Field names, and texts in the fields `program_names`, are scrubbed as `scrub_name` does it, texts in the fields
+        `whole_paths` as `scrub_secrets` does.
         """
         from .values import scrub_event
 
-        return scrub_event(self._pipeline, fields, program_names=program_names, cap=cap)
+        return scrub_event(self._pipeline, fields, program_names=program_names, whole_paths=whole_paths, cap=cap)
 
     def scrub_details(self, value: object) -> tuple[object, int]:
         """A JSON value without secrets in its texts, and the number of replacements; without any, the same object."""
         from .values import scrub_json
 
         return scrub_json(self._pipeline, value)
+
+    def redactions(self) -> int:
+        """How many secrets were replaced so far, about. Paths don't count."""
+        return 0 if self._built is None else self._built.redactions
 
     def scrub_exception(self, exc: BaseException, *, source: bool = False) -> str:
         """The scrubbed traceback of an exception, its causes and contexts; at most 16 KiB, no locals.
@@ -173,3 +183,4 @@ scrub_event = DEFAULT.scrub_event
 scrub_details = DEFAULT.scrub_details
 scrub_exception = DEFAULT.scrub_exception
 finds_secret = DEFAULT.finds_secret
+redactions = DEFAULT.redactions

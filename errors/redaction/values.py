@@ -112,16 +112,19 @@ class ValueScrubber:
         """The copy of a value, or the mark if its name is sensitive. Decided by the copy, as a second round would decide."""
         copied = self.scrub(value, depth)
         sensitivity = name_sensitivity(name)
+        redacted: str | None = None
         match copied:
             case None | bool():
                 return copied
             case str():
-                return redact_by_name(name, copied) or copied
+                redacted = redact_by_name(name, copied)
             case int() | float():
                 is_counter = name.lower().endswith("s")
-                return copied if sensitivity is not Sensitivity.CERTAIN or is_counter else REDACTED
+                redacted = None if sensitivity is not Sensitivity.CERTAIN or is_counter else REDACTED
             case _:
-                return copied if sensitivity is not Sensitivity.CERTAIN or _is_redacted(copied) else REDACTED
+                redacted = None if sensitivity is not Sensitivity.CERTAIN or _is_redacted(copied) else REDACTED
+        self._pipeline.redactions += redacted is not None
+        return redacted or copied
 
     def _scrub_text(self, text: str) -> str:
         if self._characters_left <= 0:
@@ -137,17 +140,25 @@ _ITERABLES = frozenset({"deque", "dict_keys", "dict_values", "dict_items", "rang
 
 
 def scrub_event(
-    pipeline: Pipeline, fields: Mapping[str, object], *, program_names: Collection[str], cap: int
+    pipeline: Pipeline,
+    fields: Mapping[str, object],
+    *,
+    program_names: Collection[str],
+    whole_paths: Collection[str],
+    cap: int,
 ) -> dict[str, object]:
     """Scrub each field of a log event by itself: the size and the secrets of one change no other.
 
-    Names of fields, and texts in the fields `program_names`, are scrubbed as names of the program.
+    Names of fields, and texts in the fields `program_names`, are scrubbed as names of the program. Paths in the fields
+    `whole_paths` keep their directories.
     """
     result: dict[str, object] = {}
     named = ""
     for name, value in fields.items():
         if name in program_names and isinstance(value, str):
             copied: object = pipeline.scrub_name(value[:cap])
+        elif name in whole_paths and isinstance(value, str):
+            copied, _ = pipeline.scrub_secrets(value[:cap])
         else:
             owner = named if named and name in _PAIR_VALUES else name
             copied = ValueScrubber(pipeline, cap=cap).scrub_named(owner, value)
@@ -207,6 +218,7 @@ def scrub_json(pipeline: Pipeline, value: object, name: str = "", depth: int = _
         case str():
             scrubbed, count = pipeline.scrub_secrets(value)
             redacted = redact_by_name(name, value) if name else None
+            pipeline.redactions += redacted is not None and not count
             return (redacted, max(count, 1)) if redacted is not None else (scrubbed if count else value, count)
         case Mapping():
             pairs = [

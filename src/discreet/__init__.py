@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .daemon.operations.access import Identity, IdentityProvider
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.service import DeclarationError, Service
+    from .daemon.operations.spec import Numbered
     from .errors.exceptions import OperationError
     from .serving import serve
 
@@ -21,6 +22,7 @@ __all__ = [
     "DeclarationError",
     "Identity",
     "IdentityProvider",
+    "Numbered",
     "OperationError",
     "Service",
     "Stopped",
@@ -35,6 +37,7 @@ _HOMES = {
     "IdentityProvider": ".daemon.operations.access",
     "Context": ".daemon.operations.context",
     "DeclarationError": ".daemon.operations.service",
+    "Numbered": ".daemon.operations.spec",
     "OperationError": ".errors.exceptions",
     "Service": ".daemon.operations.service",
     "Stopped": ".daemon.operations.context",

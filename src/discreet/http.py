@@ -37,7 +37,7 @@ def asgi(*hosted: Service | Agent, provider: IdentityProvider | None = None, **s
         raise ImportError(f"discreet.http needs {exc.name}: pip install 'discreet[http]'") from None
     from .daemon.operations.service import DeclarationError
     from .daemon.settings import SettingsFile, UsageError, resolve_here
-    from .daemon.settings.keywords import from_keywords
+    from .daemon.settings.keywords import from_keywords, in_keywords
 
     if not_here := settings.keys() & _OF_THE_SERVER:
         raise TypeError(f"{', '.join(sorted(not_here))}: that is for the server to decide, which serves the app")
@@ -46,4 +46,4 @@ def asgi(*hosted: Service | Agent, provider: IdentityProvider | None = None, **s
         resolved = resolve_here(from_keywords(settings), file)
         return mounted(hosted_objects(hosted), resolved.settings, provider, os.environ)
     except (AppError, UsageError) as exc:
-        raise DeclarationError(str(exc)) from exc
+        raise DeclarationError(in_keywords(str(exc))) from exc

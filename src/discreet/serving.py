@@ -30,7 +30,8 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     from .daemon.lifecycle import EXIT_USAGE
     from .daemon.server import serve as serve_stdio
     from .daemon.settings import SettingsFile, UsageError, resolve_here
-    from .daemon.settings.keywords import from_keywords
+    from .daemon.settings.keywords import from_keywords, in_keywords
+    from .daemon.settings.resolution import require_listener
 
     try:
         if not_here := settings.keys() & {"apps", "reload"}:
@@ -45,8 +46,9 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
         flags = from_keywords(settings)
         apps = hosted_objects(hosted)
         resolved = with_warning(resolve_here(flags, file))
+        require_listener(flags, resolved.settings)
     except (AppError, UsageError, TypeError) as exc:  # a `TypeError` of `from_keywords`
-        write_stderr(str(exc))
+        write_stderr(in_keywords(str(exc)))
         sys.exit(EXIT_USAGE)
     sys.exit(serve_stdio(resolved.settings, hosted=apps))
 

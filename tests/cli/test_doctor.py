@@ -43,7 +43,7 @@ def test_of_every_extra_that_is_missing_it_is_said_what_to_install(monkeypatch: 
     declared = tomllib.loads(text)["project"]["optional-dependencies"]
     assert EXTRAS.keys() - {"trio"} == declared.keys() - {"docs", "test", "dev"}
     for extra, (module, _, _) in EXTRAS.items():
-        assert extra == "trio" or declared[extra][0].lower().removeprefix("py").startswith(module)
+        assert extra == "trio" or declared[extra][0].lower().replace("-", "_").removeprefix("py").startswith(module)
     monkeypatch.setattr(util, "find_spec", lambda name: None)
     found = list(check_extras(context()))
     assert {finding.status for finding in found} == {"ok"}

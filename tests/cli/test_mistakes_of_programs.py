@@ -20,6 +20,10 @@ from support.programs import finished
         ("shop, max_threads='3'", "max_threads: expected a number, not str"),
         ("shop, ordered='yes'", "ordered: expected True or False, not str"),
         ("shop, log_level='verbose'", "log_level: expected one of "),
+        ("shop, http='localhost'", "http: expected HOST:PORT or unix:PATH; the port is missing"),
+        ("shop, http_cert='shop.py'", 'http_cert is for HTTP; add http="HOST:PORT"'),
+        ("shop, no_stdio=True", 'no_stdio is for HTTP; add http="HOST:PORT"'),
+        ("shop, isolated=True, config='x.toml'", "isolated reads no file, and config names one"),
     ],
 )
 def test_a_program_that_serves_wrongly_is_told_in_one_line(tmp_path: Path, arguments: str, line: str) -> None:

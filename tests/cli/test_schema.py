@@ -53,6 +53,29 @@ def test_a_file_gets_the_same_snapshot(tmp_path: Path) -> None:
     assert (tmp_path / "kept.json").read_text(encoding="utf-8") == printed
 
 
+def test_an_openapi_document_is_printed_or_written_and_checked_like_a_snapshot(tmp_path: Path) -> None:
+    write_app(tmp_path)
+    printed = schema(tmp_path, "./app.py:app", "--openapi")
+    assert printed.returncode == 0
+    document = json.loads(printed.stdout)
+    assert (document["openapi"][:4], list(document["paths"])) == ("3.1.", ["/operations/app/one"])
+    assert document["servers"] == [{"url": "/"}]
+    done = schema(tmp_path, "./app.py:app", "--openapi", "-o", "kept.json", "--http-url", "https://shop.example/")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (
+        json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))["servers"][0]["url"] == "https://shop.example"
+    )
+    write_app(tmp_path, more=", b: int", returns="str")
+    done = schema(tmp_path, "./app.py:app", "--check", "kept.json", "--openapi", "-o", "kept.json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert [line for line in done.stderr.splitlines() if line.startswith("discreet: ")] == [
+        "discreet: app/one input.b: is required",
+        "discreet: app/one output: string may be received",
+    ]
+    again = schema(tmp_path, "./app.py:app", "--check", "kept.json")
+    assert (again.returncode, again.stdout) == (0, "")
+
+
 def test_without_an_app_the_file_service_is_described(tmp_path: Path) -> None:
     done = schema(tmp_path, "--allow-write")
     assert (done.returncode, done.stderr) == (0, "")
@@ -90,11 +113,14 @@ def test_a_check_says_what_breaks_one_line_each_and_fails(tmp_path: Path) -> Non
         ["./app.py:app", "--check", "missing.json"],
         ["./app.py:app", "--check", "app.py"],
         ["./app.py:app", "--check"],
+        ["./app.py:app", "--check", "foreign.json"],
+        ["./app.py:app", "--openapi", "--token", "nonsense"],
         ["--root", "missing"],
     ],
 )
 def test_what_can_t_be_read_is_wrong_usage_in_one_line(tmp_path: Path, argv: list[str]) -> None:
     write_app(tmp_path)
+    (tmp_path / "foreign.json").write_text('{"openapi": "3.1.0", "paths": {"/pets": {"get": {}}}}')
     done = schema(tmp_path, *argv)
     assert (done.returncode, done.stdout) == (2, "")
     assert len([line for line in done.stderr.splitlines() if line.startswith("discreet: ")]) == 1
@@ -149,7 +175,9 @@ def one(
 '''
 
 
-@pytest.mark.parametrize("verb", [["schema"], ["card"], ["generate", "python"], ["generate", "typescript"]])
+@pytest.mark.parametrize(
+    "verb", [["schema"], ["schema", "--openapi"], ["card"], ["generate", "python"], ["generate", "typescript"]]
+)
 def test_secrets_of_the_environment_are_not_printed(tmp_path: Path, verb: list[str]) -> None:
     (tmp_path / "app.py").write_text(SECRETIVE, encoding="utf-8")
     key, pin = "correct-horse-battery", "4711081547110815"

@@ -35,7 +35,7 @@ DIFFERS = (
     (re.compile(r"(?<=\"taskId\":\")[0-9a-f-]+$", re.MULTILINE), "<cut>"),
     (re.compile(r"(?<=\{\"task\":\{\"id\":\")<id>.*"), "<id>"),
 )
-LOGGED = re.compile(r"\blog\.\w+\(\s*\"(http\.\w+)\"")
+LOGGED = re.compile(r"\b(?:log\.\w+|RepeatedWarning)\(\s*\"(http\.\w+)\"")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.agents import Agent
-from discreet.daemon.http.rest.routes import ROUTES, Found, NotAllowed, find_route
+from discreet.daemon.http.a2a.rest.routes import ROUTES, Found, NotAllowed, find_route
 from discreet.daemon.rpc.a2a_methods import V03_METHODS, V10_METHODS
 from discreet.errors.failures import A2AVersion
 from support.a2a_bindings import Tokens
@@ -41,6 +41,10 @@ async def ask(
 
 def reason_of(body: Any) -> str:
     return str(body["error"]["details"][0]["reason"])
+
+
+def suggestion_of(body: Any) -> str:
+    return str(body["error"]["details"][0]["metadata"]["suggestion"])
 
 
 async def task_of(client: AsgiClient, text: str = "ask") -> Any:
@@ -169,6 +173,7 @@ async def test_11_3_a_path_of_nobody_is_not_found(serve: Serve, path: str) -> No
         ("PUT", "/acme/tasks/a", "GET"),
         ("DELETE", "/tasks/a:subscribe", "POST, GET"),
         ("GET", "/", "POST"),
+        ("POST", "/.well-known/agent-card.json", "GET, HEAD"),
     ],
 )
 async def test_11_3_a_verb_that_a_path_does_not_take_is_told_which_it_takes(
@@ -177,6 +182,7 @@ async def test_11_3_a_verb_that_a_path_does_not_take_is_told_which_it_takes(
     async with serve(agent()) as client:
         status, headers, body = await ask(client, verb, path)
     assert (status, headers["allow"], body["error"]["code"]) == (405, allowed, 405)
+    assert allowed.partition(",")[0] in suggestion_of(body)
 
 
 @pytest.mark.anyio

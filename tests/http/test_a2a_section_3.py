@@ -272,4 +272,6 @@ async def test_3_6_2_a_version_that_the_method_does_not_speak_is_refused(
 @pytest.mark.parametrize("headers", [{"a2a_version": ""}, {"a2a-version": " "}], ids=["missing", "empty"])
 async def test_3_6_2_no_version_means_0_3(serve: Serve, binding: Binding, headers: dict[str, str]) -> None:
     async with serve(agent()) as client:
-        assert (await Caller(binding, client).call("ListTasks", **headers)).reason == "VERSION_NOT_SUPPORTED"
+        said = await Caller(binding, client).call("ListTasks", **headers)
+    assert said.reason == "VERSION_NOT_SUPPORTED"
+    assert "A2A-Version: 1.0" in said.facts["suggestion"]

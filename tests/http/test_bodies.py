@@ -50,7 +50,7 @@ async def test_a_body_counts_in_the_memory_budget_while_it_comes() -> None:
         return {"type": "http.request", "body": pieces.pop(), "more_body": bool(pieces)}
 
     with pytest.raises(FailureError) as refused:
-        await read_body(Request(SCOPE, receive), memory, limit=10_000, seconds=DEADLINE_SECONDS)
+        await read_body(Request(SCOPE, receive), memory, limit=10_000)
     assert (refused.value.failure, held, memory.used) == (Overloaded(), [0, 400, 800], 0)
 
 

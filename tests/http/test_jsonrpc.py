@@ -55,7 +55,7 @@ async def test_a_request_without_an_id_is_answered_with_id_null(serve: Serve) ->
     "method",
     [
         "shutdown", "exit", "setLogLevel", "initialize", "initialized", "$/cancelRequest", "$/setTrace", "services/list",
-        "services/call", "services/subscribe", "rpc.discover", "version", "listMethods", "describeMethods", "tools/list",
+        "services/call", "services/subscribe", "services/metrics", "rpc.discover", "version", "listMethods", "describeMethods", "tools/list",
         "session/new", "textDocument/hover", "fs/read", "/SendMessage/",
     ],
 )  # fmt: skip

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from discreet import DeclarationError
 from discreet.agents import ApiKey, requires
 from discreet.http import asgi
 from support.asgi_client import JSON, AsgiClient
@@ -167,3 +169,41 @@ async def test_the_gateway_answers_where_it_is_mounted_as_well() -> None:
         client = AsgiClient(app)
         async with client.open("GET", f"/agent{CARD}", headers={"origin": APP}, root_path="/agent") as reply:
             assert (reply.status, reply.headers["access-control-allow-origin"]) == (200, APP)
+
+
+async def test_hosts_and_origins_that_are_refused_are_logged_now_and_then_with_the_setting(
+    serve: Serve, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with serve(log_format="json", log_level="warn") as client:
+        for host in ("evil.example", "x.example"):
+            await client.request("GET", CARD, headers={"host": host})
+        for method, more in (("OPTIONS", PREFLIGHT), ("POST", JSON), ("POST", JSON)):
+            await client.request(method, "/", b"{}", {"origin": EVIL + "x" * 5000, **more})
+    host_refused, origin_refused = map(json.loads, capfd.readouterr().err.splitlines())
+    assert host_refused["event"] == origin_refused["event"] == "http.request_refused"
+    assert (host_refused["host"], "http-host" in host_refused["hint"]) == ("evil.example", True)
+    assert origin_refused["origin"].startswith(EVIL)
+    assert len(origin_refused["origin"]) < 300
+    assert "http-origin" in origin_refused["hint"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"http_hosts": [host]}
+        for host in ("agents.example:8000", "http://agents.example", "agents.example/a", "[::1]:8000")
+    ]
+    + [{"http_origins": [origin]} for origin in ("app.example", "https://app.example/page", "https://", "https://[")],
+    ids=str,
+)
+def test_names_and_origins_that_fit_no_request_are_refused_with_the_argument(settings: dict[str, list[str]]) -> None:
+    (argument,) = settings
+    with pytest.raises(DeclarationError, match=f"^{argument} "):
+        asgi(agent_of(), isolated=True, **settings)
+
+
+@pytest.mark.parametrize("given", ["::1", "[::1]"])
+async def test_an_ipv6_address_may_be_a_host(serve: Serve, given: str) -> None:
+    async with serve(http_hosts=[given]) as client:
+        status, _, _ = await client.request("GET", CARD, headers={"host": "[::1]:8000"})
+    assert status == 200

@@ -10,6 +10,8 @@ import ssl
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +50,13 @@ def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> s
         (["--http", "[::]:0"], "--http-open"),
         (["--http", "192.0.2.7:0", "--http-open"], "--http 192.0.2.7:0"),
         (["--http", "nowhere.invalid:0", "--http-open"], "--http nowhere.invalid:0"),
-        (["--http", "127.0.0.1"], "HOST:PORT"),
-        (["--http", "127.0.0.1:65536"], "HOST:PORT"),
         (["--http", "127.0.0.1:0", "--backend", "trio"], "--backend asyncio"),
         (["--no-stdio"], "--http"),
         (["--http", "127.0.0.1:0", "--http-cert", "worker.py"], "--http-cert"),
         (["--http", "127.0.0.1:0", "--http-cert", "nowhere.pem"], "--http-cert"),
         (["--http", "127.0.0.1:0", "--http-key", "worker.py"], "--http-cert"),
-        (["--http", "unix:worker.py"], "unix:"),
+        (["--http", "unix:worker.py"], "no socket"),
+        (["--http", "unix:."], "no socket"),
         (["--http", "unix:nowhere/socket"], "unix:"),
         (["--http", "unix:" + "x" * 200], "unix:"),
         (["--jwt-issuer", "x"], "--jwt-audience and --jwt-jwks"),
@@ -68,10 +69,30 @@ def test_what_can_not_be_served_is_one_line(tmp_path: Path, flags: list[str], hi
     assert (tmp_path / "worker.py").read_text() == AGENT
 
 
-@pytest.mark.parametrize(("missing", "extra"), [("uvicorn", "http"), ("starlette", "http"), ("jwt", "jwt")])
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("http='127.0.0.1:0', http_key='worker.py'", "http_key needs http_cert beside it"),
+        ("http='127.0.0.1:0', http_origins=['x']", "http_origins x: an origin is "),
+        ("http='0.0.0.0:0'", "http 0.0.0.0:0: others could call it; add tokens or identity, or http_open to "),
+        ("http='127.0.0.1:0', jwt_issuer='x'", "jwt_issuer needs jwt_audience and jwt_jwks"),
+    ],
+)
+def test_what_a_program_can_not_serve_is_told_in_its_own_words(tmp_path: Path, arguments: str, line: str) -> None:
+    program = f"{AGENT}\nimport discreet\ndiscreet.serve(agent, isolated=True, {arguments})\n"
+    (tmp_path / "worker.py").write_text(program)
+    done = finished([sys.executable, "worker.py"], tmp_path)
+    assert done.stderr.startswith(f"discreet: {line}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra"),
+    [("uvicorn", "http"), ("starlette", "http"), ("jwt", "jwt"), ("prometheus_client", "metrics")],
+)
 def test_an_extra_that_is_missing_is_named(tmp_path: Path, missing: str, extra: str) -> None:
     command = (sys.executable, "-P", "-c", WITHOUT.format(missing))
-    flags = ["--http", "127.0.0.1:0"]
+    flags = ["--http", "127.0.0.1:0", *(["--http-metrics"] if extra == "metrics" else [])]
     if extra == "jwt":
         keys = written(tmp_path / "keys.json", public(rsa_key()))
         flags = ["--jwt-issuer", "x", "--jwt-audience", "y", "--jwt-jwks", keys]
@@ -100,22 +121,50 @@ def test_beyond_this_machine_it_takes_tokens_or_leave(tmp_path: Path, flags: lis
 # -- unix sockets --------------------------------------------------------------------------------------------------
 
 
-def test_a_unix_socket_is_the_user_s_own(tmp_path: Path) -> None:
-    with http_daemon(tmp_path, "--http", "unix:socket", "--no-stdio", "--isolated", "--log-level", "info") as daemon:
-        daemon.wait_for("http.listening")
-        daemon.url = f"unix:{tmp_path / 'socket'}"
+ON_SOCKET = ("--http", "unix:socket", "--isolated", "--log-level", "info")
+
+
+@contextmanager
+def on_socket(folder: Path) -> Iterator[HttpDaemon]:
+    with http_daemon(folder, *ON_SOCKET, "--no-stdio") as daemon:
+        assert daemon.listening().url == f"unix:{folder / 'socket'}"
+        yield daemon
+
+
+def test_a_unix_socket_is_the_user_s_own_and_gone_at_the_end(tmp_path: Path) -> None:
+    with on_socket(tmp_path) as daemon:
         assert stat.S_IMODE((tmp_path / "socket").stat().st_mode) == 0o600
         assert daemon.call("who").json["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
-        assert "unix:" in refused(tmp_path, "--http", "unix:socket")  # somebody listens
+        assert "another process listens" in refused(tmp_path, "--http", "unix:socket")
         assert daemon.call().status == 200
+        (tmp_path / "socket").chmod(0o660)  # as for a proxy
+        assert daemon.end() == 0
+    assert not (tmp_path / "socket").exists()
+
+
+def test_the_socket_of_a_killed_daemon_is_taken_over(tmp_path: Path) -> None:
+    with on_socket(tmp_path) as daemon:
         daemon.process.kill()
         daemon.wait()
     assert (tmp_path / "socket").exists()
-    with http_daemon(tmp_path, "--http", "unix:socket", "--no-stdio", "--isolated", "--log-level", "info") as daemon:
-        daemon.wait_for("http.listening")
-        daemon.url = f"unix:{tmp_path / 'socket'}"
-        assert daemon.call().status == 200  # nobody listened any more
+    with on_socket(tmp_path) as daemon:
+        assert daemon.call().status == 200
         assert daemon.end() == 0
+
+
+def test_a_socket_that_another_process_has_put_there_since_stays(tmp_path: Path) -> None:
+    with on_socket(tmp_path) as daemon, socket.socket(socket.AF_UNIX) as another:
+        (tmp_path / "socket").unlink()
+        another.bind(str(tmp_path / "socket"))
+        assert daemon.end() == 0
+        assert (tmp_path / "socket").exists()
+
+
+def test_a_daemon_that_ends_before_it_serves_leaves_no_socket(tmp_path: Path) -> None:
+    with http_daemon(tmp_path, *ON_SOCKET) as daemon:  # its input has ended
+        assert daemon.wait() == 0
+    assert "--no-stdio" in daemon.log
+    assert not (tmp_path / "socket").exists()
 
 
 # -- TLS -----------------------------------------------------------------------------------------------------------

@@ -67,20 +67,26 @@ async def first(count: int, reply: Reply) -> list[Any]:
         return [(number, event["result"]) for number, event in [await anext(events) for _ in range(count)]]
 
 
-async def test_what_has_ended_is_resumed_where_the_store_keeps_its_log(serve: Serve, tmp_path: Path) -> None:
-    async with serve(agent_of(chunks), store=f"sqlite:{tmp_path / 'tasks.db'}") as client:
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+async def test_a_stream_that_was_cut_before_the_end_is_resumed_without_loss(
+    serve: Serve, store: str, tmp_path: Path
+) -> None:
+    settings = {} if store == "memory" else {"store": f"sqlite:{tmp_path / 'tasks.db'}"}
+    async with serve(agent_of(chunks), **settings) as client:
         async with client.stream("SendStreamingMessage", hello("a b"), **V1) as reply:
             whole = [(number, event["result"]) async for number, event in reply.events()]
         task_id = whole[0][1]["task"]["id"]
         for at, (number, _) in enumerate(whole[1:], 2):
             async with client.stream("SubscribeToTask", {"id": task_id}, last_event_id=number, **V1) as reply:
                 assert [(number, event["result"]) async for number, event in reply.events()] == whole[at:]
+        answer = await client.call("SubscribeToTask", {"id": task_id}, **V1)  # A2A 1.0, section 3.1.6
+        assert answer["error"]["code"] == -32004
 
 
 async def test_a_log_that_is_not_kept_is_an_error_and_never_a_silent_end(serve: Serve) -> None:
     async with serve(agent_of(chunks)) as client:
         task = (await client.call("SendMessage", hello("a b"), **V1))["result"]["task"]
-        answer = await client.call("SubscribeToTask", {"id": task["id"]}, last_event_id="1", **V1)
+        answer = await client.call("SubscribeToTask", {"id": task["id"]}, last_event_id="0", **V1)
         assert "EVENTS_LOST" in str(answer["error"])
 
 

@@ -151,7 +151,7 @@ def card_to_v03(card: AgentCard) -> AgentCard03:
         provider=card.provider,
         documentation_url=card.documentation_url,
         icon_url=card.icon_url,
-        security_schemes={name: _scheme(wrapped.scheme) for name, wrapped in card.security_schemes.items()},
+        security_schemes={name: scheme_to_v03(wrapped.scheme) for name, wrapped in card.security_schemes.items()},
         security=_security(card.security_requirements),
         supports_authenticated_extended_card=card.capabilities.extended_agent_card,
     )
@@ -182,7 +182,8 @@ def _security(requirements: Iterable[SecurityRequirement]) -> tuple[SecurityRequ
     return tuple({name: scopes.list for name, scopes in each.schemes.items()} for each in requirements)
 
 
-def _scheme(scheme: Scheme) -> Scheme03:
+def scheme_to_v03(scheme: Scheme) -> Scheme03:
+    """A security scheme for clients of 0.3, which has those of OpenAPI."""
     match scheme:
         case ApiKey():
             return ApiKey03(scheme.name, scheme.location, scheme.description)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import ExtensionSupportRequired, VersionNotSupported
@@ -12,6 +12,11 @@ from ..card.model import Extension
 from ..requests import Caller
 from ..versions.version import ProtocolVersion
 from .authorization import Authorization
+
+_VERSION_SUGGESTIONS: Final[Mapping[str, str]] = {
+    "1.0": "Send A2A-Version: 1.0. By HTTP a request without that header is one of 0.3.",
+    "0.3": "Send A2A-Version: 0.3, or none.",
+}
 
 
 @final
@@ -27,7 +32,8 @@ class Admission:
         params = ctx.service_params
         wanted = params.get("a2a-version")
         if wanted and wanted.strip() and not version.covers(wanted.strip()):
-            raise FailureError(VersionNotSupported(accepted=(version.name,)))
+            suggestion = _VERSION_SUGGESTIONS[version.name]
+            raise FailureError(VersionNotSupported(accepted=(version.name,), suggestion=suggestion))
         identity = ctx.identity
         self._authorization.check(identity)
         named = params.get("a2a-extensions")

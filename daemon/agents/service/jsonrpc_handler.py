@@ -14,8 +14,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import InvalidParams, UnsupportedOperation
-from ...operations.context import Context
+from ....errors.failures import UnsupportedOperation
+from ...operations.context import LAST_EVENT_ID, Context
 from ...operations.spec import Numbered
 from ..card.model import AgentCard
 from ..model.content import check_json_depth, check_media_types
@@ -29,22 +29,7 @@ from .call_pipeline import CallPipeline
 from .extended_card import ExtendedCard
 from .request_handler import RequestHandler
 
-LAST_EVENT_ID: Final = "last-event-id"
-"""The service parameter with the number of the last event that a client has."""
-
 _NO_RESUMING: Final = "A message is sent once. Subscribe to its task to get the events after one."
-
-
-def _last_event_id(ctx: Context) -> int | None:
-    text = ctx.service_params.get(LAST_EVENT_ID)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER):
-        raise FailureError(InvalidParams("Last-Event-ID", "integer >= 0", "string"))
-    return int(text)
-
-
-_LONGEST_NUMBER: Final = 18
 
 
 @final
@@ -82,11 +67,9 @@ class JsonRpcHandler:
             result = await handler.send(self._checked(request), caller)
         return self.version.encode_send_result(result, history_length=request.configuration.history_length)
 
-    async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | Numbered, None]:
+    async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | Numbered[Raw], None]:
         """Send a message to the agent, and get everything that happens to its task."""
-        if (
-            LAST_EVENT_ID in ctx.service_params
-        ):  # clients that repeat a request after a lost connection would send it twice
+        if LAST_EVENT_ID in ctx.service_params:  # whoever repeats a request after a lost connection would send it twice
             raise FailureError(UnsupportedOperation(version=self.version.name, reason=_NO_RESUMING))
         history_length = request.configuration.history_length
         async with (
@@ -100,10 +83,10 @@ class JsonRpcHandler:
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, ctx: Context, request: TaskRequest) -> AsyncGenerator[Raw | Numbered, None]:
+    async def subscribe(self, ctx: Context, request: TaskRequest) -> AsyncGenerator[Raw | Numbered[Raw], None]:
         """Get a task, and everything that happens to it from then on; or, after the event whose number the service parameter
         `last-event-id` holds, everything that has happened since."""
-        after = _last_event_id(ctx)
+        after = ctx.last_event_id
         async with (
             self._call(ctx, request.task_id, streaming=True) as (handler, caller),
             aclosing(handler.subscribe(request.task_id, caller, until=self._subscribe_until, after=after)) as items,
@@ -181,7 +164,7 @@ class JsonRpcHandler:
     ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
         return self._pipeline.call(ctx, self.version, task_id=task_id, streaming=streaming)
 
-    def _written(self, item: StreamItem, history_length: int | None = None) -> Raw | Numbered | None:
+    def _written(self, item: StreamItem, history_length: int | None = None) -> Raw | Numbered[Raw] | None:
         """The item as an event, with its number where it is one of the task's log."""
         written = self.version.encode_stream_item(item, history_length=history_length)
         return Numbered(written, item.generation) if written is not None and isinstance(item, TaskUpdate) else written

@@ -6,7 +6,7 @@ It begins with the agent's first call, or with the daemon where the store is dur
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, final
@@ -17,9 +17,10 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
+from ...dispatch.request import Durations
 from ...logs import log
 from ..executor_calls import CANCEL_SECONDS, ExecutorCalls
-from ..model.types import TaskEvent
+from ..model.types import TaskEvent, TaskState
 from ..push.publisher import PushPublisher
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
@@ -41,6 +42,10 @@ PUSH_DRAIN_SECONDS: Final = 0.3
 
 CLOSE_SECONDS: Final = 1.0
 """How long closing the store may take."""
+
+
+COUNT_SECONDS: Final = 1.0
+"""How long counting the tasks may take."""
 
 
 class Waits(msgspec.Struct, frozen=True):
@@ -84,6 +89,7 @@ class Runtime:
         self._opened: anyio.Event | None = None
         self._waiting = 0
         self._store_failed = False
+        self._probe_failed = False
         self._notifier = None if publisher is None else publisher.notifier
         push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
         self.handler = RequestHandler(
@@ -125,6 +131,39 @@ class Runtime:
         if self._store_failed:
             raise FailureError(Internal())
         return self.handler
+
+    # -- what operators ask ------------------------------------------------------------------------------------
+
+    @property
+    def commits(self) -> Durations:
+        """How long the store took for each commit."""
+        return self._committer.durations
+
+    @property
+    def failed_commits(self) -> int:
+        return self._committer.failed
+
+    @property
+    def _store_is_open(self) -> bool:
+        return self._opened is not None and self._opened.is_set() and not self._store_failed
+
+    async def count_tasks(self) -> Mapping[TaskState, int] | None:
+        """How many tasks the store has in each state; None where it does not tell within a second."""
+        with anyio.move_on_after(COUNT_SECONDS):
+            counts = await attempt(self._store.count) if self._store_is_open else None
+            return None if isinstance(counts, Raised) else counts
+        return None
+
+    async def probe_store(self) -> bool:
+        """Whether the store could take a commit now. Takes as long as the store does. Only the first of several failures is
+        logged."""
+        if not self._store_is_open:
+            return False
+        probed = await attempt(self._store.probe)
+        if isinstance(probed, Raised) and not self._probe_failed:
+            log_failure(probed.exc)
+        self._probe_failed = isinstance(probed, Raised)
+        return not self._probe_failed
 
     # -- the run -----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ beginning. `TaskStore.commit` makes each change completely or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
@@ -245,6 +245,14 @@ class TaskStore(Protocol):
 
         A change between two pages makes no page repeat or skip a task that it does not affect.
         """
+        ...
+
+    async def count(self) -> Mapping[TaskState, int]:
+        """How many tasks of all callers are in each state. States without tasks may be left out."""
+        ...
+
+    async def probe(self) -> None:
+        """Raises `StoreError` where nothing could be committed now. Changes nothing that anybody reads."""
         ...
 
     async def put_push_target(self, task_id: str, target: PushTarget) -> bool:

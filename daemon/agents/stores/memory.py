@@ -2,14 +2,15 @@
 
 A stored task is one object and a few byte strings, which the garbage collector does not traverse. Tasks that have ended are
 deleted, oldest first, when they are too old, too many or too large together. A task whose log is being read is deleted only
-if all the others together are still too large. Tasks that have not ended are never deleted.
+if all the others together are still too large. Tasks that have not ended are never deleted. Of the events that a snapshot
+covers the last ones can still be read.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from sys import maxsize
@@ -30,6 +31,7 @@ from .checks import (
     up_to_max_page_bytes,
     up_to_max_read_bytes,
 )
+from .event_tails import MAX_TAIL_BYTES, EventTails
 from .interface import (
     CommitRefusal,
     LoggedEvent,
@@ -80,6 +82,7 @@ class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     ended_seconds: float = ENDED_TASK_SECONDS
     log_events: int = MAX_LOG_EVENTS
     log_bytes: int = MAX_LOG_BYTES
+    tail_bytes: int = MAX_TAIL_BYTES
 
 
 @final
@@ -98,12 +101,14 @@ class MemoryStore:
         self._budget = budget or MemoryBudget(maxsize)
         ended_bytes = min(self._limits.ended_bytes, self._budget.limit // 4)
         self._limits = msgspec.structs.replace(self._limits, ended_bytes=ended_bytes)
+        self._tails = EventTails(self._limits.tail_bytes, self._budget)
         self._tasks: dict[str, TaskRecord] = {}
         self._by_sequence: dict[int, TaskRecord] = {}
         self._indexes: dict[_IndexKey, TaskIndex] = {}
         self._push_targets: dict[str, dict[str, PushTarget]] = {}
         self._owner_requests: dict[OwnerRequest, None] = {}
         self._last_sequence = 0
+        self._states: Counter[TaskState] = Counter()
         self._ended_tasks = 0
         self._ended_bytes = 0
         self._ended_sequences: deque[int] = deque()  # oldest first; a task that changed again leaves a stale entry
@@ -150,7 +155,7 @@ class MemoryStore:
             return conflict
         if record is None and len(self._tasks) - self._ended_tasks >= self._limits.active_tasks:
             return StoreFull()
-        encoded = encode_change(change, keep_covered_events=False)
+        encoded = encode_change(change)
         if isinstance(encoded, Unserializable):
             return encoded
         if record is None:
@@ -171,7 +176,7 @@ class MemoryStore:
             change.owner,
             encoded.snapshot or b"",
         )
-        self._append(record, encoded.events)
+        self._append(record, encoded.events, covered=change.snapshot is not None)
         self._tasks[record.id] = record
         self._add_to_indexes(record)
 
@@ -183,9 +188,8 @@ class MemoryStore:
             self._delete_owner_requests(record.id)
         record.generation = change.generation
         if encoded.snapshot is not None:
-            record.snapshot, record.log, record.log_bytes = encoded.snapshot, None, 0
-        else:
-            self._append(record, encoded.events)
+            record.snapshot = encoded.snapshot
+        self._append(record, encoded.events, covered=encoded.snapshot is not None)
         if record.state in TERMINAL:
             self._ended_bytes += record.size
         if change.events:
@@ -193,14 +197,18 @@ class MemoryStore:
             record.state, record.status_timestamp = change.state, change.status_timestamp
             self._add_to_indexes(record)
 
-    def _append(self, record: TaskRecord, events: Sequence[bytes]) -> None:
-        if not events:
+    def _append(self, record: TaskRecord, events: Sequence[bytes], *, covered: bool) -> None:
+        """Append the events to the log. `covered`: the task's snapshot covers the log and them."""
+        if not (record.log or events):
             return
         record.log = record.log or []
         record.log += events
         record.log_bytes += sum(map(len, events))
-        if len(record.log) > self._limits.log_events or record.log_bytes > self._limits.log_bytes:
+        if not covered and (len(record.log) > self._limits.log_events or record.log_bytes > self._limits.log_bytes):
             record.snapshot = encode(apply_events(decode_task(record.snapshot), map(decode_event, record.log)))
+            covered = True
+        if covered:
+            self._tails.extend(record.id, record.log)
             record.log, record.log_bytes = None, 0
 
     # -- indexes -----------------------------------------------------------------------------------------------
@@ -211,6 +219,7 @@ class MemoryStore:
         record.sequence = self._last_sequence
         self._by_sequence[record.sequence] = record
         self._count(record, RECORD_BYTES + record.size)
+        self._states[record.state] += 1
         for key in _index_keys(record):
             self._indexes.setdefault(key, TaskIndex()).add(record.sequence, record.status_timestamp)
         if record.state in TERMINAL:
@@ -223,6 +232,7 @@ class MemoryStore:
         self._overdue.pop(record.id, None)
         del self._by_sequence[record.sequence]
         self._count(record, 0)
+        self._states[record.state] -= 1
         for key in _index_keys(record):
             index = self._indexes[key]
             index.remove(record.sequence, record.status_timestamp)
@@ -237,8 +247,9 @@ class MemoryStore:
         record.counted = size
 
     def free(self, size: int) -> None:
+        size -= self._tails.free(size)
         limits = self._limits
-        self._limits = msgspec.structs.replace(limits, ended_bytes=max(0, self._ended_bytes - size))
+        self._limits = msgspec.structs.replace(limits, ended_bytes=max(0, self._ended_bytes - max(0, size)))
         self._evict()
         self._limits = limits
 
@@ -263,6 +274,7 @@ class MemoryStore:
     def _delete(self, record: TaskRecord) -> None:
         self._remove_from_indexes(record)
         del self._tasks[record.id]
+        self._tails.drop(record.id)
         self._push_targets.pop(record.id, None)
         self._delete_owner_requests(record.id)
 
@@ -284,10 +296,15 @@ class MemoryStore:
             raise LogTruncatedError(task_id, 0)
         if after >= record.generation:
             return ()
-        if after < record.snapshot_generation:
-            raise LogTruncatedError(task_id, record.generation)
+        log: Sequence[bytes] = record.log or ()
         start = after - record.snapshot_generation
-        events = up_to_max_read_bytes(islice(record.log or (), start, start + limit))
+        if start < 0:
+            tail = self._tails.get(task_id)
+            start += len(tail)
+            if start < 0:
+                raise LogTruncatedError(task_id, record.generation)
+            log = [*tail, *log]
+        events = up_to_max_read_bytes(log[start : start + limit])
         return decode_events(events, first_generation=after + 1)
 
     def retain(self, task_id: str) -> None:
@@ -321,6 +338,13 @@ class MemoryStore:
             str(page[-1].sequence) if len(found) > len(page) else "",
             sum(index.count(from_timestamp) for index in indexes),
         )
+
+    async def count(self) -> Mapping[TaskState, int]:
+        self._evict()
+        return dict(self._states)
+
+    async def probe(self) -> None:
+        pass
 
     # -- push targets and owner requests -----------------------------------------------------------------------
 

@@ -61,25 +61,20 @@ _push_targets: Final = (msgspec.msgpack.Decoder(PushTarget), msgspec.json.Decode
 
 
 class EncodedChange(msgspec.Struct, frozen=True):
-    """What a store writes for a change: a snapshot or None, and events. A new task has a snapshot and the events after it."""
+    """What a store writes for a change: a snapshot or None, and events. A new task has a snapshot, which holds its first event;
+    the others are here. The snapshot covers them where the change has one."""
 
     snapshot: bytes | None
     events: tuple[bytes, ...]
 
 
-def encode_change(change: TaskChange, *, keep_covered_events: bool) -> EncodedChange | Unserializable:
-    """The change as bytes. A new task always gets a snapshot.
-
-    The events of an existing task that the change's snapshot covers are encoded only with `keep_covered_events`.
-    """
+def encode_change(change: TaskChange) -> EncodedChange | Unserializable:
+    """The change as bytes."""
     events, snapshot = change.events, change.snapshot
-    is_new = change.expected_generation == 0
-    if is_new and snapshot is None:
-        created = events[0]
+    if change.expected_generation == 0:
+        created, *_ = events
         assert isinstance(created, TaskCreated), "`check_changes` refuses anything else"
-        events, snapshot = events[1:], created.task
-    elif snapshot is not None and (is_new or not keep_covered_events):
-        events = ()
+        events, snapshot = events[1:], snapshot or created.task
     try:
         f"{change.task_id}{change.scope}{change.context_id}{change.status_timestamp}".encode()  # no lone surrogates
         return EncodedChange(None if snapshot is None else encode(snapshot), tuple(map(encode, events)))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import assert_never, final
+from time import monotonic
+from typing import Final, assert_never, final
 
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
+from ...dispatch.request import Durations
 from ...logs import log
 from ..model.types import TaskEvent
 from ..stores.failures import log_failure
@@ -16,7 +18,7 @@ from .live_task import LiveTask, LossReason
 
 @final
 class Committer:
-    """One per store.
+    """One per store. `durations` are those of its commits, `failed` counts those that it raised something for.
 
     `on_committed(live, events)` is called, in order, when the store has a task's events; `on_lost(live)` when it did not
     take them; `on_idle()` when nothing is left to commit.
@@ -33,6 +35,8 @@ class Committer:
         self._on_lost = on_lost
         self._dirty: dict[LiveTask, None] = {}
         self._committing = False
+        self.durations: Final = Durations()
+        self.failed = 0
         self._work_added: anyio.Event | None = None
         self.on_idle: Callable[[], None] = lambda: None
 
@@ -63,11 +67,14 @@ class Committer:
         self._dirty.clear()
         changes = [live.next_change() for live in lives]
         self._committing = True
+        began = monotonic()
         try:
             results = await attempt(lambda: self._store.commit(changes))  # whatever a store raises, other tasks go on
         finally:
             self._committing = False
+        self.durations.add(monotonic() - began)
         if isinstance(results, Raised):
+            self.failed += 1
             log_failure(results.exc)
             for live in lives:
                 self._lose(live, "failed")

@@ -15,7 +15,7 @@ from ..model.types import Message, MessageAdded, Part, Task, TaskState
 from .executor import RequestContext
 from .live_task import LiveTask, raise_if_lost
 from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
-from .task_events import TaskEvents
+from .task_events import TaskEvents, was_overtaken
 
 
 @final
@@ -90,7 +90,7 @@ class Execution:
         """Fail the task where the executor raised this `fault`, or left it neither ended nor waiting for its caller."""
         live, scope = self.live, self.scope
         if live.ended or self.reply is not None or (scope is not None and scope.cancel_called):
-            if fault is not None:
+            if fault is not None and not was_overtaken(self.events, fault):
                 log.error("agent.failed", task=live.id, exc=fault)
             return
         live.ensure_created()

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ....lazy import anyio
-from ..errors import MisplacedReplyError
+from ..errors import InvalidStateTransition, MisplacedReplyError
 from ..model.content import MAX_JSON_DEPTH, is_within_max_depth
 from ..model.ids import new_id
 from ..model.timestamps import now
@@ -51,11 +51,12 @@ class TaskEvents:
     0.25 s each time that 4, 8, 16 and 32 MiB of events are buffered for them.
     """
 
-    __slots__ = ("_live", "_may_reply", "sent_reply")
+    __slots__ = ("_live", "_may_reply", "ended_task", "sent_reply")
 
     def __init__(self, live: LiveTask, *, may_reply: bool = False) -> None:
         self._live = live
         self._may_reply = may_reply
+        self.ended_task = False
         self.sent_reply: Message | None = None
 
     @property
@@ -106,6 +107,7 @@ class TaskEvents:
         _check(metadata)
         message = None if content is None else agent_message(self._live, _parts(content))
         self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata), limited=True)
+        self.ended_task = self._live.ended
         await self._apply_backpressure()
 
     async def artifact(
@@ -169,6 +171,12 @@ class TaskEvents:
                 await live.wait_for_change()
         if live.buffer.congested:
             live.buffer.raise_backpressure_limit()
+
+
+def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:
+    """Whether this fault only says that somebody else had ended the task: a cancellation, or the execution that was to be
+    cancelled. The agent can't prevent that."""
+    return isinstance(fault, InvalidStateTransition) and events.ended and not events.ended_task
 
 
 def _parts(content: Content) -> tuple[Part, ...]:

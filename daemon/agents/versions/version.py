@@ -114,7 +114,7 @@ class ProtocolVersion(Protocol):
 
 def covers_version(name: A2AVersion, version: str) -> bool:
     """Whether a version is `name` or a patch release of it, which has the same JSON."""
-    return f"{version}.".startswith(f"{name}.")
+    return version == name or version.startswith(f"{name}.")
 
 
 def failure_in(version: ProtocolVersion, failure: Failure) -> Failure:

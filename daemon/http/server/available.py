@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from ...apps import AppError
@@ -13,17 +15,17 @@ if TYPE_CHECKING:
 NEEDED: Final = ("starlette", "uvicorn")
 
 
-def listener_of(host: Host) -> Listener | None:
-    """It listens already. Raises `AppError`, in one line, where it can't."""
+@contextmanager
+def opened_listener(host: Host) -> Generator[Listener]:
+    """It listens during the block. Raises `AppError`, in one line, where it can't."""
     settings = host.settings
     if settings.http is None:
-        if settings.no_stdio:
-            raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
-        return None
+        raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
     from importlib.util import find_spec  # late: few daemons listen
 
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise AppError(f"--http needs {' and '.join(missing)}: pip install 'discreet[http]'")
     from .listener import HttpListener  # late: it loads them
 
-    return HttpListener(host, settings)
+    with closing(HttpListener(host, settings)) as listener:
+        yield listener

@@ -11,12 +11,12 @@ import uvicorn
 
 from ....lazy import anyio
 from ...apps import AppError
-from ...logs import log
+from ...logs import ConfiguredPath, log
 from ...settings.addresses import read_address
 from ..gateway import Gateway
-from ..settings import gateway_settings, origins_of
+from ..settings import call_settings, origins_of
 from .protocols import Limits, protocol_class
-from .sockets import listen
+from .sockets import SocketFile, listen
 from .strict import StrictHttp
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class _Server(uvicorn.Server):
 
 @final
 class HttpListener:
-    """Listens from the first moment, and serves while `run` runs.
+    """Listens from the first moment until `close`, and serves while `run` runs.
 
     Raises `AppError`, in one line: the address can't be listened on, nobody may listen on it without an identity provider, or
     the certificate is none.
@@ -56,14 +56,16 @@ class HttpListener:
         local = address.loopback and host.access.provider is None and not settings.http_open
         self.gateway: Final = Gateway(
             host,
-            gateway_settings(settings, local=local),
+            call_settings(settings, own_server=True),
             origins_of(settings, local=address.loopback, host=address.host),
+            local_only=local,
         )
         self.context_host: Final = self.gateway.context_host
         self._host = host
         try:
             self._server: Final = _Server(_config(self.gateway, settings))
             self._socket: Final = listen(address)
+            self._file: Final = SocketFile(address.path) if address.path else None
         except OSError as exc:
             unknown = "the path is too long for a socket" if address.path else "the address is unknown"
             raise AppError(f"--http {settings.http}: {exc.strerror or unknown}") from None
@@ -71,7 +73,7 @@ class HttpListener:
 
     def report_to(self, on_progress: Callable[[], None]) -> None:
         """Have `on_progress()` called when a request has ended."""
-        self.gateway.on_progress = on_progress
+        self.gateway.calls.on_progress = on_progress
 
     @property
     def url(self) -> str:
@@ -87,7 +89,7 @@ class HttpListener:
         self._ended = anyio.Event()
         if not await self._host.lifespans.entered():
             return
-        log.always("http.listening", url=self.url)
+        log.always("http.listening", url=ConfiguredPath(self.url))
         try:
             await self._server.serve(sockets=[self._socket])
         finally:
@@ -95,14 +97,15 @@ class HttpListener:
 
     def refuse_more(self) -> None:
         """Accept no more connections, and refuse what comes over those that are open. What was accepted goes on."""
-        self.gateway.close()
+        self.gateway.calls.close()
+        self._remove_file()
         for server in getattr(self._server, "servers", ()):  # there are none before it has started
             server.close()
 
     @property
     def settled(self) -> bool:
         """True when every request is answered."""
-        return self.gateway.settled
+        return self.gateway.calls.settled
 
     async def finish(self, seconds: float) -> None:
         """Let the last bytes go, for at most so long. After it, nothing is sent."""
@@ -110,6 +113,15 @@ class HttpListener:
         if self._ended is not None:
             with anyio.move_on_after(seconds):
                 await self._ended.wait()
+
+    def close(self) -> None:
+        """Listen no more, also where it never ran."""
+        self._remove_file()
+        self._socket.close()
+
+    def _remove_file(self) -> None:
+        if self._file is not None:
+            self._file.remove()
 
 
 def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:

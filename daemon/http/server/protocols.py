@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ...logs import log
+from ...logs import RepeatedWarning, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,9 +45,11 @@ class _Guard:
 
     limits: ClassVar[Limits]
     by_address: ClassVar[Counter[str]]
+    too_many: ClassVar[RepeatedWarning]
     transport: asyncio.Transport
     cycle: Any  # Any: uvicorn's RequestResponseCycle, of either protocol
     client: tuple[str, int] | None
+    _unset_keepalive_if_required: Callable[[], None]
 
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
@@ -59,7 +61,7 @@ class _Guard:
         address = self.client[0] if self.client else ""
         counts, limits = self.by_address, self.limits
         if counts[address] >= limits.connections_per_address:
-            log.warning("http.too_many_connections", limit=limits.connections_per_address)
+            self.too_many(limit=limits.connections_per_address)
             transport.abort()
             return
         self._address = address
@@ -75,6 +77,7 @@ class _Guard:
                 del counts[self._address]
             self._address = None
         super().connection_lost(exc)  # type: ignore[misc]
+        self._unset_keepalive_if_required()  # after a reset uvicorn leaves its timer, which would keep all this until it fires
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)  # type: ignore[misc]
@@ -147,7 +150,8 @@ def _later(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
 
 def protocol_class(limits: Limits) -> type[asyncio.Protocol]:
     """The protocol for a server with these limits, of httptools where that is installed."""
-    guard = type("_ServerGuard", (_Guard,), {"limits": limits, "by_address": Counter()})
+    members = {"limits": limits, "by_address": Counter(), "too_many": RepeatedWarning("http.too_many_connections")}
+    guard = type("_ServerGuard", (_Guard,), members)
     if find_spec("httptools") is None:
         return type("GuardedH11", (guard, H11Protocol), {})
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol  # late: it is optional

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
 from contextlib import suppress
+from typing import Final, final
 
 from ...settings.addresses import Address
 
-BACKLOG = 2048
+BACKLOG: Final = 2048
 """Connections that may wait to be accepted. The system may allow fewer."""
+
+PROBE_SECONDS: Final = 1.0
+"""How long somebody who listens on a unix socket may take to be noticed."""
 
 
 def listen(address: Address) -> socket.socket:
@@ -50,17 +55,49 @@ def _listening(listener: socket.socket, address: tuple[str, int] | str) -> socke
 
 
 def _remove_stale(path: str) -> None:
-    try:
-        if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            return
-    except OSError:
+    """Raises `OSError` for what is no socket, and for one that somebody listens on or may listen on."""
+    found = _identity(path)
+    if found is None:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1.0)
+        probe.settimeout(PROBE_SECONDS)
         try:
             probe.connect(path)
-        except ConnectionRefusedError:
-            with suppress(OSError):
+        except (ConnectionRefusedError, FileNotFoundError):  # nobody listens; it was removed meanwhile
+            if found == _identity(path):
                 os.unlink(path)
-        except OSError:
+            return
+        except PermissionError:
+            raise
+        except OSError:  # its queue is full, or it is of another type
             pass
+    raise OSError(errno.EADDRINUSE, "another process listens there")
+
+
+def _identity(path: str) -> tuple[int, int, int] | None:
+    """What tells a socket from the next one of the same path, which may get the number of its inode. None where nothing is there.
+
+    Raises `OSError` for what is no socket.
+    """
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISSOCK(found.st_mode):
+        raise OSError(errno.EEXIST, "what is there is no socket")
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+@final
+class SocketFile:
+    """The path of a unix socket on which this process has just begun to listen."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._identity = _identity(path)
+
+    def remove(self) -> None:
+        """Remove it, unless it is gone or another's by now. Best while it is still listened on: nobody replaces it then."""
+        with suppress(OSError):
+            if self._identity is not None and self._identity == _identity(self._path):
+                os.unlink(self._path)

@@ -1,9 +1,19 @@
 """The context of a handler, and what it stands on."""
 
-from .context import Context, is_answered, keep_progress_token, shown_progress
+from .context import (
+    LAST_EVENT_ID,
+    LONGEST_NUMBER,
+    Context,
+    is_answered,
+    keep_progress_token,
+    last_event_id,
+    shown_progress,
+)
 from .host import NOTHING_SENT, CallFailed, ClientInfo, ClientRefused, ContextHost, LogLevel, Sending, Stopped
 
 __all__ = [
+    "LAST_EVENT_ID",
+    "LONGEST_NUMBER",
     "NOTHING_SENT",
     "CallFailed",
     "ClientInfo",
@@ -15,5 +25,6 @@ __all__ = [
     "Stopped",
     "is_answered",
     "keep_progress_token",
+    "last_event_id",
     "shown_progress",
 ]

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, final, overload
 
 import msgspec
 
-from ....errors.failures import Failure
+from ....errors.exceptions import FailureError
+from ....errors.failures import Failure, InvalidParams
 from ....errors.nearest import nearest_hint
 from ....errors.type_building import decoder_for
 from .host import NOTHING_SENT, ClientInfo, ContextHost, LogLevel, Sending, Stopped
@@ -21,6 +22,22 @@ if TYPE_CHECKING:
     from ..current_request import Caller, CurrentRequest, IncomingCall
 
 T = TypeVar("T")
+
+LAST_EVENT_ID: Final = "last-event-id"
+"""The service parameter with the number of the last event that a caller has; by HTTP a header."""
+
+LONGEST_NUMBER: Final = 18
+"""Digits of such a number."""
+
+
+def last_event_id(service_params: Mapping[str, str]) -> int | None:
+    """The number of the last event that a caller has; None where it says none. Raises `FailureError` for what is no number."""
+    text = service_params.get(LAST_EVENT_ID)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
+        raise FailureError(InvalidParams("Last-Event-ID", "integer >= 0", "string"))
+    return int(text)
 
 
 @final
@@ -93,12 +110,12 @@ class Context:
     @property
     def state(self) -> Any:
         """What the service's `lifespan` yielded; None without one."""
-        return self._host.state_of(self._caller.namespace)
+        return self._host.process.state_of(self._caller.namespace)
 
     @property
     def credentials(self) -> Mapping[str, str]:
         """Credentials for outbound calls, by the names that the service declares. The logs scrub their values."""
-        return self._host.credentials_of(self._caller.namespace)
+        return self._host.process.credentials_of(self._caller.namespace)
 
     @property
     def request_id(self) -> str | None:
@@ -109,6 +126,14 @@ class Context:
     def service_params(self) -> Mapping[str, str]:
         """`serviceParams` of this request, keys in lower case. May hold credentials: don't log it."""
         return MappingProxyType(self._call.metadata)
+
+    @property
+    def last_event_id(self) -> int | None:
+        """The number of the last event that the caller of a subscription has: it wants those behind it. None where it has none.
+
+        Raises `FailureError` for what is no number: the caller then is told so.
+        """
+        return last_event_id(self._call.metadata)
 
     @property
     def time_left(self) -> float | None:
@@ -151,7 +176,7 @@ class Context:
 
         Raises `FailureError(Overloaded)`, and counts nothing, where the budget has no room.
         """
-        self._host.hold_memory(size)
+        self._host.process.hold_memory(size)
 
     def notify(self, method: str, params: object = None) -> Sending:
         """Send the client a notification; `params` is anything that encodes to a JSON object or array.
@@ -228,7 +253,7 @@ class Context:
     ) -> Any:
         """`call` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         return self._decode(
-            self._host.run_from_thread(self._request, lambda: self._call_other(name, params, continue_running)),
+            self._host.process.run_from_thread(self._request, lambda: self._call_other(name, params, continue_running)),
             type,
         )
 
@@ -257,7 +282,7 @@ class Context:
         """`request` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         asked = {} if params is None else params
         return self._decode(
-            self._host.run_from_thread(
+            self._host.process.run_from_thread(
                 None if self._returned else self._request, lambda: self._host.ask(method, asked, timeout)
             ),
             type,

@@ -63,8 +63,27 @@ class Sending(Protocol):
     def __await__(self) -> Generator[Any, Any, None]: ...
 
 
+class ProcessHost(Protocol):
+    """What a context needs of the daemon, whoever the client is."""
+
+    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
+        """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
+        ...
+
+    def hold_memory(self, size: int) -> None:
+        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
+        ...
+
+    def state_of(self, namespace: str) -> Any: ...
+
+    def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
+
+
 class ContextHost(Protocol):
     """What a context needs of the daemon, on behalf of one client."""
+
+    @property
+    def process(self) -> ProcessHost: ...
 
     @property
     def client(self) -> ClientInfo: ...
@@ -103,19 +122,7 @@ class ContextHost(Protocol):
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes: ...
 
-    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
-        """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
-        ...
-
     def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
-
-    def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
-
-    def hold_memory(self, size: int) -> None:
-        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
-        ...
-
-    def state_of(self, namespace: str) -> Any: ...
 
 
 @final

@@ -5,18 +5,36 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
-from ..daemon.apps import AppError, services_of
+from ..daemon.apps import AppError, Hosted, hosted_of
+from ..daemon.hosting import hosted_access
+from ..daemon.openapi.about import about
+from ..daemon.openapi.document import document_text, openapi_document
 from ..daemon.operations.registry import Registry
 from ..daemon.operations.service import DeclarationError
-from ..daemon.schemas.documents import Snapshot, snapshot
+from ..daemon.schemas.documents import Snapshot, snapshot, snapshot_text
 from ..daemon.settings import Settings, UsageError
 from ..framing.stdio_guard import STDERR, STDOUT
+from ..version import __version__
 
 
 def load_snapshot(settings: Settings) -> Snapshot:
     """Import the apps and return the schemas of their external operations. Raises `UsageError` for apps that can't be hosted."""
+    return load_contract(settings)[0]
+
+
+def load_contract(settings: Settings, *, openapi: bool = False) -> tuple[Snapshot, bytes]:
+    """The same, and as text for a file: of the snapshot, or of the OpenAPI document of the same operations."""
     with importing_apps():
-        return snapshot(Registry(services_of(settings)))
+        hosted = hosted_of(settings)
+        operations = Registry(hosted.services)
+        current = snapshot(operations)
+        return current, _document_text(hosted, operations, settings) if openapi else snapshot_text(current)
+
+
+def _document_text(hosted: Hosted, operations: Registry, settings: Settings) -> bytes:
+    provider = hosted_access(settings, hosted.agent).provider
+    told = about(hosted.services, hosted.agent, provider, version=__version__, url=settings.http_url or "/")
+    return document_text(openapi_document((spec for spec in operations if spec.visibility == "external"), told))
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import socket
 import ssl
 import sys
 import threading
+import tracemalloc
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -295,6 +297,24 @@ async def test_a_body_is_read_up_to_its_limit() -> None:
         async with client.stream("GET", server.url) as response:
             with pytest.raises(InvalidReply):
                 await read_body(response, 11)
+
+
+async def test_a_body_in_small_pieces_takes_at_most_three_times_its_bytes() -> None:
+    size, own = 64 * 1024, 16 * 1024
+
+    class Pieces(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for _ in range(size):
+                yield b"x"
+
+    response = httpx.Response(200, stream=Pieces())
+    tracemalloc.start()
+    try:
+        assert await read_body(response) == b"x" * size
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * size + own
 
 
 # -- no answer ---------------------------------------------------------------------------------------------------------

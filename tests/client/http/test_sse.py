@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,9 @@ from hypothesis import strategies as st
 from discreet.client.http.sse import MAX_ID_LENGTH, SseEvent, SseParser, TooLarge
 
 LIMIT = 1000
+
+READ_BYTES = 64 * 1024
+"""What the HTTP library reads at once."""
 
 CASES: list[tuple[bytes, list[SseEvent]]] = [
     (b"data: a\n\n", [SseEvent(b"a")]),
@@ -43,6 +48,10 @@ def test_splits_change_nothing(words: list[bytes], data: st.DataObject) -> None:
     assert parsed(pieces) == parsed([text])
 
 
+def test_a_line_end_after_a_line_that_began_in_the_piece_before_counts() -> None:
+    assert parsed([b"data\r:", b"\n\n"]) == parsed([b"data\r:\n\n"]) == [SseEvent(b"")]
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_events_or_nothing(text: bytes) -> None:
     assert parsed([text]) == parsed([bytes([byte]) for byte in text])
@@ -70,3 +79,20 @@ def test_the_server_says_how_long_to_wait(value: bytes, seconds: float | None) -
 def test_an_id_that_is_too_long_is_none() -> None:
     parser = SseParser(limit=10 * MAX_ID_LENGTH)
     assert parser.feed(b"id: %b\ndata: a\n\n" % (b"1" * (MAX_ID_LENGTH + 1))) == [SseEvent(b"a")]
+
+
+@pytest.mark.parametrize(
+    "line", [b"data: " + b"x" * 2**20, b"data: ab\n" * 2**17, b"data\n" * 2**17], ids=["1", "many", "bare"]
+)
+def test_an_event_takes_at_most_three_times_its_bytes(line: bytes) -> None:
+    wire = line + b"\n\n"
+    pieces = [wire[start : start + READ_BYTES] for start in range(0, len(wire), READ_BYTES)]
+    parser = SseParser(limit=len(wire))
+    tracemalloc.start()
+    try:
+        events = [event for piece in pieces for event in parser.feed(piece)]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(events) == 1
+    assert peak < 3 * len(wire)

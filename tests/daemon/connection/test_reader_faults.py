@@ -15,6 +15,7 @@ from discreet.daemon.connection.connection import Connection
 from discreet.daemon.connection.reader import Reader
 from discreet.daemon.connection.writer import Writer
 from discreet.daemon.dialects.plain import builtins
+from discreet.daemon.dispatch.request import RequestMetrics
 from discreet.daemon.dispatch.responder import Responder
 from discreet.daemon.host import Host
 from discreet.daemon.rpc.dialect import PLAIN
@@ -119,7 +120,8 @@ def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
     ours, theirs = memory_pair()
     channel = Channel(ours, parser_for("newline", FrameLimits()))
     writer = Writer(channel, _host.memory, on_lost=lambda cause: None, on_room=lambda: None, on_sent=lambda: None)
-    responder = Responder(writer, _host.memory, PLAIN)
+    metrics = RequestMetrics()
+    responder = Responder(writer, _host.memory, PLAIN, metrics)
     dispatcher: Any = Broken(responder)
     intake: Any = Anything()
     theirs.send_nowait(
@@ -129,8 +131,9 @@ def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
             b'{"jsonrpc":"2.0","id":2,"method":"sound"}\n'
         )
     )
-    Reader(channel, dispatcher, responder, writer, intake).begin()
+    Reader(channel, dispatcher, responder, writer, intake, metrics).begin()
     assert [json.loads(reply) for reply in (theirs.receive_nowait() or b"").splitlines()] == [
         {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}},
         {"jsonrpc": "2.0", "id": 2, "result": True},
     ]
+    assert metrics.methods["other"].codes == {"INTERNAL": 1}

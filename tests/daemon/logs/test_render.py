@@ -361,7 +361,8 @@ def test_the_document_shows_lines_as_they_are() -> None:
 
 def test_the_document_knows_every_event_and_no_other() -> None:
     source = "".join(path.read_text() for path in (ROOT / "daemon").rglob("*.py"))
-    calls = re.findall(r'\blog(?:ger)?\.(?:debug|info|warning|error|record|always)\([^"]*?"([a-z]+\.[a-z_]+)"', source)
+    logs = r"log(?:ger)?\.(?:debug|info|warning|error|record|always)|RepeatedWarning"
+    calls = re.findall(rf'\b(?:{logs})\([^"]*?"([a-z]+\.[a-z_]+)"', source)
     named = set(calls) | {"logs.dropped", "stdout.stray", "stderr.stray"}
     named |= {f"daemon.{state}" for state in get_args(State) if state != "starting"}
     table = "".join(line.split("|")[1] for line in DOCUMENT.read_text().splitlines() if line.startswith("| `"))

@@ -39,6 +39,7 @@ GOES_ON: dict[str, tuple[Ability, Any]] = {
     "request_id": (lambda ctx: ctx.request_id, "1"),
     "identity": (lambda ctx: ctx.identity is None, False),
     "service_params": (lambda ctx: dict(ctx.service_params), {}),
+    "last_event_id": (lambda ctx: ctx.last_event_id, None),
     "client": (lambda ctx: ctx.client.name, ""),
     "documents": (lambda ctx: dict(ctx.documents), {}),
     "state": (lambda ctx: ctx.state, None),

@@ -232,6 +232,7 @@ WRONG_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "a limit that is a truth": ({"limit": True}, "limit must be a number of calls"),
     "no concurrency": ({"concurrency": None}, "concurrency must be a number of calls"),
     "inline in words": ({"inline": "yes"}, "inline must be True or False"),
+    "an etag that is a text": ({"etag": "yes"}, "etag must be True or False"),
     "serial as a number": ({"serial": 1}, "serial must be True or False"),
     "keyed by a number": ({"keyed": 5}, "keyed must be a string"),
     "a visibility in a list": ({"visibility": ["external"]}, "visibility must be one of external, internal"),
@@ -245,6 +246,11 @@ def test_a_wrong_option_is_named_with_what_was_expected(case: str) -> None:
     options, message = WRONG_OPTIONS[case]
     with pytest.raises(DeclarationError, match=f"^operation shop/.*: {message}"):
         declare(price, **options)
+
+
+def test_an_etag_is_for_queries() -> None:
+    with pytest.raises(DeclarationError, match="^operation shop/nothing: etag is for queries"):
+        Service("shop").mutation(name="nothing", etag=True)(lambda: None)
 
 
 WRONG_HANDLERS: dict[str, tuple[Any, dict[str, Any], str]] = {

@@ -42,6 +42,7 @@ def test_a_step_that_was_logged_is_known_to_have_ended_when_the_watch_closes() -
         watch.step = None
         watch.close()
         watch.close()
+        assert watch.blocked == 1
         assert [*names, *logged.names()] == ["loop.blocked", "loop.resumed"]
 
 

@@ -241,5 +241,28 @@ def test_other_documents_are_no_snapshot(text: bytes) -> None:
         read_snapshot(text)
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": 5},
+        {"properties": {"a": 5}},
+        {"$defs": []},
+        {"anyOf": {}},
+        {"items": "a"},
+        {"enum": 1},
+        {"required": "a"},
+        {"type": {}},
+        {"minLength": "a"},
+        {"multipleOf": 0},
+        {"$ref": 1},
+    ],
+)
+def test_a_snapshot_with_what_is_no_schema_is_none(schema: Any) -> None:
+    document = msgspec.to_builtins(snapshot(files.operations))
+    document["operations"]["files/read"]["inputSchema"] = schema
+    with pytest.raises(ValueError, match="not a snapshot"):
+        read_snapshot(msgspec.json.encode(document))
+
+
 def test_an_empty_snapshot_reads_back() -> None:
     assert read_snapshot(snapshot_text(Snapshot(1, {}))) == Snapshot(1, {})

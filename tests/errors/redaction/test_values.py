@@ -210,3 +210,16 @@ def test_details_without_secrets_come_back_as_they_are() -> None:
     details = {"path": "/home/alice/x", "list": [1, {"a": "b"}]}
     clean, hits = scrub_details(details)
     assert clean is details and hits == 0
+
+
+def test_redactions_are_counted_once_each_and_not_again_in_what_is_scrubbed() -> None:
+    scrubber = Scrubber()
+    fields = {"password": "hunter2", "pin": 5, "text": "api_key=sk-proj-4f9KdPq2XzLw8TmRvB7n a", "path": "/home/ada/x"}
+    assert scrubber.redactions() == 0
+    scrubbed = scrubber.scrub_fields({**fields, "credentials": {"user": "ada"}})
+    counted = scrubber.redactions()
+    assert counted == str(scrubbed).count("<redacted>") > 2
+    assert scrubber.scrub_fields(scrubbed) == scrubbed
+    assert scrubber.redactions() == counted
+    _, found = scrubber.scrub_details({"token": "hunter2", "texts": ["password=hunter2hunter2"]})
+    assert scrubber.redactions() == counted + found

@@ -11,7 +11,7 @@ import stat
 import sys
 from typing import Final, final
 
-from ....logs import log
+from ....logs import ConfiguredPath, log
 from ..interface import StoreError
 
 _SUFFIXES: Final = ("", "-wal", "-shm")
@@ -45,7 +45,7 @@ def make_private(path: str) -> None:
         if status.st_uid != os.geteuid():
             raise StoreError(f"{path}{suffix} belongs to another user, and not only that one may use it")
         os.chmod(path + suffix, mode & ~0o077)
-        log.warning("store.permissions", path=path + suffix, mode=f"{mode:04o}")
+        log.warning("store.permissions", path=ConfiguredPath(path + suffix), mode=f"{mode:04o}")
 
 
 @final

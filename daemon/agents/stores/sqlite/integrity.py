@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ....logs import log
+from ....logs import ConfiguredPath, log
 from ..interface import StoreError
 from .busy import is_error
 
@@ -39,7 +39,7 @@ def check_pages(connection: sqlite3.Connection, path: str, seconds: float = CHEC
 
 
 def _log_unchecked(path: str, seconds: float) -> None:
-    log.info("store.unchecked", path=path, seconds=seconds)
+    log.info("store.unchecked", path=ConfiguredPath(path), seconds=seconds)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ...model.types import STATE_NUMBERS, Task
+from ...model.types import STATE_NUMBERS, Task, TaskState
 from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
 from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
 from ..retained_tasks import RetainedTasks
@@ -168,6 +168,12 @@ def _count_tasks(
     table = "task_counts" if query.context_id is None else "context_task_counts"
     (total,) = connection.execute(f"SELECT total(tasks) FROM {table} WHERE {conditions}", values).fetchone()
     return int(total), 0
+
+
+def count_states(connection: sqlite3.Connection) -> dict[TaskState, int]:
+    """How many tasks are in each state."""
+    counts = dict(connection.execute("SELECT state, total(tasks) FROM task_counts GROUP BY state").fetchall())
+    return {state: int(counts[number]) for state, number in STATE_NUMBERS.items() if number in counts}
 
 
 def load_push_targets(connection: sqlite3.Connection, task_id: str) -> Sequence[PushTarget]:

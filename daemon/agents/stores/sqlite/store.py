@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar, final
 
 from .....lazy import anyio
+from ...model.types import TaskState
 from ..checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, check_changes, page_bound
 from ..interface import (
     CommitRefusal,
@@ -135,7 +136,7 @@ class SqliteStore:
 
     async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
         check_changes(changes)
-        encoded = [(change, encode_change(change, keep_covered_events=True)) for change in changes]
+        encoded = [(change, encode_change(change)) for change in changes]
         valid = [(change, each) for change, each in encoded if isinstance(each, EncodedChange)]
         results = iter(await self._open_store.writer_thread.run(CommitRequest(valid)) if valid else ())
         return [each if isinstance(each, Unserializable) else next(results) for _, each in encoded]
@@ -155,6 +156,12 @@ class SqliteStore:
     async def list(self, query: TaskQuery) -> TaskPage:
         bound = page_bound(query)
         return await self._read(lambda connection: reader.list_tasks(connection, query, bound))
+
+    async def count(self) -> Mapping[TaskState, int]:
+        return await self._read(reader.count_states)
+
+    async def probe(self) -> None:
+        await self._write(lambda _: None)  # a transaction with nothing in it but its own mark, which goes to the disk
 
     async def delete_expired_tasks(self) -> bool:
         """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""

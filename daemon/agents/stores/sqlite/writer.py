@@ -164,7 +164,7 @@ class _Batch:
             change.status_timestamp,
             self.last_sequence,
             change.generation,
-            change.generation - len(encoded.events),
+            1 if change.snapshot is None else change.generation,
             change.owner,
             self._now_ms if state in TERMINAL_NUMBERS else None,
         )

@@ -122,6 +122,8 @@ def remote_call_of(args: argparse.Namespace) -> RemoteCall:
         raise UsageError("--token-file: stdin holds either the token or the params, not both")
     if ".py:" in args.method:
         raise UsageError(f"{args.method}: an app is given with --app: discreet call METHOD --app {args.method}")
+    if args.method.startswith(("http://", "https://", "unix:")):
+        raise UsageError(f"{args.method}: an address is given with --url: discreet call METHOD --url {args.method}")
     params = parse_params(args.params, args.json)
     service_params = read_service_params(args)
     return RemoteCall(

@@ -4,12 +4,13 @@ import argparse
 import os
 
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
+from ...daemon.openapi.snapshot import is_openapi, read_openapi
 from ...daemon.schemas.compatibility import additions, breaking_changes
-from ...daemon.schemas.documents import Snapshot, read_snapshot, snapshot_text
+from ...daemon.schemas.documents import Snapshot, read_snapshot
 from ...daemon.settings import UsageError
 from ...daemon.settings.flags import add_setting_flags
 from ...errors.printable import printable
-from ..app_import import load_snapshot
+from ..app_import import load_contract
 from ..output import require_stdout, write_file, write_stderr, write_stdout
 from .serve import resolved
 
@@ -17,14 +18,16 @@ from .serve import resolved
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of `serve`, whose operations are meant, and what to do with the snapshot."""
     parser.add_argument(
-        "--check", metavar="FILE", help="compare with the snapshot in FILE; status 1 if callers may break"
+        "--check", metavar="FILE", help="compare with the snapshot or document in FILE; status 1 if callers may break"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the snapshot to FILE, not to stdout")
+    parser.add_argument("--openapi", action="store_true", help="write an OpenAPI 3.1 document instead of the snapshot")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it to FILE, not to stdout")
     add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the snapshot, or write or check it. Raises `UsageError` for apps that can't be hosted or an unreadable FILE.
+    """Print the snapshot or the document, or write or check it. Raises `UsageError` for apps that can't be hosted or an
+    unreadable FILE.
 
     Imports the apps. What they print goes to stderr.
     """
@@ -32,13 +35,13 @@ def run(args: argparse.Namespace) -> int:
         require_stdout()
     settings = resolved(args).settings
     old = None if args.check is None else _read(args.check)
-    current = load_snapshot(settings)
-    if args.output is not None and not write_file(args.output, snapshot_text(current)):
+    current, text = load_contract(settings, openapi=args.openapi)
+    if args.output is not None and not write_file(args.output, text):
         return EXIT_FAILED
     if old is not None:
         return _report(old, current)
     if args.output is None:
-        write_stdout(snapshot_text(current).decode().rstrip("\n"))
+        write_stdout(text.decode().rstrip("\n"))
     return EXIT_OK
 
 
@@ -54,7 +57,8 @@ def _report(old: Snapshot, new: Snapshot) -> int:
 def _read(path: str) -> Snapshot:
     try:
         with open(path, "rb") as file:
-            return read_snapshot(file.read())
+            text = file.read()
+        return read_openapi(text) if is_openapi(text) else read_snapshot(text)
     except OSError as exc:
         raise UsageError(f"--check: {path}: {os.strerror(exc.errno or 0)}") from exc
     except ValueError as exc:

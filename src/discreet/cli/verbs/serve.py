@@ -6,6 +6,7 @@ from ...daemon.process.collector import begin_start
 from ...daemon.process.reexec import take
 from ...daemon.settings import Resolved, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags
+from ...daemon.settings.resolution import require_listener
 from ..output import with_warning
 
 
@@ -19,6 +20,7 @@ def run(args: argparse.Namespace) -> int:
     begin_start()
     handed = take()  # before the settings: a usage error must reach the real stderr
     settings = resolved(args).settings
+    require_listener(from_flags(args), settings)
     from ...daemon.server import check, serve  # late: a usage error need not wait for the whole daemon
 
     return check(settings) if isinstance(handed, str) else serve(settings, handed)

@@ -13,7 +13,19 @@ from discreet.daemon.agents.stores.interface import TaskQuery, TaskStore
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, TaskNotFound
-from support.executors import ME, Scripted, ask_then_echo, echo, failure_of, for_ever, request, task_of, text_of
+from support.executors import (
+    ME,
+    Scripted,
+    ask_then_echo,
+    echo,
+    failure_of,
+    for_ever,
+    request,
+    task_of,
+    text_of,
+    until_state,
+)
+from support.logged_events import logged_events
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -132,3 +144,98 @@ async def test_an_interrupted_task_is_cancelled_too(serving, store: TaskStore) -
     async with serving(Scripted(ask_then_echo), store) as handler:
         asked = await task_of(handler, request())
         assert (await handler.cancel(asked.id, None, ME)).status.state is TaskState.CANCELED
+
+
+async def test_two_cancellations_at_the_same_time_both_get_the_canceled_task_and_no_fault_is_logged(serving) -> None:
+    both_asked, answers = anyio.Event(), list[Task]()
+    asked: list[str] = []
+
+    async def stop(context: RequestContext, events: TaskEvents) -> None:
+        asked.append(context.task.id)
+        if len(asked) == 2:
+            both_asked.set()
+        await both_asked.wait()
+        await events.cancel("stopped")
+
+    async def cancel(handler: RequestHandler, task_id: str) -> None:
+        answers.append(await handler.cancel(task_id, None, ME))
+
+    with logged_events("debug") as logged:
+        async with serving(Scripted(for_ever, stop)) as handler:
+            task = await task_of(handler, request(at_once=True))
+            with anyio.fail_after(DEADLINE_SECONDS):
+                async with anyio.create_task_group() as callers:
+                    callers.start_soon(cancel, handler, task.id)
+                    callers.start_soon(cancel, handler, task.id)
+        assert [answer.status.state for answer in answers] == [TaskState.CANCELED] * 2
+        assert answers[0] == answers[1]
+        assert "agent.failed" not in logged.names()
+
+
+async def test_a_task_that_ends_while_it_is_being_cancelled_keeps_its_end_and_no_fault_is_logged(serving) -> None:
+    stopping, ended = anyio.Event(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await stopping.wait()
+        await events.complete()
+        ended.set()
+
+    async def stop(context: RequestContext, events: TaskEvents) -> None:
+        stopping.set()
+        await ended.wait()
+        await events.cancel()
+
+    with logged_events("debug") as logged:
+        async with serving(Scripted(execute, stop)) as handler:
+            task = await task_of(handler, request(at_once=True))
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(DEADLINE_SECONDS):
+                assert (await handler.cancel(task.id, None, ME)).status.state is TaskState.COMPLETED
+        assert "agent.failed" not in logged.names()
+
+
+async def test_an_execution_whose_task_was_cancelled_may_still_publish_and_no_fault_is_logged(serving) -> None:
+    canceled, refused = anyio.Event(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await canceled.wait()
+        try:
+            await events.artifact("too late")
+        finally:
+            refused.set()
+
+    async def stop(context: RequestContext, events: TaskEvents) -> None:
+        await events.cancel()
+        canceled.set()
+        await refused.wait()
+
+    async def clean_up(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            await events.cancel("cleaned up")
+
+    for executor in (Scripted(execute, stop), Scripted(clean_up)):
+        with logged_events("debug") as logged:
+            async with serving(executor) as handler:
+                task = await task_of(handler, request(at_once=True))
+                await until_state(handler, task.id, TaskState.WORKING)
+                with anyio.fail_after(DEADLINE_SECONDS):
+                    canceled_task = await handler.cancel(task.id, None, ME)
+                    await anyio.wait_all_tasks_blocked()
+                assert canceled_task.status.state is TaskState.CANCELED
+            assert "agent.failed" not in logged.names()
+
+
+async def test_an_executor_that_publishes_after_its_own_end_is_told_in_the_log(serving) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.complete()
+        await events.artifact("forgotten")
+
+    with logged_events("debug") as logged:
+        async with serving(Scripted(execute)) as handler:
+            assert (await task_of(handler, request())).status.state is TaskState.COMPLETED
+            await anyio.wait_all_tasks_blocked()
+        assert "agent.failed" in logged.names()

@@ -200,6 +200,20 @@ async def test_one_read_returns_a_bounded_number_of_bytes(store: TaskStore) -> N
     assert [logged.event for logged in batch] == large[: len(batch)]
 
 
+async def test_events_that_a_snapshot_covers_can_still_be_read(store: TaskStore) -> None:
+    events = [said(f"{n}") for n in range(6)]
+    task = apply_events(a_task("t"), events[:2])
+    await commit_all(store, to_create(a_task("t"), *events[:2], snapshot=True))
+    await commit_all(store, change_to(task, 3, events[2:4]))
+    task = apply_events(task, events[2:])
+    await commit_all(store, change_to(task, 5, events[4:], snapshot=True))
+    for after in range(1, 8):
+        read = await store.event_log.read("t", after=after)
+        assert [(logged.generation, logged.event) for logged in read] == [*enumerate(events, 2)][after - 1 :]
+    stored = await store.load("t")
+    assert stored is not None and (stored.snapshot_generation, stored.snapshot) == (7, task)
+
+
 async def test_reading_truncated_events_is_an_error_and_events_after_the_snapshot_stay(store: TaskStore) -> None:
     task = a_task("t")
     await commit_all(store, to_create(task))

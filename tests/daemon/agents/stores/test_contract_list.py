@@ -117,3 +117,23 @@ async def test_an_invalid_page_token_is_refused(store: TaskStore, token: str) ->
 async def test_an_invalid_page_size_is_refused(store: TaskStore, size: int) -> None:
     with pytest.raises(ValueError):
         await store.list(TaskQuery(scope="me", page_size=size))
+
+
+async def test_tasks_of_all_callers_are_counted_by_state(store: TaskStore) -> None:
+    assert sum((await store.count()).values()) == 0
+    await commit_all(store, *(to_create(a_task(name)) for name in "abc"), to_create(a_task("d"), scope="another"))
+    before = a_task("a").status.state
+    assert (await store.count())[before] == 4
+    for generation, state in enumerate((WORKING, COMPLETED), start=1):
+        await commit_all(store, change_to(a_task("a", state=state), generation, [status_changed(state)]))
+    counts = await store.count()
+    assert (counts[before], counts.get(WORKING, 0), counts[COMPLETED]) == (3, 0, 1)
+
+
+async def test_a_probe_of_a_store_that_works_changes_nothing(store: TaskStore) -> None:
+    await commit_all(store, to_create(a_task("a")))
+    stored, version = await store.load("a"), store.data_version()
+    await store.probe()
+    await store.probe()
+    assert (await store.load("a"), store.data_version()) == (stored, version)
+    assert await ids(store) == ["a"]

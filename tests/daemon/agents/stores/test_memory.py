@@ -22,6 +22,7 @@ from discreet.daemon.agents.model.types import (
     Part,
     PushConfig,
     Role,
+    StatusChanged,
     Task,
     TaskEvent,
     TaskState,
@@ -36,6 +37,7 @@ from discreet.daemon.agents.stores.interface import (
 )
 from discreet.daemon.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.daemon.agents.stores.task_index import TaskIndex
+from discreet.daemon.memory import MemoryBudget
 from support import task_changes
 
 pytestmark = pytest.mark.anyio
@@ -119,7 +121,9 @@ async def test_a_full_store_refuses_new_tasks_until_one_ends() -> None:
     assert await store.commit([change(a_task("3", WORKING))]) == [None]
 
 
-@pytest.mark.parametrize("limits", [StoreLimits(log_events=10), StoreLimits(log_bytes=2000)])
+@pytest.mark.parametrize(
+    "limits", [StoreLimits(log_events=10, tail_bytes=0), StoreLimits(log_bytes=2000, tail_bytes=0)]
+)
 async def test_a_log_that_grows_too_long_becomes_part_of_the_snapshot(limits: StoreLimits) -> None:
     store = MemoryStore(limits)
     task = a_task("t", WORKING)
@@ -135,6 +139,68 @@ async def test_a_log_that_grows_too_long_becomes_part_of_the_snapshot(limits: St
     with pytest.raises(LogTruncatedError) as moved:
         await store.event_log.read("t", after=1)
     assert moved.value.generation == 100
+
+
+async def in_chunks(store: MemoryStore, task_id: str, *texts: str) -> None:
+    """A task that publishes these texts one by one, and ends with a small snapshot."""
+    task = a_task(task_id, WORKING)
+    await store.commit([change(task, snapshot=False)])
+    for n, text in enumerate(texts, 1):
+        chunk = ArtifactChanged(Artifact("a", (Part(text=text),)))
+        await store.commit([change(task, chunk, expected=n, snapshot=False)])
+    ended = StatusChanged(TaskStatus(COMPLETED))
+    assert await store.commit([change(task, ended, expected=len(texts) + 1)]) == [None]
+
+
+async def numbers_of(store: MemoryStore, task_id: str, after: int) -> list[int] | None:
+    """The numbers of the events after this one; None where the store does not have them any more."""
+    try:
+        return [logged.generation for logged in await store.read(task_id, after=after)]
+    except LogTruncatedError:
+        return None
+
+
+async def test_the_last_events_of_ended_tasks_stay_within_their_bytes_and_the_oldest_go_first() -> None:
+    store = MemoryStore(StoreLimits(tail_bytes=16_000))
+    for n in range(10):
+        await in_chunks(store, f"{n}", "x" * 1500, "y" * 1500)
+    assert [await numbers_of(store, f"{n}", 1) for n in range(10)] == [None] * 6 + [[2, 3, 4]] * 4
+    assert await listed_ids(store) == [f"{n}" for n in reversed(range(10))]
+
+
+async def test_of_one_large_task_the_last_events_stay_and_those_of_others_do_too() -> None:
+    store = MemoryStore(StoreLimits(tail_bytes=16_000))
+    await in_chunks(store, "small", "x")
+    await in_chunks(store, "large", *("x" * 1000 for _ in range(50)))
+    assert await numbers_of(store, "small", 1) == [2, 3]
+    assert await numbers_of(store, "large", 47) is None
+    assert await numbers_of(store, "large", 48) == [49, 50, 51, 52]
+    await in_chunks(store, "one event", "x" * 5000)
+    assert [await numbers_of(store, "one event", after) for after in (1, 2, 3)] == [None, [3], []]
+
+
+async def test_the_last_events_count_in_the_memory_budget_and_make_room_before_any_task_does() -> None:
+    budget = MemoryBudget(1024 * 1024)
+    store = MemoryStore(budget=budget)
+    await in_chunks(store, "t", "x" * 10_000)
+    assert budget.held("tasks") > 10_000
+    store.free(1)
+    assert await numbers_of(store, "t", 1) is None
+    assert await store.load("t") is not None
+    assert budget.held("tasks") < 10_000
+    for n in range(50):
+        await in_chunks(store, f"{n}", "x" * 10_000)
+    assert await numbers_of(store, "49", 1) == [2, 3]
+    store.free(budget.limit)
+    assert budget.held("tasks") == 0
+
+
+async def test_the_last_events_of_a_task_are_deleted_with_it() -> None:
+    budget = MemoryBudget(1024 * 1024)
+    store = MemoryStore(StoreLimits(ended_tasks=0), budget=budget)
+    await in_chunks(store, "t", "x")
+    assert await numbers_of(store, "t", 1) is None
+    assert budget.held("tasks") == 0
 
 
 def parked() -> Task:

@@ -88,6 +88,8 @@ async def test_no_commit_is_acknowledged_after_a_file_was_removed_or_replaced(
             repeated.append(error.value.repeated)
             with pytest.raises(StoreError):
                 await store.put_push_target("a", TARGET)
+            with pytest.raises(StoreError):
+                await store.probe()
         assert repeated == [False, True, True]
 
 

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Final, get_args
 import msgspec
 from msgspec import Raw
 
-from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, InvalidParams, InvalidRequest
-from ...rpc.text import encoding_failure, parse_failure
+from .....errors.exceptions import FailureError
+from .....errors.failures import InvalidParams
+from ....rpc.text import json_failure
 
 if TYPE_CHECKING:
     from starlette.datastructures import QueryParams
 
-    from ...operations.params import InputModel
-    from ...operations.registry import Registry
+    from ....operations.params import InputModel
+    from ....operations.registry import Registry
     from .routes import Found
 
 _encode: Final = msgspec.json.Encoder().encode
-_skip: Final = msgspec.json.Decoder(Raw).decode
 _read_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 _BOOLEANS: Final = {"true": True, "false": False}
@@ -37,7 +36,9 @@ def read_params(found: Found, body: bytes, query: QueryParams, methods: Registry
 
 def _params_of_body(body: bytes, path: Mapping[str, str]) -> Raw:
     """The params that a body holds, and the path: what the path says counts. Raises `FailureError` for what is no JSON."""
-    _check_json(body)
+    failure = json_failure(body)
+    if failure is not None:
+        raise FailureError(failure)
     if not path:
         return Raw(body)
     try:
@@ -45,18 +46,6 @@ def _params_of_body(body: bytes, path: Mapping[str, str]) -> Raw:
     except msgspec.ValidationError:  # no object: the method refuses it
         return Raw(body)
     return Raw(_encode({**{name: value for name, value in members.items() if name not in path}, **path}))
-
-
-def _check_json(body: bytes) -> None:
-    failure: Failure | None = encoding_failure(body)
-    try:
-        _skip(body)
-    except RecursionError:
-        failure = failure or InvalidRequest("malformed-envelope")
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        failure = parse_failure(body)
-    if failure is not None:
-        raise FailureError(failure)
 
 
 def _params_of_query(query: QueryParams, path: Mapping[str, str], model: InputModel) -> Raw:

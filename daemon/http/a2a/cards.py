@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 from starlette.responses import Response
 
-from ..agents.card.v03 import card_to_v03
-from ..agents.versions.version import covers_version
-from .requests import asked_version
+from ...agents.card.v03 import card_to_v03
+from ...agents.versions.version import covers_version
+from .version import asked_version
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from ..agents.card.model import AgentCard
+    from ...agents.card.model import AgentCard
 
 MAX_AGE_SECONDS: Final = 300
 """How long a cache may use a card without asking: cards change with a new start only."""

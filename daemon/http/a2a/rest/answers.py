@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from ....errors.failures import A2AVersion, Failure
-from ....errors.wire import encode_status
-from ..answers import A2A_JSON, JSON, Answer, headers_of, status_of
+from .....errors.failures import A2AVersion, Failure
+from .....errors.wire import encode_status
+from ...answers import JSON, Answer, headers_of, status_of
+
+A2A_JSON: Final = "application/a2a+json"
 
 
 @final
@@ -16,6 +18,7 @@ class RestWriter:
     def __init__(self, version: A2AVersion) -> None:
         self.fails_in_stream = False
         self.failure_event = "error"  # the events are the values themselves: only its name tells a failure from them
+        self.completion_event = ""
         self._version: Final[A2AVersion] = version
         self._media_type = A2A_JSON if version == "1.0" else JSON
 

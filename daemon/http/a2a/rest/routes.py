@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from ....errors.failures import A2AVersion
+from .....errors.failures import A2AVersion
 
 Verb: TypeAlias = Literal["GET", "POST", "DELETE"]
 

@@ -1,0 +1,85 @@
+"""Measures an operation by HTTP beside the same route of FastAPI and of Starlette, all on uvicorn, in turns of one run.
+
+operations_bench.py [--rounds N] [--count N] [--json FILE]
+DISCREET_PY and DISCREET_FASTAPI name interpreters that have discreet[http], and fastapi, uvicorn and httptools.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from http_bench import _figures, _free_port, _number, _process
+from load import request, send
+from stdio_machine import cpu_clock
+
+HERE = Path(__file__).parent
+PATH = "/operations/bench/echo"
+BODY = json.dumps({"text": "hello, world", "count": 7, "tags": ["a", "b", "c"]}).encode()
+DISCREET = "-P -m discreet serve ./http/operations_app.py:service --no-stdio --http-operations --log-level error --http"
+NAMES = ("discreet", "FastAPI", "Starlette")
+FIGURES = ("per_s", "p50_ms", "p99_ms", "cpu_ms")
+CONNECTIONS = (1, 32)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--count", type=int, default=3000)
+    parser.add_argument("--json", metavar="FILE")
+    args = parser.parse_args()
+    ours = os.environ.get("DISCREET_PY", sys.executable)
+    theirs = os.environ["DISCREET_FASTAPI"]
+    found: dict[int, dict[str, list[dict[str, float]]]] = {each: defaultdict(list) for each in CONNECTIONS}
+    with ExitStack() as stack:
+        servers = {}
+        for name in NAMES:
+            port = _free_port()
+            script = str(HERE / f"server_{name.lower()}.py")
+            command = (
+                [ours, *DISCREET.split(), f"127.0.0.1:{port}"] if name == "discreet" else [theirs, script, str(port)]
+            )
+            servers[name] = port, stack.enter_context(_process(command, port))
+        for number in range(args.rounds + 1):  # the first is for warming up
+            for connections in CONNECTIONS:
+                for turn in range(len(NAMES)):
+                    name = NAMES[(number + turn) % len(NAMES)]
+                    port, pid = servers[name]
+                    texts = [request(port, PATH, BODY)] * args.count
+                    cpu = cpu_clock([pid])
+                    load = asyncio.run(send(port, texts, connections=connections, expected=b'"hello, world"'))
+                    cpu = cpu_clock([pid]) - cpu
+                    if number:
+                        found[connections][name].append(_figures(load, cpu))
+    if args.json:
+        Path(args.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
+    print("\n".join(_table(found)))
+
+
+def _table(found: dict[int, dict[str, list[dict[str, float]]]]) -> Iterator[str]:
+    yield f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, CPython {platform.python_version()}"
+    yield ""
+    yield "| at a time | figure | discreet | FastAPI | times | Starlette | times |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for connections, by_name in found.items():
+        for figure in FIGURES:
+            medians = {name: statistics.median(each[figure] for each in rounds) for name, rounds in by_name.items()}
+            ours = medians["discreet"]
+            cells = [_number(ours)]
+            for name in NAMES[1:]:
+                ratio = ours / medians[name] if figure == "per_s" else medians[name] / ours
+                cells += [_number(medians[name]), f"{ratio:.2f}"]
+            yield f"| {connections} | {figure.replace('_per_s', '/s').replace('_', ' ')} | {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

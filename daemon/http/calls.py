@@ -1,0 +1,256 @@
+"""From an HTTP request to one call of the core and back: its body, who calls, whose turn it is, its answer or its events.
+
+Knows no protocol: the endpoints do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from types import coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+import msgspec
+from starlette.responses import Response
+
+from ...errors.exceptions import FailureError
+from ...errors.failures import Failure, Internal, TimedOut, Unavailable
+from ...lazy import anyio
+from ..operations.access import Access, Identity
+from ..rpc.dialect import PLAIN
+from ..rpc.request_log import note_failure
+from .answers import Answer, AnswerWriter
+from .callers import Callers
+from .context_host import HttpContextHost
+from .exchange import Exchange, Overdue
+from .requests import ClientGone, address_of, read_body, service_params
+from .senders import Senders
+from .sse import send_events
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import Send
+
+    from ..dispatch.router import Router
+    from ..host import Host
+    from ..rpc.envelope import Call
+
+T = TypeVar("T")
+
+ANONYMOUS: Final = "anonymous"
+"""Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
+
+UNWATCHED_SECONDS: Final = 0.05
+"""How long a call may run at least before the gateway watches whether its client goes: that costs as much as most calls."""
+
+
+class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes in bytes, times in seconds. `url` is the public one; without it, what clients ask for. `plain_receive`: the `receive`
+    of the server opens no cancel scopes, so that it may be begun outside of one.
+    """
+
+    url: str = ""
+    max_body: int
+    body_timeout: float
+    keep_alive: float = 15.0
+    max_in_flight: int = 1024
+    plain_receive: bool = False
+
+
+@final
+class Calls:
+    """Those of all clients of a gateway. `on_progress()` is called when a request has ended."""
+
+    def __init__(self, host: Host, settings: CallSettings) -> None:
+        self._host = host
+        self._metrics = host.request_metrics["http"]
+        self._settings = settings
+        self._api_keys = host.agent.api_keys
+        self.access: Final = Access(Identity(ANONYMOUS, host.access.parent.scopes), host.access.provider)
+        self._callers = Callers(self.access)
+        self._senders = Senders(settings.max_in_flight)
+        self._overdue = Overdue(host.spawn, UNWATCHED_SECONDS)
+        self._bodies: set[anyio.CancelScope] = set()
+        self._open = 0
+        self.closed = False
+        self.on_progress: Callable[[], None] = lambda: None
+
+    def close(self) -> None:
+        """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
+        self.closed = True
+        for scope in self._bodies:
+            scope.cancel()
+
+    @property
+    def settled(self) -> bool:
+        """True when every request is answered."""
+        return not self._open
+
+    def url(self, request: Request) -> str:
+        """The address of the gateway, as this client knows it."""
+        if self._settings.url:
+            return self._settings.url
+        scope = request.scope
+        if host := request.headers.get("host"):
+            return f"{scope['scheme']}://{host}{scope.get('root_path', '')}/"
+        return f"{request.url.scheme}://{request.url.netloc}{scope.get('root_path', '')}/"
+
+    def service_params(self, request: Request) -> dict[str, str]:
+        """The metadata of the call that a request makes."""
+        return service_params(request, self._api_keys)
+
+    async def access_of(self, call: Call) -> Access | Internal:
+        """Who calls; or what the call gets where that can't be told."""
+        return await self._callers.access_of(call)
+
+    async def body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
+        """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
+        None where the client has gone."""
+        reading = self._read(request, writer, needed=needed)
+        if self._settings.plain_receive:
+            try:
+                reading = _rest_of(reading, reading.send(None))
+            except (
+                StopIteration
+            ) as whole:  # most bodies come with their heads, and a time limit costs more than they do
+                found: bytes | Response | None = whole.value
+                return found
+        with anyio.move_on_after(self._settings.body_timeout) as scope:
+            self._bodies.add(scope)
+            try:
+                return await reading
+            finally:
+                self._bodies.discard(scope)
+        if self.closed:  # the end has begun: the rest of the body is not awaited
+            return self.refused(writer, Unavailable(), close=True)
+        return self.refused(writer, TimedOut(), status=408, close=True)
+
+    def refused(
+        self,
+        writer: AnswerWriter,
+        failure: Failure,
+        call_id: bytes | None = None,
+        *,
+        status: int | None = None,
+        close: bool = False,
+    ) -> Response:
+        """The answer to what never became a call, which is logged and counted. `status` is its status where that is not the
+        failure's own."""
+        self._metrics.refused(None, failure)
+        note_failure(None, call_id, failure, failure, PLAIN)
+        response = response_of(writer.failure(failure), close=close)
+        response.status_code = status or response.status_code
+        return response
+
+    async def _read(self, request: Request, writer: AnswerWriter, *, needed: bool) -> bytes | Response | None:
+        try:
+            return await read_body(request, self._host.memory, limit=self._settings.max_body, needed=needed)
+        except FailureError as exc:
+            return self.refused(writer, exc.failure, close=True)
+        except ClientGone:
+            return None
+
+    async def run(
+        self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
+    ) -> Response | None:
+        """Run one call, and send its events if it has such; returns the answer where that is one response."""
+        self._open += 1
+        try:
+            access = await self.access_of(call)
+            if isinstance(access, Internal):
+                self._metrics.refused(router.name_of(call), access)
+                return response_of(writer.failure(access))
+            key = _sender_key(request, access)
+            sender = self._senders.enter(key)
+            exchange = Exchange(self._host, call)
+            try:
+                context_host = HttpContextHost(self._host, access, partial(self.url, request))
+                exchange.begin(router, access, sender, context_host, closed=self.closed)
+                return await self._answer(request, send, exchange, writer)
+            finally:
+                exchange.abandon()
+                if sender is not None:
+                    self._senders.leave(key, sender)
+        finally:
+            self._open -= 1
+            self.on_progress()
+
+    async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
+        if exchange.is_stream:
+            async with _watched(request):
+                answer = await send_events(exchange, writer, send, keep_alive=self._settings.keep_alive)
+                return None if answer is None else response_of(answer)
+            return None
+        if exchange.outcome is None:
+            await self._overdue.wait(exchange)
+        if exchange.outcome is None:
+            async with _watched(request):
+                await exchange.wait()
+        outcome = exchange.outcome
+        if outcome is None:  # the client has gone
+            return None
+        return response_of(writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome))
+
+
+def response_of(answer: Answer, *, close: bool = False) -> Response:
+    return _WholeResponse(answer, {**answer.headers, "connection": "close"} if close else answer.headers)
+
+
+@final
+class _WholeResponse(Response):
+    """A response that is made in less time: its body is made already, and its headers are known to be fit."""
+
+    def __init__(self, answer: Answer, headers: Mapping[str, str]) -> None:
+        self.status_code = answer.status
+        self.body = answer.body
+        self.background = None
+        self.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        if answer.status not in _WITHOUT_BODY:
+            self.raw_headers.append((b"content-length", b"%d" % len(answer.body)))
+        if answer.media_type:
+            self.raw_headers.append((b"content-type", answer.media_type.encode("latin-1")))
+
+
+_WITHOUT_BODY: Final = (204, 304)
+
+
+@coroutine
+def _rest_of(work: Coroutine[Any, Any, T], awaited: object) -> Generator[Any, Any, T]:
+    """Await what is left of a coroutine that has made its first step, and waits for this."""
+    while True:
+        step: Callable[..., Any] = work.send
+        argument: object
+        try:
+            argument = yield awaited
+        except BaseException as exc:  # noqa: BLE001 - whatever the loop throws in belongs to the work
+            step, argument = work.throw, exc
+        try:
+            awaited = step(argument)
+        except StopIteration as stop:
+            found: T = stop.value
+            return found
+
+
+def _sender_key(request: Request, access: Access) -> str:
+    """Who shares a limit and a turn: one identity; of anonymous callers, one address."""
+    identity = access.caller
+    if identity is not None and access.provider is not None:
+        return f"identity:{identity.subject}"
+    return f"address:{address_of(request)}"
+
+
+@asynccontextmanager
+async def _watched(request: Request) -> AsyncGenerator[None]:
+    """The block is left early when the client goes."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_watch, request, tasks.cancel_scope)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def _watch(request: Request, scope: anyio.CancelScope) -> None:
+    """Give up when the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()

@@ -1,0 +1,1 @@
+"""Operations by plain HTTP: `POST /operations/{name}`, queries also by GET, and the OpenAPI document of them."""

@@ -1,0 +1,127 @@
+"""Operations by their names: `POST /operations/{name}` with the params as a JSON object, queries also by GET."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, final
+from urllib.parse import unquote
+
+from msgspec import Raw
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import Failure, InvalidParams, MethodNotFound
+from ...dispatch.router import Router
+from ...openapi.query_params import QueryParam, query_params
+from ...operations.context import last_event_id
+from ...operations.registry import Registry
+from ...rpc.envelope import NULL_ID, Call
+from ...rpc.text import json_failure
+from ...schemas.documents import input_schema
+from ..calls import Calls, response_of
+from .compression import compressed
+from .etags import with_etag
+from .query import read_query
+from .whole_numbers import with_whole_numbers
+from .writer import OperationWriter, not_allowed
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Send
+
+    from ...host import Host
+    from ...operations.spec import OperationSpec
+
+PREFIX: Final = "operations/"
+_UNKNOWN: Final = OperationWriter()
+
+
+@final
+class OperationsEndpoint:
+    """Reaches the external operations of the hosted services, and nothing else that the host has."""
+
+    def __init__(self, host: Host, calls: Calls) -> None:
+        self._calls = calls
+        services = Registry(host.catalogue.services)
+        self._router = Router(services, services, calls.access, named=False)
+        self._served = {spec.name: _Served(spec) for spec in services if spec.visibility == "external"}
+        self._in_query = frozenset(key.name for key in host.agent.api_keys if key.location == "query")
+
+    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+        name = path.removeprefix(PREFIX)
+        served = self._served.get(unquote(name) if "%" in name else name)
+        if served is None:
+            return response_of(_UNKNOWN.failure(MethodNotFound()))
+        match request.method:
+            case "POST":
+                response = await self._post(request, served, send)
+            case "GET" | "HEAD" if served.params is not None:
+                response = await self._get(request, served, served.params, send)
+            case _:
+                return response_of(not_allowed(served.allowed))
+        return None if response is None else await compressed(request, response)
+
+    async def _post(self, request: Request, served: _Served, send: Send) -> Response | None:
+        body = await self._calls.body(request, served.writer)
+        if not isinstance(body, bytes):
+            return body
+        failure = json_failure(body) or served.wrong_form(body)
+        if failure is not None:
+            return self._calls.refused(served.writer, failure)
+        return await self._run(request, served, body, send)
+
+    async def _get(
+        self, request: Request, served: _Served, params: Mapping[str, QueryParam], send: Send
+    ) -> Response | None:
+        try:
+            given = read_query(request.scope["query_string"], params, self._in_query)
+        except FailureError as exc:
+            return self._calls.refused(served.writer, exc.failure)
+        response = await self._run(request, served, given, send)
+        if response is None or response.status_code != 200:
+            return response
+        if served.spec.etag:
+            return with_etag(request, response)
+        response.headers["cache-control"] = "no-store"
+        return response
+
+    async def _run(self, request: Request, served: _Served, params: bytes, send: Send) -> Response | None:
+        params = with_whole_numbers(params, served.spec.input)
+        metadata = self._calls.service_params(request)
+        if served.spec.numbered:
+            try:
+                last_event_id(metadata)
+            except FailureError as exc:
+                return self._calls.refused(served.writer, exc.failure)
+        call = Call(served.spec.name, NULL_ID, Raw(params), metadata, size=len(params))
+        return await self._calls.run(request, send, call, served.writer, self._router)
+
+
+@final
+class _Served:
+    """One operation. `allowed` are the verbs that it takes, `params` those of a query that may stand in a URL."""
+
+    def __init__(self, spec: OperationSpec) -> None:
+        self.spec: Final = spec
+        self.writer: Final = OperationWriter(has_result=spec.has_result)
+
+    @cached_property
+    def params(self) -> Mapping[str, QueryParam] | None:
+        found = query_params(input_schema(self.spec.input)) if self.spec.kind == "query" else None
+        return None if found is None else {param.name: param for param in found}
+
+    @property
+    def allowed(self) -> str:
+        return "POST" if self.params is None else "GET, HEAD, POST"
+
+    def wrong_form(self, body: bytes) -> Failure | None:
+        """What is wrong with a body whose params have names, and that holds no object."""
+        first = body.lstrip()[:1]
+        if first == b"{" or self.spec.input.whole:
+            return None
+        return InvalidParams("$", "object", _KINDS.get(first, "number"))
+
+
+_KINDS: Final = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}
+"""The JSON types of texts by their first byte; of all others it is a number."""

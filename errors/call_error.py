@@ -1,0 +1,81 @@
+"""A failure as one object by itself, where no JSON-RPC stands around it: code, message, retry flag and details.
+
+The details are those of the JSON-RPC error: declared facts, never exception text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from .codes import row_of
+from .failures import (
+    AuthenticationRequired,
+    Failure,
+    InsufficientPermissions,
+    Internal,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    OperationTypeMismatch,
+    Overloaded,
+    ParseFailure,
+    TimedOut,
+    Unavailable,
+)
+from .wire import (
+    AuthChallenge,
+    InternalData,
+    InvalidParamsData,
+    ReasonData,
+    RetryAfter,
+    ServerErrorData,
+    data_of,
+    message_of,
+)
+
+
+class CallError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`code` is a protocol code or one that the operation declares; whoever reads it goes by that, and not by `message`."""
+
+    code: str
+    message: str
+    retryable: bool = msgspec.field()
+    details: Raw | UnsetType = UNSET
+
+
+PROTOCOL_DETAILS: Final[Mapping[type, type[msgspec.Struct] | None]] = {
+    ParseFailure: ReasonData,
+    InvalidRequest: ReasonData,
+    OperationTypeMismatch: ReasonData,
+    MethodNotFound: None,
+    InvalidParams: InvalidParamsData,
+    Internal: InternalData,
+    AuthenticationRequired: AuthChallenge,
+    InsufficientPermissions: None,
+    TimedOut: None,
+    Overloaded: RetryAfter,
+    Unavailable: None,
+}
+"""The type of the details of each failure that no operation declares."""
+
+OPTIONAL_DETAILS: Final = frozenset({Internal, Overloaded})
+"""Failures that may come without."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def call_error(failure: Failure) -> CallError:
+    """The error that stands for a failure."""
+    row = row_of(failure)
+    data = data_of(failure, row.protocol_code, row.retryable)
+    details = data.details if isinstance(data, ServerErrorData) else UNSET if data is None else Raw(_encode(data))
+    return CallError(row.protocol_code, message_of(failure, row.message), row.retryable, details)
+
+
+def encode_call_error(failure: Failure) -> bytes:
+    """The same as JSON text."""
+    return _encode(call_error(failure))

@@ -1,0 +1,34 @@
+"""What a client is told that asks for a path of nobody's."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from .conftest import Serve
+from .test_a2a_section_11 import UNKNOWN, V1, agent, suggestion_of
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/message/send", "POST /message:send"),
+        ("/messages:send", "POST /message:send"),
+        ("/message:stream/", "POST /message:stream"),
+        (f"/task/{UNKNOWN}", "GET /tasks/{id}"),
+        (f"/tasks/{UNKNOWN}/cancel", "POST /tasks/{id}:cancel"),
+        ("/SendMessage", "POST /message:send"),
+        ("/agent-card.json", "GET /.well-known/agent-card.json"),
+        ("/.well-known/agent-card", "GET /.well-known/agent-card.json"),
+        ("/v1/message/send", "POST /v1/message:send"),
+        ("/rpc", "POST /,"),
+        ("/chat/" + "x" * 5000, "POST /,"),
+    ],
+)
+async def test_a_path_of_nobody_is_told_which_is_near(serve: Serve, path: str, meant: str) -> None:
+    async with serve(agent()) as client:
+        status, _, answer = await client.request("POST", path, headers={} if "v1" in path else V1)
+    suggestion = suggestion_of(msgspec.json.decode(answer))
+    assert (status, meant in f"{suggestion},") == (404, True), suggestion
+    assert "xxx" not in suggestion

@@ -1,0 +1,320 @@
+"""Operations by plain HTTP: verbs, statuses, bodies, queries, who may call what."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import anyio
+import msgspec
+import pytest
+from msgspec import Meta
+
+from discreet import Context, OperationError, Service
+from discreet.agents import ApiKey, requires
+from support.asgi_client import JSON, AsgiClient
+from support.vault import SECRET, digest
+
+from .conftest import Serve, agent_of
+
+pytestmark = pytest.mark.anyio
+
+ADA = {"authorization": f"Bearer {SECRET}"}
+BOB = {"authorization": "Bearer other-token"}
+TOKENS = (f"ada:{digest(SECRET)}:shop:buy", f"bob:{digest('other-token')}")
+
+
+class Item(msgspec.Struct):
+    name: str
+    price: int = 1
+
+
+class Unknown(OperationError, code="UNKNOWN_ITEM", http_status=404):
+    """There is no such item."""
+
+    name: str
+
+
+class SoldOut(OperationError, code="SOLD_OUT", http_status=409, retryable=True):
+    """Nothing is left."""
+
+    retryAfterMs: int  # noqa: N815
+
+
+class Undeclared(OperationError, code="UNDECLARED"):
+    """Nobody expects it."""
+
+
+def shop() -> Service:
+    service = Service("shop")
+
+    @service.query(errors=[Unknown])
+    async def get(name: str) -> Item:
+        if name == "nothing":
+            raise Unknown(name=name)
+        return Item(name)
+
+    @service.mutation(scopes=["shop:buy"], errors=[SoldOut])
+    async def buy(item: Item, count: Annotated[int, Meta(ge=1)] = 1) -> None:
+        if count > 9:
+            raise SoldOut(retryAfterMs=1500)
+
+    @service.query()
+    def who(ctx: Context) -> list[Any]:
+        return [ctx.identity and ctx.identity.subject, dict(ctx.service_params), ctx.url]
+
+    @service.query()
+    def further(a: int, **more: int) -> dict[str, int]:
+        return more
+
+    @service.mutation()
+    def whole(params: list[int], /) -> int:
+        return sum(params)
+
+    @service.query()
+    def nothing_or(maybe: bool) -> int | None:
+        return 1 if maybe else None
+
+    @service.query()
+    async def broken() -> None:
+        raise Undeclared
+
+    @service.query(timeout=0.01)
+    async def slow() -> None:
+        await anyio.sleep_forever()
+
+    @service.notification()
+    def told(text: str) -> None: ...
+
+    @service.query(visibility="internal")
+    def hidden() -> None: ...
+
+    return service
+
+
+async def post(client: AsgiClient, name: str, params: Any = None, **headers: str) -> tuple[int, dict[str, str], Any]:
+    body = params if isinstance(params, bytes) else json.dumps(params or {}).encode()
+    status, told, answer = await client.request("POST", f"/operations/{name}", body, {**JSON, **headers})
+    return status, told, json.loads(answer) if answer else None
+
+
+async def get(client: AsgiClient, name: str, query: str = "", **headers: str) -> tuple[int, dict[str, str], Any]:
+    status, told, answer = await client.request("GET", f"/operations/{name}?{query}", headers=headers)
+    return status, told, json.loads(answer) if answer else None
+
+
+@pytest.fixture
+def served(serve: Serve) -> Any:
+    return lambda *hosted, **settings: serve(*(hosted or (shop(),)), http_operations=True, **settings)
+
+
+async def test_an_operation_is_called_by_post_and_a_query_also_by_get(served: Any) -> None:
+    async with served() as client:
+        for status, headers, result in (
+            await post(client, "shop/get", {"name": "pen"}),
+            await get(client, "shop/get", "name=pen"),
+        ):
+            assert (status, result) == (200, {"name": "pen", "price": 1})
+            assert headers["content-type"] == "application/json"
+
+
+async def test_without_the_setting_nothing_of_it_is_served(serve: Serve) -> None:
+    async with serve(shop()) as client:
+        for path in ("/operations/shop/get", "/openapi.json"):
+            assert (await client.request("GET", path))[0] in (404, 405)
+
+
+async def test_an_operation_without_a_result_answers_204_and_null_is_a_result(served: Any) -> None:
+    async with served() as client:
+        status, headers, result = await post(client, "shop/buy", {"item": {"name": "pen"}})
+        assert (status, result) == (204, None)
+        assert not headers.keys() & {"content-type", "content-length"}
+        assert (await post(client, "shop/told", {"text": "x"}))[0] == 204
+        status, _, body = await client.request("GET", "/operations/shop/nothing_or?maybe=false")
+        assert (status, body) == (200, b"null")
+
+
+async def test_a_declared_error_has_its_status_and_the_one_form_of_errors(served: Any) -> None:
+    async with served() as client:
+        expected = {
+            "code": "UNKNOWN_ITEM",
+            "message": "There is no such item",
+            "retryable": False,
+            "details": {"name": "nothing"},
+        }
+        for status, _, error in (
+            await post(client, "shop/get", {"name": "nothing"}),
+            await get(client, "shop/get", "name=nothing"),
+        ):
+            assert (status, error) == (404, expected)
+
+
+async def test_the_time_to_wait_is_told_by_retry_after(served: Any) -> None:
+    async with served() as client:
+        status, headers, error = await post(client, "shop/buy", {"item": {"name": "x"}, "count": 10})
+        assert (status, headers["retry-after"], error["details"]) == (409, "2", {"retryAfterMs": 1500})
+
+
+async def test_a_limit_is_429_with_retry_after(served: Any) -> None:
+    service, full = Service("shop"), anyio.Event()
+
+    @service.query(limit=1)
+    async def crowded() -> None:
+        full.set()
+        await anyio.sleep_forever()
+
+    async with served(service) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(client.request, "GET", "/operations/shop/crowded")
+        await full.wait()
+        status, headers, error = await get(client, "shop/crowded")
+        assert (status, headers["retry-after"], error["code"]) == (429, "1", "OVERLOADED")
+        assert error["details"] == {"retryAfterMs": 1000}
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "error"),
+    [
+        ("shop/slow", 504, {"code": "TIMEOUT", "retryable": True}),
+        ("shop/broken", 500, {"code": "INTERNAL", "retryable": False, "details": {"code": "UNDECLARED"}}),
+        ("shop/nobody", 404, {"code": "NOT_FOUND", "retryable": False}),
+        ("shop/hidden", 404, {"code": "NOT_FOUND", "retryable": False}),
+        ("services/list", 404, {"code": "NOT_FOUND", "retryable": False}),
+        ("rpc.discover", 404, {"code": "NOT_FOUND", "retryable": False}),
+        ("shutdown", 404, {"code": "NOT_FOUND", "retryable": False}),
+        ("SendMessage", 404, {"code": "NOT_FOUND", "retryable": False}),
+        ("", 404, {"code": "NOT_FOUND", "retryable": False}),
+        ("shop/get/", 404, {"code": "NOT_FOUND", "retryable": False}),
+    ],
+)
+async def test_what_every_operation_may_fail_with(served: Any, name: str, status: int, error: Any) -> None:
+    async with served() as client:
+        found = await post(client, name)
+        assert found[0] == status
+        assert found[2].pop("message")
+        assert found[2] == error
+
+
+async def test_a_name_may_be_percent_encoded(served: Any) -> None:
+    async with served() as client:
+        assert (await get(client, "shop%2Fget", "name=pen"))[0] == 200
+
+
+async def test_another_verb_is_405_with_those_that_are_allowed(served: Any) -> None:
+    async with served() as client:
+        for verb, name, allowed in (
+            ("GET", "shop/buy", "POST"),
+            ("HEAD", "shop/buy", "POST"),
+            ("GET", "shop/further", "POST"),
+            ("PUT", "shop/get", "GET, HEAD, POST"),
+            ("DELETE", "shop/buy", "POST"),
+            ("OPTIONS", "shop/get", "GET, HEAD, POST"),
+        ):
+            status, headers, body = await client.request(verb, f"/operations/{name}", b"{}", JSON)
+            assert (status, headers["allow"]) == (405, allowed)
+            assert json.loads(body)["code"] == "INVALID_OPERATION_TYPE"
+        assert (await client.request("HEAD", "/operations/shop/get?name=pen"))[0] == 200
+
+
+# -- bodies --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
+async def test_a_body_that_any_web_page_could_send_is_refused(served: Any, content_type: str | None) -> None:
+    async with served() as client:
+        for body in (b'{"item": {"name": "pen"}}', b""):
+            headers = {} if content_type is None else {"content-type": content_type}
+            status, _, answer = await client.request("POST", "/operations/shop/buy", body, headers)
+            assert status == 415
+            assert json.loads(answer)["details"] == {"reason": "unsupported-content-type"}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "details"),
+    [
+        (b"", "PARSE_ERROR", {"reason": "invalid-json"}),
+        (b"{", "PARSE_ERROR", {"reason": "invalid-json"}),
+        (b'{"name": "pen"} x', "PARSE_ERROR", {"reason": "invalid-json"}),
+        (b'{"name": "\xff"}', "PARSE_ERROR", {"reason": "invalid-utf8"}),
+        (b'{"name": "\\ud800"}', "PARSE_ERROR", {"reason": "invalid-utf8"}),
+        (b'{"name": ' + b"[" * 100_000, "INVALID_REQUEST", {"reason": "malformed-envelope"}),
+        (b"null", "INVALID_INPUT", {"param": "$", "expected": "object", "received": "null"}),
+        (b' ["pen"]', "INVALID_INPUT", {"param": "$", "expected": "object", "received": "array"}),
+        (b'"pen"', "INVALID_INPUT", {"param": "$", "expected": "object", "received": "string"}),
+        (b"true", "INVALID_INPUT", {"param": "$", "expected": "object", "received": "boolean"}),
+        (b"-1", "INVALID_INPUT", {"param": "$", "expected": "object", "received": "number"}),
+        (b'{"name": 1}', "INVALID_INPUT", {"param": "name", "expected": "string", "received": "number"}),
+        (b"{}", "INVALID_INPUT", {"param": "name", "expected": "string", "received": "missing"}),
+    ],
+)
+async def test_a_body_that_holds_no_params_is_refused_with_the_first_fault(
+    served: Any, body: bytes, code: str, details: Any
+) -> None:
+    async with served() as client:
+        status, _, error = await post(client, "shop/get", body)
+        assert (status, error["code"], error["details"]) == (400, code, details)
+
+
+async def test_params_that_are_taken_whole_are_of_their_own_type(served: Any) -> None:
+    async with served() as client:
+        assert (await post(client, "shop/whole", b"[1, 2, 3]"))[2] == 6
+        status, _, error = await post(client, "shop/whole", b"null")
+        assert (status, error["details"]["received"]) == (400, "null")
+
+
+async def test_a_body_that_is_too_large_or_too_slow_is_refused(served: Any) -> None:
+    async with served(max_message_bytes=100) as client:
+        status, _, error = await post(client, "shop/get", {"name": "x" * 100})
+        assert (status, error["details"]) == (413, {"reason": "oversize"})
+
+
+# -- callers -------------------------------------------------------------------------------------------------------
+
+
+async def test_who_has_no_identity_is_401_and_who_lacks_a_scope_is_403(served: Any) -> None:
+    params = {"item": {"name": "pen"}}
+    async with served(tokens=TOKENS) as client:
+        status, headers, error = await post(client, "shop/buy", params)
+        assert (status, headers["www-authenticate"], error["code"]) == (401, 'Bearer realm="discreet"', "FORBIDDEN")
+        assert error["details"] == {"authSchemes": ["bearer"], "realm": "discreet"}
+        status, _, error = await post(client, "shop/buy", params, **BOB)
+        assert (status, error["code"]) == (403, "FORBIDDEN")
+        assert (await post(client, "shop/buy", params, **ADA))[0] == 204
+        assert (await post(client, "shop/get", {"name": "pen"}))[0] == 200
+
+
+async def test_a_handler_learns_who_calls_and_what_the_headers_say(served: Any) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with served(tokens=TOKENS) as client:
+        subject, params, url = (await get(client, "shop/who", traceparent=trace, cookie="a=b", **ADA))[2]
+        assert (subject, url) == ("ada", "http://localhost/")
+        assert params == {"traceparent": trace, **ADA}
+
+
+async def test_an_api_key_in_the_query_is_no_param(served: Any) -> None:
+    key = ApiKey(name="key", location="query")
+    agent = agent_of(security_schemes={"key": key}, security=[requires({"key": []})])
+    async with served(agent, shop(), tokens=TOKENS) as client:
+        assert (await get(client, "shop/who", f"key={SECRET}"))[2][0] == "ada"
+        status, _, error = await get(client, "shop/get", f"name=pen&name=pin&key={SECRET}")
+        assert (status, error["details"]["param"]) == (400, "name")
+        assert (await get(client, "shop/get", f"name=pen&key={SECRET}"))[0] == 200
+
+
+async def test_a_page_of_another_origin_may_neither_call_nor_read(served: Any) -> None:
+    async with served() as client:
+        foreign = {**JSON, "origin": "https://evil.example"}
+        assert (await client.request("POST", "/operations/shop/told", b'{"text": "x"}', foreign))[0] == 403
+    async with served(http_origins=("https://app.example",)) as client:
+        asked = {"origin": "https://app.example", "access-control-request-method": "GET"}
+        status, headers, _ = await client.request("OPTIONS", "/operations/shop/get", headers=asked)
+        assert (status, "if-none-match" in headers["access-control-allow-headers"]) == (204, True)
+
+
+async def test_at_the_end_calls_are_refused_with_503(served: Any) -> None:
+    async with served() as client:
+        client._app._gateway.calls.close()
+        status, headers, error = await get(client, "shop/get", "name=pen")
+        assert (status, error["code"], headers["retry-after"]) == (503, "UNAVAILABLE", "1")
