@@ -13,12 +13,12 @@ SOURCES := pyproject.toml $(shell find src client daemon errors framing -name '*
 
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-short check format interop bench docs site coverage release clean
+.PHONY: help demo test test-short check check-ruff check-basedpyright check-mypy check-layers format interop bench docs site coverage release clean
 
 help:
 	@echo 'make demo      see the daemon work'
 	@echo 'make test      run the tests'
-	@echo 'make test-short  the tests that tell most in a minute, for another interpreter'
+	@echo 'make test-short  the tests that tell most in half a minute, for another interpreter'
 	@echo 'make check     lint, format, types, layers'
 	@echo 'make format    lint and format, and change what can be changed'
 	@echo 'make interop   the tests against other JSON-RPC implementations, where they are installed'
@@ -37,11 +37,12 @@ test: $(VENV)/test.done
 
 # What depends on the interpreter: the decoder, threads, processes, SQLite, imports, and a process for each dialect.
 SHORT := $(addprefix tests/,framing/test_parser_cases.py framing/test_channel.py framing/transports \
-	errors/test_wire.py errors/test_details.py errors/redaction/test_tracebacks.py \
-	daemon/rpc daemon/dispatch daemon/process daemon/supervision daemon/operations/test_input_errors.py \
-	daemon/schemas/test_round_trip.py daemon/agents/stores/test_sqlite.py daemon/agents/stores/test_sqlite_damage.py \
-	daemon/agents/stores/test_contract.py daemon/agents/push/test_ssrf.py daemon/agents/tasks/test_restarts.py \
-	client/test_calls.py client/test_live.py packaging/test_packaging.py process/test_process_supervision.py \
+	errors/test_wire.py errors/test_details.py errors/redaction/test_tracebacks.py daemon/rpc \
+	$(addprefix daemon/dispatch/,test_blocked_loop.py test_dispatcher.py test_dispatcher_cancellation.py test_few_threads.py) \
+	daemon/process daemon/supervision daemon/operations/test_input_errors.py daemon/schemas/test_round_trip.py \
+	daemon/agents/stores/test_contract.py daemon/agents/stores/test_sqlite.py daemon/agents/push/test_ssrf.py \
+	client/test_calls.py client/test_live.py::test_every_kind_of_request_to_a_daemon \
+	client/test_live.py::test_many_threads_share_one_peer packaging/test_imports.py process/test_process_supervision.py \
 	process/test_process_mcp.py process/test_process_language_server.py process/test_process_acp.py)
 
 test-short: $(VENV)/test.done
@@ -62,11 +63,20 @@ site: $(VENV)/site.done
 	@$(VENV)/bin/zensical build --clean --strict
 	@! grep -rnE --include='*.html' '<(script|img|iframe)[^>]* src="(https?:)?//|<link[^>]* href="(https?:)?//' site
 
-check: $(VENV)/dev.done
+# `make -j2 check` runs two at a time.
+check: check-ruff check-basedpyright check-mypy check-layers
+
+check-ruff: $(VENV)/dev.done
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+
+check-basedpyright: $(VENV)/dev.done
+	$(PY) -m basedpyright --pythonpath $(VENV)/bin/python $(ARGS)
+
+check-mypy: $(VENV)/dev.done
 	$(PY) -m mypy
-	$(PY) -m basedpyright --pythonpath $(VENV)/bin/python
+
+check-layers: $(VENV)/dev.done
 	$(VENV)/bin/lint-imports --no-cache
 
 format: $(VENV)/dev.done

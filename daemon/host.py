@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     from .agents.agent import Agent
     from .metrics.figures import Figures, Transport
     from .operations.access import Identity
-    from .operations.context import Context, ContextHost
+    from .operations.context import Context, ContextHost, Sending
     from .operations.current_request import CurrentRequest
     from .operations.service import Service
     from .operations.spec import OperationSpec
 
 T = TypeVar("T")
+
+ResourceWatcher: TypeAlias = "Callable[[str], Sending | None]"
 
 ALL_METHODS: Final = AccessRule(all_of=frozenset({"metrics"}))
 """Who sees the figures of every method: a scraper need not be allowed to call what it counts."""
@@ -100,6 +102,8 @@ class Host:
         if agent is not None:
             self._check_reachable(agent)
         self._warn_of_plain()
+        self.resource_watchers: Final[list[ResourceWatcher]] = []
+        """What is called with the URI of each resource that has changed, from any thread."""
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -168,6 +172,13 @@ class Host:
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self.catalogue.credentials_of(namespace)
 
+    def resource_updated(self, uri: str, own: ResourceWatcher | None = None) -> Sending | None:
+        """Tell all clients that want to hear of it, from any thread. What is returned waits for one of them alone, whose watcher
+        is given.
+        """
+        sent = {watch: watch(uri) for watch in [*self.resource_watchers]}
+        return None if own is None else sent.get(own)
+
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
         return self.catalogue.visible_to(context.identity)
@@ -225,7 +236,7 @@ class Host:
         if self.settings.dialect is not None:
             return
         for meant, methods in self.catalogue.only_in().items():
-            if self.dialect == "plain":
+            if self.dialect == "plain" and not (meant == "mcp" and self.settings.http_mcp):
                 hint = (
                     f"only clients of {meant} find these, and the dialect is plain: write Service(…, dialect={meant!r})"
                 )

@@ -2,7 +2,10 @@
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,9 +19,15 @@ for _name in ("SIGINT", "SIGHUP"):  # nohup and background jobs ignore them, and
         signal.signal(_number, signal.default_int_handler if _name == "SIGINT" else signal.SIG_DFL)
 
 
+# Tests write many small files, and make sure that they are stored. In memory that takes no time.
+_MEMORY = "/dev/shm"
+if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2 << 30:
+    tempfile.tempdir = os.environ["TMPDIR"] = _MEMORY
+
+
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than processors: now and then each waits for a process, or for the end of a time limit."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than processors: now and then each waits for a process, or for the end of a time limit."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_collection() -> None:
@@ -30,6 +39,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        if find_spec(mark.args[0]) is None:
+            pytest.skip(f"{mark.args[0]} is not installed")
 
 
 @pytest.fixture(params=["asyncio", "trio"])

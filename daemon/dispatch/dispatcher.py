@@ -11,6 +11,7 @@ import msgspec
 
 from ...errors.failures import Cancelled, Failure, MethodNotFound, Overloaded, Unavailable
 from ...errors.type_building import decoder_for
+from ..operations.access import Access
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect, Ignored
@@ -25,7 +26,7 @@ from .scheduler import Scheduler
 
 @final
 class Dispatcher:
-    """One per client."""
+    """One per client, or per request where each says anew who calls: `access` is that of one caller."""
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Dispatcher:
         context_host: ContextHost,
         dialect: Dialect,
         metrics: RequestMetrics,
+        access: Access | None = None,
     ) -> None:
         self._router = router
         self._responder = responder
@@ -45,6 +47,7 @@ class Dispatcher:
         self._dialect = dialect
         self._metrics = metrics
         self._inline = metrics.inline
+        self._access = access
         self._closed = False
 
     def close(self) -> None:
@@ -64,20 +67,20 @@ class Dispatcher:
             return self._cancel(call)
         verdict = self._dialect.receive(call)
         if verdict is not None:
-            return None if isinstance(verdict, Ignored) else self._refuse(call, verdict)
+            return None if isinstance(verdict, Ignored) else self.refuse(call, verdict)
         if cancels:  # normally a notification; sent as a request, it is answered like one
             self._cancel(call)
             return self._responder.result(call, b"null")
-        route = self._router.route(call)
+        route = self._router.route(call, self._access)
         if not isinstance(route, tuple):
             if call.id is None and call.method.startswith("$/") and isinstance(route, MethodNotFound):
                 return note_ignored(call)  # what a client may send to any server
-            return self._refuse(call, Unavailable() if self._closed else route)
+            return self.refuse(call, Unavailable() if self._closed else route)
         call, spec = route
         if spec.immediate:
             return self._run_inline(call, spec)
         if self._closed:
-            return self._refuse(call, Unavailable())
+            return self.refuse(call, Unavailable())
         if spec.mode == "inline" and spec.concurrency_group is None and self._may_start_now(spec):
             return self._run_inline(call, spec)
         self._enqueue(call, spec)
@@ -90,7 +93,7 @@ class Dispatcher:
     def _enqueue(self, call: Call, spec: OperationSpec) -> None:
         refusal = self._refusal(call, spec)
         if refusal is not None:
-            return self._refuse(call, refusal)
+            return self.refuse(call, refusal)
         request = Request(call, spec, self._responder, self._context_host, self._backlog)
         if call.id is not None:
             self._responder.admit(request)
@@ -101,7 +104,8 @@ class Dispatcher:
             return Overloaded()  # events of a notification would belong to nothing
         return Overloaded() if self._scheduler.at_limit(spec) else None
 
-    def _refuse(self, call: Call, failure: Failure) -> None:
+    def refuse(self, call: Call, failure: Failure) -> None:
+        """Answer a call that is not even looked at, or that does not run."""
         self._metrics.refused(self._router.name_of(call), failure)
         self._responder.fail(call, failure)
 

@@ -33,7 +33,11 @@ class Output(Protocol):
     """The way to the client."""
 
     def post(self, body: bytes) -> None:
-        """Queue one message. Never blocks."""
+        """Queue one response. Never blocks."""
+        ...
+
+    def fail(self, failure: Failure, body: bytes | None) -> None:
+        """The same for one that tells of this failure; None where the client is told nothing."""
         ...
 
     def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> ReplyStream:
@@ -43,14 +47,23 @@ class Output(Protocol):
 
 @final
 class Responder:
-    """One per client. The `Requester` of all requests that it sends."""
+    """One per client, or per part of what it sends, which then share the table of those in flight. The `Requester` of all
+    requests in it.
+    """
 
-    def __init__(self, output: Output, memory: MemoryBudget, dialect: Dialect, metrics: RequestMetrics) -> None:
+    def __init__(
+        self,
+        output: Output,
+        memory: MemoryBudget,
+        dialect: Dialect,
+        metrics: RequestMetrics,
+        inflight: Inflight[Request] | None = None,
+    ) -> None:
         self._output = output
         self._metrics = metrics
         self._memory = memory
         self._dialect = dialect
-        self._inflight: Inflight[Request] = Inflight()
+        self._inflight: Inflight[Request] = Inflight() if inflight is None else inflight
         self._streams: dict[Request, tuple[ReplyStream, Events]] = {}
 
     @property
@@ -174,8 +187,8 @@ class Responder:
 
     def error(self, call_id: bytes, failure: Failure, method: str = "") -> None:
         """Send an error for something that is in the log already. `method` is empty where it is not known."""
-        if not isinstance(failure, self._dialect.unanswered):
-            self._output.post(self._dialect.encode_failure(call_id, failure, method))
+        told = not isinstance(failure, self._dialect.unanswered)
+        self._output.fail(failure, self._dialect.encode_failure(call_id, failure, method) if told else None)
 
     def _note(self, call: Call, failure: Failure, shown: Outcome | None = None) -> None:
         told = None if isinstance(shown, bytes) else shown

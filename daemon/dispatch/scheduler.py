@@ -91,6 +91,10 @@ class Scheduler:
         tasks.start_soon(self._starvation.run)
         self._tasks.start(tasks)
 
+    def make_event(self) -> anyio.Event:
+        """An event of the loop that it runs on."""
+        return self._tasks.make_event()
+
     # -- what clients and handlers submit ----------------------------------------------------------------------
 
     @property

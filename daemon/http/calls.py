@@ -5,8 +5,8 @@ Knows no protocol: the endpoints do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from time import monotonic
 from types import coroutine
@@ -21,12 +21,12 @@ from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
 from ..rpc.request_log import note_failure
-from .answers import Answer, AnswerWriter
+from .answers import Answer, AnswerWriter, FailureWriter
 from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange, Overdue
 from .requests import ClientGone, address_of, read_body, service_params
-from .senders import Senders
+from .senders import Sender, Senders
 from .sse import send_events
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ class Calls:
         self._callers = Callers(self.access)
         self._senders = Senders(settings.max_in_flight)
         self._overdue = Overdue(host.spawn, UNWATCHED_SECONDS)
+        self.keep_alive: Final = settings.keep_alive
+        self.on_close: Final[list[Callable[[], None]]] = []
+        """What is called when the end begins."""
         self._bodies: set[anyio.CancelScope] = set()
         self._open = 0
         self.closed = False
@@ -84,6 +87,8 @@ class Calls:
         self.closed = True
         for scope in self._bodies:
             scope.cancel()
+        for tell in self.on_close:
+            tell()
 
     @property
     def settled(self) -> bool:
@@ -107,7 +112,28 @@ class Calls:
         """Who calls; or what the call gets where that can't be told."""
         return await self._callers.access_of(call)
 
-    async def body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """A request is open during the block: the daemon does not end before."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self.on_progress()
+
+    @contextmanager
+    def sender(self, request: Request, access: Access) -> Iterator[Sender | None]:
+        """Whose turn and whose limit it is, for a request that is in flight during the block; None where it is one too many."""
+        key = _sender_key(request, access)
+        sender = self._senders.enter(key)
+        try:
+            yield sender
+        finally:
+            if sender is not None:
+                self._senders.leave(key, sender)
+
+    async def body(self, request: Request, writer: FailureWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
         reading = self._read(request, writer, needed=needed)
@@ -116,7 +142,7 @@ class Calls:
                 reading = _rest_of(reading, reading.send(None))
             except (
                 StopIteration
-            ) as whole:  # most bodies come with their heads, and a time limit costs more than they do
+            ) as whole:  # most bodies come with their heads: a time limit would cost more than they do
                 found: bytes | Response | None = whole.value
                 return found
         with anyio.move_on_after(self._settings.body_timeout) as scope:
@@ -131,7 +157,7 @@ class Calls:
 
     def refused(
         self,
-        writer: AnswerWriter,
+        writer: FailureWriter,
         failure: Failure,
         call_id: bytes | None = None,
         *,
@@ -146,7 +172,7 @@ class Calls:
         response.status_code = status or response.status_code
         return response
 
-    async def _read(self, request: Request, writer: AnswerWriter, *, needed: bool) -> bytes | Response | None:
+    async def _read(self, request: Request, writer: FailureWriter, *, needed: bool) -> bytes | Response | None:
         try:
             return await read_body(request, self._host.memory, limit=self._settings.max_body, needed=needed)
         except FailureError as exc:
@@ -158,40 +184,33 @@ class Calls:
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
     ) -> Response | None:
         """Run one call, and send its events if it has such; returns the answer where that is one response."""
-        self._open += 1
         started = monotonic()
-        try:
+        with self.open():
             access = await self.access_of(call)
             if isinstance(access, Internal):
                 self._metrics.refused(router.name_of(call), access)
                 return response_of(writer.failure(access))
-            key = _sender_key(request, access)
-            sender = self._senders.enter(key)
-            exchange = Exchange(self._host, call)
-            try:
-                context_host = HttpContextHost(self._host, access, partial(self.url, request))
-                exchange.begin(router, access, sender, context_host, closed=self.closed)
-                return await self._answer(request, send, exchange, writer)
-            finally:
-                exchange.abandon()
-                if sender is not None:
-                    self._senders.leave(key, sender)
-                if self.recent is not None:
-                    self.recent.add(access, exchange.name, exchange.outcome, monotonic() - started)
-        finally:
-            self._open -= 1
-            self.on_progress()
+            with self.sender(request, access) as sender:
+                exchange = Exchange(self._host, call)
+                try:
+                    context_host = HttpContextHost(self._host, access, partial(self.url, request))
+                    exchange.begin(router, access, sender, context_host, closed=self.closed)
+                    return await self._answer(request, send, exchange, writer)
+                finally:
+                    exchange.abandon()
+                    if self.recent is not None:
+                        self.recent.add(access, exchange.name, exchange.outcome, monotonic() - started)
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:
-            async with _watched(request):
-                answer = await send_events(exchange, writer, send, keep_alive=self._settings.keep_alive)
+            async with watched(request):
+                answer = await send_events(exchange, writer, send, keep_alive=self.keep_alive)
                 return None if answer is None else response_of(answer)
             return None
         if exchange.outcome is None:
             await self._overdue.wait(exchange)
         if exchange.outcome is None:
-            async with _watched(request):
+            async with watched(request):
                 await exchange.wait()
         outcome = exchange.outcome
         if outcome is None:  # the client has gone
@@ -247,7 +266,7 @@ def _sender_key(request: Request, access: Access) -> str:
 
 
 @asynccontextmanager
-async def _watched(request: Request) -> AsyncGenerator[None]:
+async def watched(request: Request) -> AsyncGenerator[None]:
     """The block is left early when the client goes."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_watch, request, tasks.cancel_scope)

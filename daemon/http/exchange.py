@@ -90,6 +90,7 @@ class Exchange:
         if request.spec.kind == "query" and isinstance(outcome, bytes) and not self._has_memory(len(outcome)):
             outcome = Overloaded()  # that of a mutation is always told: it would be tried again
         self._metrics.ended(request, outcome)
+        self._metrics.sent()
         self._end(outcome)
 
     def _has_memory(self, size: int) -> bool:
@@ -136,7 +137,7 @@ class Exchange:
             self._events.delivered(events)
 
     async def _wait_for_change(self) -> None:
-        self._changed = anyio.Event()
+        self._changed = self._host.scheduler.make_event()
         await self._changed.wait()
 
     def _wake(self) -> None:

@@ -61,7 +61,7 @@ class Gateway:
         """For what runs for no request."""
 
     def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:
-        """What there is beside A2A, by the first segment of its paths. Raises `AppError` where an extra is missing."""
+        """What there is beside A2A, by what its paths begin with. Raises `AppError` where an extra is missing."""
         found: dict[str, Endpoint] = {
             "healthz": Liveness(),
             "readyz": Readiness(lambda: self.calls.closed, host.agent.probe_store, host.spawn),
@@ -73,6 +73,10 @@ class Gateway:
 
             found["operations"] = OperationsEndpoint(host, self.calls)
             found["openapi.json"] = DocumentEndpoint(host, self.calls)
+        if settings.http_mcp:
+            from .mcp.endpoint import PATHS, McpEndpoint  # late: it loads the dialect
+
+            found |= dict.fromkeys(PATHS, McpEndpoint(host, self.calls))
         if settings.http_metrics:
             check_available()
             from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
@@ -101,14 +105,14 @@ class Gateway:
             await self._send(response, send)
 
     def _endpoint(self, method: str, path: str) -> Endpoint:
-        """Whose path this is: by its first segment. All that is nobody else's is A2A's, where it may be a tenant.
-
-        The root is that of the page, but for JSON-RPC.
+        """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
+        tenant. The root is that of the page, but for JSON-RPC.
         """
-        segment = path.partition("/")[0]
-        if not segment and method == "POST":
+        first, _, rest = path.partition("/")
+        if not first and method == "POST":
             return self._a2a
-        return self._endpoints.get(segment, self._a2a)
+        endpoint = self._endpoints.get(first) or self._endpoints.get(f"{first}/{rest.partition('/')[0]}")
+        return endpoint or self._a2a
 
     async def _send(self, response: Response, send: Send) -> None:
         """Send a whole response. It counts in the memory budget until the client has taken most of it."""

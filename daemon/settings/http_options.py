@@ -103,6 +103,35 @@ HttpKey: TypeAlias = Annotated[
     ),
 ]
 
+HttpMcp: TypeAlias = Annotated[
+    bool,
+    OptionInfo(group=HTTP, found_file="no", help="serve the operations as tools at /mcp, too (Streamable HTTP of MCP)"),
+]
+
+HttpMaxSessions: TypeAlias = Annotated[
+    int,
+    OptionInfo(
+        group=HTTP,
+        found_file="lower",
+        unit="sessions",
+        minimum=1,
+        maximum=100_000,
+        help="how many sessions of MCP one caller may have",
+    ),
+]
+
+HttpSessionTimeout: TypeAlias = Annotated[
+    float,
+    OptionInfo(
+        group=HTTP,
+        found_file="lower",
+        unit="seconds",
+        minimum=0.05,
+        maximum=86_400,
+        help="how long a session of MCP lasts that nobody uses",
+    ),
+]
+
 HttpKeepAlive: TypeAlias = Annotated[
     float,
     OptionInfo(

@@ -18,12 +18,15 @@ from .http_options import (
     HttpKey,
     HttpMaxConnections,
     HttpMaxRequests,
+    HttpMaxSessions,
+    HttpMcp,
     HttpMetrics,
     HttpNoStdio,
     HttpOpen,
     HttpOperations,
     HttpOrigins,
     HttpPage,
+    HttpSessionTimeout,
     HttpUrl,
 )
 from .jwt_options import JwtAlgorithms, JwtAudience, JwtIssuer, JwtKeys
@@ -254,9 +257,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     http_origins: HttpOrigins = None
     http_cert: HttpCert = None
     http_key: HttpKey = None
+    http_mcp: HttpMcp = False
     http_keep_alive: HttpKeepAlive = 15.0
     http_max_connections: HttpMaxConnections = 1024
     http_max_requests: HttpMaxRequests = 1024
+    http_max_sessions: HttpMaxSessions = 1024
+    http_session_timeout: HttpSessionTimeout = 1800.0
     request_timeout: Annotated[
         float | None,
         OptionInfo(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from support.in_process import in_process
 from support.programs import environment, finished
 from support.waits import DEADLINE_SECONDS
 
@@ -81,11 +82,11 @@ def fake(tmp_path: Path) -> str:
 
 
 def call(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return finished(command(*words), cwd)
+    return in_process("call", *words, folder=cwd)
 
 
 def test_a_result_is_one_line_of_json_when_piped(fake: str) -> None:
-    done = call("echo", "a=1", "b=two", 'c={"x": [1,  2]}', fake)
+    done = finished(command("echo", "a=1", "b=two", 'c={"x": [1,  2]}', fake))
     assert (done.returncode, done.stdout, done.stderr) == (0, '{"a":1,"b":"two","c":{"x":[1,2]}}\n', "")
 
 
@@ -121,21 +122,22 @@ def test_a_result_is_indented_on_a_terminal(fake: str, without_rich: dict[str, s
 
 
 @needs_a_terminal
+@pytest.mark.needs("rich")
 def test_with_rich_a_result_is_coloured_on_a_terminal_and_says_the_same(fake: str) -> None:
-    pytest.importorskip("rich", reason="the extra cli")
     shown = on_a_terminal("echo", "a=9007199254740993", f"b={'x' * 200}", fake)
     assert "\x1b[" in shown
     assert STYLES.sub("", shown) == '{\r\n  "a": 9007199254740993,\r\n  "b": "' + "x" * 200 + '"\r\n}\r\n'
 
 
 @needs_a_terminal
+@pytest.mark.needs("rich")
 def test_no_color_is_honoured(fake: str) -> None:
     shown = on_a_terminal("echo", "a=1", fake, NO_COLOR="1")
     assert re.sub(r"\x1b\[[01]?m", "", shown) == '{\r\n  "a": 1\r\n}\r\n'  # bold is no colour
 
 
 @needs_a_terminal
-@pytest.mark.parametrize("rich", [True, False])
+@pytest.mark.parametrize("rich", [pytest.param(True, marks=pytest.mark.needs("rich")), False])
 def test_a_result_cannot_move_the_cursor(fake: str, without_rich: dict[str, str], rich: bool) -> None:
     hostile = json.dumps("\x1b[2J\x9b2J\u202e\U000e0001é😀[red]", ensure_ascii=False)
     variables = {} if rich else without_rich

@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import MCP, PLAIN
 from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings import UsageError
+from support.in_process import in_process
 from support.programs import finished
 
 PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
@@ -54,10 +54,8 @@ sys.exit(main(sys.argv[1:]))
 """The program with time enough to complete a line on a busy machine."""
 
 
-def run(
-    *words: str, cwd: Path, stdin: str = "", program: Sequence[str] = ("-m", "discreet"), **more: str
-) -> subprocess.CompletedProcess[str]:
-    return finished([sys.executable, "-P", *program, *words], cwd, stdin=stdin, **more)
+def run(*words: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    return in_process(*words, folder=cwd, stdin=stdin, **more)
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -110,7 +108,7 @@ def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: 
 def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, str]) -> None:
     for flags, offered in (("", ""), ("--token-file token ", "desk/who\ndesk/whoever\n")):
         line = f"discreet call --app ./desk.py:desk {flags}"
-        done = run("call", "--complete", line, cwd=folder, program=("-c", PATIENT), **guarded)
+        done = finished([sys.executable, "-P", "-c", PATIENT, "call", "--complete", line], folder, **guarded)
         assert (done.stdout, done.stderr) == (offered, "")
     asked = run("call", "--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
     assert (asked.stdout, asked.stderr) == ("", "")

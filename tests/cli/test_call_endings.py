@@ -13,6 +13,7 @@ import pytest
 
 from discreet.cli.verbs.generate import add_arguments
 from discreet.daemon.settings.flags import FlagParser
+from support.in_process import in_process
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
 
@@ -65,7 +66,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(
+def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return in_process("call", *words, folder=folder)
+
+
+def spawned_call(
     folder: Path, *words: str, before: tuple[str, ...] = (), stderr: int | IO[str] = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -145,7 +150,7 @@ def test_only_the_method_is_required(folder: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
 def test_without_a_stdout_nothing_is_called(folder: Path) -> None:
     closing = ("sh", "-c", 'exec "$0" "$@" >&-')
-    done = call(folder, "desk/take", "--app=./desk.py:desk", before=closing)
+    done = spawned_call(folder, "desk/take", "--app=./desk.py:desk", before=closing)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert not (folder / "taken").exists()
 
@@ -153,8 +158,8 @@ def test_without_a_stdout_nothing_is_called(folder: Path) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_a_full_stderr_changes_no_status(folder: Path) -> None:
     with open("/dev/full", "w") as full:
-        assert call(folder, "odd", *lines(), stderr=full).returncode == 9
-        assert call(folder, "desk/take", "--app=./desk.py:nope", stderr=full).returncode == 2
+        assert spawned_call(folder, "odd", *lines(), stderr=full).returncode == 9
+        assert spawned_call(folder, "desk/take", "--app=./desk.py:nope", stderr=full).returncode == 2
 
 
 @pytest.mark.parametrize(("words", "seconds"), [([], 30.0), (["--timeout=2.5"], 2.5), (["--timeout=none"], None)])

@@ -9,7 +9,8 @@ from typing import Final
 import pytest
 
 from discreet.cli.exit_status import EXIT_DOMAIN
-from support.programs import DISCREET, finished
+from support.in_process import in_process
+from support.programs import DISCREET
 
 APP: Final = """
 import anyio
@@ -80,7 +81,7 @@ def test_a_refusal_says_what_was_probably_meant(name: str, tmp_path: Path) -> No
     words, app, end = HINTS[name]
     (tmp_path / "app.py").write_text(APP)
     source = ["--app", f"./app.py:{app}"] if app else []
-    done = finished([*DISCREET, "call", *words.split(), *source], tmp_path)
+    done = in_process("call", *words.split(), *source, folder=tmp_path)
     assert done.stderr.endswith(f"{end}\n"), done.stderr
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
 
@@ -88,7 +89,7 @@ def test_a_refusal_says_what_was_probably_meant(name: str, tmp_path: Path) -> No
 def test_a_server_that_waits_for_a_handshake_is_told_by_its_own_code_and_with_the_dialect(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     server = shlex.join([*DISCREET, "serve", "./app.py:todo", "--log-level", "error"])
-    done = finished([*DISCREET, "call", "textDocument/hover", "--server", server], tmp_path)
+    done = in_process("call", "textDocument/hover", "--server", server, folder=tmp_path)
     assert done.stderr.startswith("discreet: textDocument/hover: SERVER_NOT_INITIALIZED: "), done.stderr
     assert done.stderr.endswith("--dialect lsp\n"), done.stderr
 
@@ -97,18 +98,18 @@ def test_an_error_that_acp_declares_has_its_code_and_its_status(tmp_path: Path) 
     (tmp_path / "app.py").write_text(APP)
     prompt = '{"sessionId":"none","prompt":[{"type":"text","text":"x"}]}'
     source = ["--app", "./app.py:agent", "--dialect", "acp"]
-    done = finished([*DISCREET, "call", "session/prompt", prompt, *source], tmp_path)
+    done = in_process("call", "session/prompt", prompt, *source, folder=tmp_path)
     assert done.stderr.startswith("discreet: session/prompt: SESSION_NOT_FOUND: "), done.stderr
     assert done.returncode == EXIT_DOMAIN
 
 
 def test_a_number_is_a_text_for_a_method_without_a_schema_that_takes_a_text(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
-    done = finished([*DISCREET, "call", "GetTask", "id=1", "--app", "./app.py:agent"], tmp_path)
+    done = in_process("call", "GetTask", "id=1", "--app", "./app.py:agent", folder=tmp_path)
     assert "TASK_NOT_FOUND" in done.stderr
 
 
 def test_a_request_that_is_too_large_is_refused_with_the_setting(tmp_path: Path) -> None:
     (tmp_path / "large.txt").write_text("x" * 11_000_000)
-    done = finished([*DISCREET, "call", "fs/read", "path=@large.txt"], tmp_path)
+    done = in_process("call", "fs/read", "path=@large.txt", folder=tmp_path)
     assert done.stderr.endswith("; DISCREET_MAX_MESSAGE_BYTES sets the limit (default: 10485760)\n"), done.stderr

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from discreet.cli.call.progress_line import ProgressLine, describe
-from support.programs import environment, finished
+from support.in_process import in_process
+from support.programs import environment
 from support.waits import DEADLINE_SECONDS
 
 APP = """
@@ -49,7 +50,7 @@ def app(tmp_path: Path) -> str:
 
 
 def call(*words: str) -> subprocess.CompletedProcess[str]:
-    return finished([sys.executable, "-P", "-m", "discreet", "call", *words])
+    return in_process("call", *words)
 
 
 def served(app: str, dialect: str) -> str:

@@ -16,7 +16,8 @@ import pytest
 from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.daemon.settings import UsageError
 from support.http_daemon import http_daemon
-from support.programs import DISCREET, finished
+from support.in_process import in_process
+from support.programs import finished
 
 APP = """
 from discreet.agents import Agent
@@ -52,7 +53,7 @@ def url(place: Path) -> Iterator[str]:
 
 
 def call(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return finished([*DISCREET, "call", *words], stdin=stdin)
+    return in_process("call", *words, stdin=stdin)
 
 
 def closed_url() -> str:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,23 @@ from discreet.cli.commands import VERBS, load_verb
 from discreet.cli.main import main
 from discreet.cli.verbs.completion import SHELLS, completion_script
 from support.programs import environment
+from support.waits import DEADLINE_SECONDS
 
 PATIENT = """
 import sys
 from discreet.cli.call import completer
 from discreet.cli.main import main
 completer.DAEMON_SECONDS = 20.0
-sys.exit(main(sys.argv[1:]))
 """
+PATIENT_PROGRAM = PATIENT + "sys.exit(main(sys.argv[1:]))\n"
 """The program with time enough for a daemon on a busy machine."""
+
+LINES_OF_A_FILE = """
+for line in open(sys.argv[1], encoding="utf-8").read().split("\\0"):
+    status = main(["call", "--complete", line])
+    print(f"--{status}", flush=True)
+"""
+"""The program for many lines, one after the other."""
 
 every_shell = pytest.mark.parametrize("shell", SHELLS)
 
@@ -51,7 +60,7 @@ def with_program(folder: Path | None = None) -> dict[str, str]:
     """Where the shells find the program, in a folder of its own, and the program this package."""
     if folder is None:
         return environment()
-    (folder / "patient.py").write_text(PATIENT)
+    (folder / "patient.py").write_text(PATIENT_PROGRAM)
     (folder / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{folder}/patient.py" "$@"\n')
     (folder / "discreet").chmod(0o755)
     return environment(PATH=os.pathsep.join((str(folder), os.environ["PATH"])))
@@ -141,68 +150,71 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def completions(line: str, folder: Path, *program: str) -> list[str]:
-    """What the program offers for a line. It must neither fail nor write to stderr."""
+def completions(lines: Sequence[str], folder: Path, program: str) -> dict[str, list[str]]:
+    """What the program offers for each line. It must neither fail nor write to stderr."""
+    (folder / "lines").write_text("\0".join(lines), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-P", *(program or ("-m", "discreet")), "call", "--complete", line],
+        [sys.executable, "-P", "-c", program + LINES_OF_A_FILE, "lines"],
         text=True,
         capture_output=True,
-        timeout=30,
+        timeout=DEADLINE_SECONDS,
         cwd=folder,
         env=environment(),
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()
+    *offered, rest = done.stdout.split("--0\n")
+    assert rest == ""
+    return dict(zip(lines, map(str.splitlines, offered), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("", ["shop/dye", "shop/order", "shop/price"]),
-        ("shop/dye ", ["colour=", "colour=red", "colour=blue"]),
-        ("shop/p", ["shop/price"]),
-        ("/x", []),
-        ("shop/price ", ["article=", "unit=", "unit=cent", "unit=euro", "net=", "net=true", "net=false"]),
-        ("shop/price article=lamp u", ["unit=", "unit=cent", "unit=euro"]),
-        ("shop/price unit=euro article=lamp ", ["net=", "net=true", "net=false"]),
-        ("--timeout 5 --retry 2 shop/price a", ["article="]),
-        ("shop/price unit=c", ["unit=cent"]),
-        ("shop/price 'unit=c", ["unit=cent"]),
-        ("shop/stock ", []),
-        ("shop/none ", []),
-    ],
-)
-def test_operations_params_and_their_values_are_what_the_daemon_lists(
-    folder: Path, typed: str, offered: list[str]
-) -> None:
-    assert completions(f"discreet call --app ./shop.py:shop {typed}", folder, "-c", PATIENT) == offered
+OFFERED = {
+    "": ["shop/dye", "shop/order", "shop/price"],
+    "shop/dye ": ["colour=", "colour=red", "colour=blue"],
+    "shop/p": ["shop/price"],
+    "/x": [],
+    "shop/price ": ["article=", "unit=", "unit=cent", "unit=euro", "net=", "net=true", "net=false"],
+    "shop/price article=lamp u": ["unit=", "unit=cent", "unit=euro"],
+    "shop/price unit=euro article=lamp ": ["net=", "net=true", "net=false"],
+    "--timeout 5 --retry 2 shop/price a": ["article="],
+    "shop/price unit=c": ["unit=cent"],
+    "shop/price 'unit=c": ["unit=cent"],
+    "shop/stock ": [],
+    "shop/none ": [],
+}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "discreet call --app ./broken.py:app ",
-        "discreet call --app ./slow.py:app ",
-        "discreet call --app nowhere:app x",
-        "discreet call --root /no/such/folder ",
-        "discreet call --app",
-        "discreet call --app ",
-        "discreet call --timeout soon ",
-        "discreet call --retry",
-        "discreet call --framing carrier-pigeon ",
-        "discreet call",
-        "discreet serve ",
-        "discreet call 'a \"b",
-        "",
-    ],
-)
-def test_what_cannot_be_found_out_is_silence(folder: Path, line: str) -> None:
-    assert completions(line, folder) == []
+def test_operations_params_and_their_values_are_what_the_daemon_lists(folder: Path) -> None:
+    lines = {f"discreet call --app ./shop.py:shop {typed}": offered for typed, offered in OFFERED.items()}
+    assert completions(list(lines), folder, PATIENT) == lines
+
+
+SILENCE = [
+    "discreet call --app ./broken.py:app ",
+    "discreet call --app ./slow.py:app ",
+    "discreet call --app nowhere:app x",
+    "discreet call --root /no/such/folder ",
+    "discreet call --app",
+    "discreet call --app ",
+    "discreet call --timeout soon ",
+    "discreet call --retry",
+    "discreet call --framing carrier-pigeon ",
+    "discreet call",
+    "discreet serve ",
+    "discreet call 'a \"b",
+    "",
+]
+
+
+def test_what_cannot_be_found_out_is_silence(folder: Path) -> None:
+    assert completions(SILENCE, folder, "import sys\nfrom discreet.cli.main import main") == {
+        line: [] for line in SILENCE
+    }
 
 
 def test_the_command_of_a_line_that_was_not_entered_is_never_run(folder: Path) -> None:
-    assert completions("discreet call --server 'touch ran' --root x ", folder) == []
+    line = "discreet call --server 'touch ran' --root x "
+    assert completions([line], folder, PATIENT) == {line: []}
     assert not (folder / "ran").exists()
     assert parse_partial_line("discreet call --server 'touch ran' m") is None
 

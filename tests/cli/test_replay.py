@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from discreet.cli.exit_status import REPLAY_STATUSES
 from discreet.cli.main import main
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import Framing
+from support.in_process import in_process
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
 
@@ -77,6 +79,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def addition(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The recording of one call, as a session of its own made it."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "app.py").write_text(APP)
+    recorded(folder, ADD)
+    return (folder / "s.jsonl").read_text()
+
+
+@pytest.fixture
+def added(folder: Path, addition: str) -> Path:
+    """A folder with that recording."""
+    (folder / "s.jsonl").write_text(addition)
+    return folder
+
+
 def recorded(folder: Path, *bodies: bytes, framing: Framing = "content-length") -> None:
     """A session in which a client says these things at once, and ends."""
     data = b"".join(encode_frame(body, framing) for body in bodies)
@@ -84,8 +102,8 @@ def recorded(folder: Path, *bodies: bytes, framing: Framing = "content-length") 
     assert done.returncode == 0, done.stderr
 
 
-def replayed(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[bytes]:
-    return run(folder, "replay", "s.jsonl", *words, "--", *SERVE, **env)
+def replayed(folder: Path, *words: str, server: Sequence[str] = SERVE, **env: str) -> subprocess.CompletedProcess[str]:
+    return in_process("replay", "s.jsonl", *words, "--", *server, folder=folder, **env)
 
 
 ADD = b'{"jsonrpc":"2.0","id":1,"method":"app/add","params":{"a":1,"b":2}}'
@@ -95,7 +113,7 @@ COUNT = b'{"jsonrpc":"2.0","id":3,"method":"app/count","params":{"to":40}}'
 
 def test_the_same_server_differs_in_nothing(folder: Path) -> None:
     recorded(folder, ADD, REFUSE, COUNT)
-    done = replayed(folder)
+    done = run(folder, "replay", "s.jsonl", "--", *SERVE)
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"3 sent, 43 compared; differences: 0" in done.stderr
 
@@ -103,7 +121,7 @@ def test_the_same_server_differs_in_nothing(folder: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the recorded command line holds POSIX quoting")
 def test_newline_framing_is_replayed_as_it_was_recorded(folder: Path) -> None:
     recorded(folder, ADD, framing="newline")
-    done = run(folder, "replay", "s.jsonl", "--", *SERVE, "--framing=newline")
+    done = replayed(folder, server=[*SERVE, "--framing=newline"])
     assert done.returncode == 0, done.stderr
 
 
@@ -111,17 +129,16 @@ def test_another_answer_is_printed_with_method_id_and_place(folder: Path) -> Non
     recorded(folder, ADD, COUNT)
     done = replayed(folder, OFF_BY="1")
     assert done.returncode == 1
-    assert done.stdout.decode().splitlines() == [
+    assert done.stdout.splitlines() == [
         "app/add id 1: result",
         "  recorded  3",
         "  now       4",
     ]
 
 
-def test_what_may_differ_is_ignored(folder: Path) -> None:
-    recorded(folder, ADD)
-    assert replayed(folder, "--ignore", "result", OFF_BY="1").returncode == 0
-    assert replayed(folder, "--ignore", "result.*", OFF_BY="1").returncode == 1
+def test_what_may_differ_is_ignored(added: Path) -> None:
+    assert replayed(added, "--ignore", "result", OFF_BY="1").returncode == 0
+    assert replayed(added, "--ignore", "result.*", OFF_BY="1").returncode == 1
 
 
 def test_a_session_with_a_login_is_replayed_with_the_token_of_the_new_login(folder: Path) -> None:
@@ -148,9 +165,9 @@ def test_a_session_with_a_login_is_replayed_with_the_token_of_the_new_login(fold
     )
     recorder.communicate(timeout=DEADLINE_SECONDS)
     assert (client.returncode, recorder.returncode) == (0, 0)
-    done = run(folder, "replay", "s.jsonl", "--", *SERVE, "--framing=newline")
-    assert (done.returncode, done.stdout) == (0, b""), done.stderr
-    assert done.stderr.startswith(b"discreet: messages: 2 sent")
+    done = replayed(folder, server=[*SERVE, "--framing=newline"])
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert done.stderr.startswith("discreet: messages: 2 sent")
 
 
 def test_a_scrubbed_param_that_nothing_fills_is_told(folder: Path) -> None:
@@ -159,43 +176,39 @@ def test_a_scrubbed_param_that_nothing_fills_is_told(folder: Path) -> None:
     assert GITHUB not in (folder / "s.jsonl").read_text()
     done = replayed(folder)
     assert done.returncode == 0
-    assert b"app/refuse: params.why was scrubbed" in done.stderr
+    assert "app/refuse: params.why was scrubbed" in done.stderr
 
 
-def test_no_secret_is_printed(folder: Path) -> None:
-    recorded(folder, ADD)
-    text = (folder / "s.jsonl").read_text().replace('"result":3', '"result":"old"')
-    (folder / "s.jsonl").write_text(text)
+def test_no_secret_is_printed(folder: Path, addition: str) -> None:
+    (folder / "s.jsonl").write_text(addition.replace('"result":3', '"result":"old"'))
     server = "import sys; sys.stdin.buffer.read(10); print(sys.argv[1], end='')"
     body = encode_frame(b'{"jsonrpc":"2.0","id":1,"result":"x ' + GITHUB.encode() + b'"}', "content-length").decode()
-    done = run(folder, "replay", "s.jsonl", "--", sys.executable, "-c", server, body)
+    done = replayed(folder, server=[sys.executable, "-c", server, body])
     assert done.returncode == 1
-    assert GITHUB.encode() not in done.stdout + done.stderr
+    assert GITHUB not in done.stdout + done.stderr
 
 
-def test_another_exit_status_is_a_difference(folder: Path) -> None:
-    recorded(folder, ADD)
+def test_another_exit_status_is_a_difference(added: Path) -> None:
     server = (
         'import sys\nsys.stdout.write(\'Content-Length: 35\\r\\n\\r\\n\' + \'{"jsonrpc":"2.0","id":1,"result":3}\')\n'
         "sys.stdout.flush()\nsys.stdin.read()\nsys.exit(4)"
     )
-    done = run(folder, "replay", "s.jsonl", "--", sys.executable, "-c", server)
+    done = replayed(added, server=[sys.executable, "-c", server])
     assert done.returncode == 1
-    assert b"exit status\n  recorded  0\n  now       4\n" in done.stdout
+    assert "exit status\n  recorded  0\n  now       4\n" in done.stdout
 
 
 def test_a_server_that_dies_is_a_difference_and_no_wait(folder: Path) -> None:
     recorded(folder, ADD, ADD.replace(b'"id":1', b'"id":2'))
-    done = run(folder, "replay", "s.jsonl", "--timeout", "20", "--", sys.executable, "-c", "")
+    done = replayed(folder, "--timeout", "20", server=[sys.executable, "-c", ""])
     assert done.returncode == 1
-    assert done.stdout.count(b"  now       nothing") == 2
+    assert done.stdout.count("  now       nothing") == 2
 
 
-def test_a_server_that_can_not_be_started_has_a_status_of_its_own(folder: Path) -> None:
-    recorded(folder, ADD)
-    done = run(folder, "replay", "s.jsonl", "--", "no-such-command-anywhere")
-    assert (done.returncode, done.stdout) == (10, b"")
-    assert done.stderr.count(b"\n") == 1
+def test_a_server_that_can_not_be_started_has_a_status_of_its_own(added: Path) -> None:
+    done = replayed(added, server=["no-such-command-anywhere"])
+    assert (done.returncode, done.stdout) == (10, "")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

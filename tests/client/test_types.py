@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -47,9 +46,8 @@ async def handle(ctx: Context) -> None:
 WRONG = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
 
 
+@pytest.mark.needs("mypy")
 def test_results_have_the_requested_type(tmp_path: Path) -> None:
-    if importlib.util.find_spec("mypy") is None:
-        pytest.skip("mypy is not installed")
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     options = (
         "--strict",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import discreet
+from support.in_process import in_process
 from support.programs import finished
 
 HERE = Path(__file__).parent
@@ -19,8 +20,9 @@ APPS = ("./kinds_app.py:app", "./kinds_app.py:bare")
 
 
 def generate(*argv: str, cwd: Path = HERE) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-B", "-m", "discreet", "generate", *argv]
-    return finished(command, cwd)
+    if "--server" in argv:
+        return in_process("generate", *argv, folder=cwd)
+    return finished([sys.executable, "-P", "-B", "-m", "discreet", "generate", *argv], cwd)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import keyword
 import subprocess
 import sys
@@ -137,7 +136,7 @@ def _without_comments_and_strings(text: str) -> str:
     return "".join(kept)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is not installed")
+@pytest.mark.needs("ruff")
 @pytest.mark.parametrize(
     "text",
     [

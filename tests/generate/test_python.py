@@ -68,11 +68,6 @@ def run_tool(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def needed(module: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
-
-
 def test_every_kind_of_type_has_its_python_form(text: str) -> None:
     """Made by `discreet generate python ./kinds_app.py:app ./kinds_app.py:bare -o kinds_client.py.txt`."""
     assert text == (HERE / "kinds_client.py.txt").read_text(encoding="utf-8")
@@ -87,21 +82,21 @@ def test_a_client_of_nothing_is_a_module(tmp_path: Path) -> None:
     assert _imported("empty_client", tmp_path).__doc__ == "Typed clients of a daemon: nothing."
 
 
+@pytest.mark.needs("ruff")
 def test_it_is_formatted_as_ruff_formats(folder: Path) -> None:
-    needed("ruff")
     done = run_tool(sys.executable, "-P", "-m", "ruff", "format", "--isolated", "--diff", "kinds_client.py", cwd=folder)
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
 
 
+@pytest.mark.needs("mypy")
 def test_mypy_is_content_with_it_and_with_its_use(folder: Path, tmp_path: Path) -> None:
-    needed("mypy")
     options = ("--strict", "--no-error-summary", "--cache-dir", str(tmp_path))
     done = run_tool(sys.executable, "-P", "-m", "mypy", *options, "kinds_client.py", "usage.py", cwd=folder)
     assert (done.stdout, done.returncode) == ("", 0), done.stderr
 
 
+@pytest.mark.needs("basedpyright")
 def test_pyright_is_content_with_it_and_with_its_use(folder: Path) -> None:
-    needed("basedpyright")
     settings = {"include": ["."], "typeCheckingMode": "strict", "extraPaths": [str(SOURCES)], "pythonVersion": "3.11"}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     python_path = ("--pythonpath", sys.executable)

@@ -142,27 +142,28 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        'kinds.pets({ pet: { type: "bird" }, shape: [1, 1] });',
-        'kinds.enums({ color: "blue" });',
-        "new KindsClient(null!, { serviceParams: { n: 1 } });",
-        "kinds.named({});",
-        "kinds.scalars();",
-        "const n: number = await kinds.tree({ tree: { nodeName: '' } });",
-        "for await (const pet of kinds.count({ to: 1 })) pet.name;",
-    ],
+WRONG_USE = (
+    'kinds.pets({ pet: { type: "bird" }, shape: [1, 1] });',
+    'kinds.enums({ color: "blue" });',
+    "new KindsClient(null!, { serviceParams: { n: 1 } });",
+    "kinds.named({});",
+    "kinds.scalars();",
+    "const n: number = await kinds.tree({ tree: { nodeName: '' } });",
+    "for await (const pet of kinds.count({ to: 1 })) pet.name;",
 )
-def test_the_compiler_refuses_wrong_use(folder: Path, node_modules: Path, tmp_path: Path, wrong: str) -> None:
+
+
+def test_the_compiler_refuses_wrong_use(folder: Path, node_modules: Path, tmp_path: Path) -> None:
     for name in ("package.json", "kinds_client.ts"):
         shutil.copy(folder / name, tmp_path)
     (tmp_path / "node_modules").symlink_to(node_modules, target_is_directory=True)
-    program = f'import {{ KindsClient }} from "./kinds_client.js";\ndeclare const kinds: KindsClient;\n{wrong}\n'
-    (tmp_path / "wrong.ts").write_text(program, encoding="utf-8")
-    settings = {"compilerOptions": {**OPTIONS, "noEmit": True}, "files": ["wrong.ts"]}
+    names = [f"wrong{number}.ts" for number in range(len(WRONG_USE))]
+    for name, wrong in zip(names, WRONG_USE, strict=True):
+        program = f'import {{ KindsClient }} from "./kinds_client.js";\ndeclare const kinds: KindsClient;\n{wrong}\n'
+        (tmp_path / name).write_text(program, encoding="utf-8")
+    settings = {"compilerOptions": {**OPTIONS, "noEmit": True}, "files": names}
     (tmp_path / "tsconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     done = run("node", str(node_modules / "typescript" / "bin" / "tsc"), cwd=tmp_path)
     faults = [line for line in done.stdout.splitlines() if "error TS" in line]
     assert done.returncode != 0
-    assert faults and all(fault.startswith("wrong.ts(3,") for fault in faults)
+    assert {fault.partition(",")[0] for fault in faults} == {f"{name}(3" for name in names}

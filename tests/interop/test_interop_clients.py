@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.requirements import missing
+from support.requirements import interop_python, missing
 
 Place = Any
 
@@ -41,6 +40,18 @@ LANGUAGE_SERVER = {"diagnostics": "2", "hover": "`rose`: 2 times", "completion":
 """What every editor sees of the language server of the examples."""
 
 
+MCP_SESSION = {
+    "tool": "Add two numbers.",
+    "add": "({'result': 5}, False)",
+    "refuse": "('REFUSED', True)",
+    "wrong": "('INVALID_INPUT', True)",
+    "unknown": "-32602",
+    "progress": "[(1.0, None), (2.0, None), (3.0, None)]",
+    "cancelled": "{'result': 2}",
+}
+"""What MCP's own client sees, whichever way it came."""
+
+
 def said(done: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
     lines = done.stdout.decode().splitlines()
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
@@ -48,11 +59,6 @@ def said(done: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
 
 def tool(name: str) -> str:
     return shutil.which(name) or missing(f"{name} is not installed")
-
-
-def pygls_python() -> str:
-    python = os.environ.get("DISCREET_INTEROP_PYTHON")
-    return python or (sys.executable if importlib.util.find_spec("pygls") else missing("pygls is not installed"))
 
 
 def test_a_session_of_emacs_runs_from_its_handshake_to_its_end(place: Place) -> None:
@@ -101,7 +107,7 @@ def test_eglot_edits_with_the_language_server_of_the_examples(place: Place) -> N
 
 def test_the_types_of_pygls_accept_all_that_the_language_server_of_the_examples_says(place: Place) -> None:
     shutil.copy(EXAMPLE, place.folder)
-    done = place.run([pygls_python(), "-P", "language_server_pygls.py"])
+    done = place.run([interop_python("pygls"), "-P", "language_server_pygls.py"])
     told = {name: LANGUAGE_SERVER[name] for name in ("diagnostics", "hover")}
     more = {"encoding": "utf-32", "renamed": "1:7-1:11", "pulled": "2", "edits": "2", "command": "True"}
     assert said(done) == {**told, **more}, done.stderr
@@ -110,11 +116,8 @@ def test_the_types_of_pygls_accept_all_that_the_language_server_of_the_examples_
 
 def test_the_language_server_of_the_examples_sends_no_editor_what_it_can_not_take(place: Place) -> None:
     shutil.copy(EXAMPLE, place.folder)
-    python = os.environ.get("DISCREET_INTEROP_PYTHON", sys.executable)
-    if place.run([python, "-P", "-c", "import pytest_lsp"]).returncode:
-        missing("pytest-lsp is not installed where DISCREET_INTEROP_PYTHON says")
     options = ["-W", "error", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function"]
-    done = place.run([python, "-P", "-m", "pytest", *options, "language_server_pytest_lsp.py"])
+    done = place.run([interop_python("pytest-lsp"), "-P", "-m", "pytest", *options, "language_server_pytest_lsp.py"])
     assert done.returncode == 0, done.stdout.decode()
 
 
@@ -135,27 +138,15 @@ def test_a_session_of_vscode_jsonrpc_runs_from_its_handshake_to_its_end(place: P
 
 
 def test_a_session_of_pygls_runs_from_its_handshake_to_its_end(place: Place) -> None:
-    done = place.run([pygls_python(), "-P", "session_pygls.py"])
+    done = place.run([interop_python("pygls"), "-P", "session_pygls.py"])
     assert said(done) == {**SESSION, "chatter": "2000", "garbage": "42"}, done.stderr
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize(("mode", "revision"), [("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")])
 def test_a_session_of_mcps_own_sdk_runs_in_both_eras(place: Place, mode: str, revision: str) -> None:
-    python = os.environ.get("DISCREET_INTEROP_PYTHON", sys.executable)
-    if place.run([python, "-P", "-c", "from mcp import Client"]).returncode:
-        missing("mcp is not installed where DISCREET_INTEROP_PYTHON says")
-    done = place.run([python, "-P", "session_mcp.py", mode])
-    assert said(done) == {
-        "revision": revision,
-        "tool": "Add two numbers.",
-        "add": "({'result': 5}, False)",
-        "refuse": "('REFUSED', True)",
-        "wrong": "('INVALID_INPUT', True)",
-        "unknown": "-32602",
-        "progress": "[(1.0, None), (2.0, None), (3.0, None)]",
-        "cancelled": "{'result': 2}",
-    }, done.stderr
+    done = place.run([interop_python("mcp", 2), "-P", "session_mcp.py", mode])
+    assert said(done) == {**MCP_SESSION, "revision": revision}, done.stderr
     assert done.returncode == 0
 
 

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import SOURCES
-
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("client", "daemon", "errors", "framing")
 FACE = ROOT / "src" / "discreet"
@@ -150,33 +148,3 @@ def imports_of(node: ast.AST) -> list[str]:
             return [module]
         case _:
             return []
-
-
-EVERY_MODULE = """
-import importlib, pkgutil, sys, discreet
-for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
-    if not module.name.endswith(("__main__", "_windows")):
-        importlib.import_module(module.name)
-print(len(sys.modules))
-"""
-
-
-def test_every_module_is_imported_without_a_warning(tmp_path: Path) -> None:
-    assert int(run(["-W", "error", "-c", EVERY_MODULE], cwd=tmp_path, path=SOURCES)) > len(sources())
-
-
-ARCHIVE = """
-import sys
-sys.path.insert(0, {sources!r})
-with open("started", "a") as file:
-    print("once", file=file)
-from discreet.__main__ import main
-sys.exit(main())
-"""
-
-
-def test_a_zipapp_starts_itself_as_the_server(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "app.pyz", "w") as archive:
-        archive.writestr("__main__.py", ARCHIVE.format(sources=str(SOURCES)))
-    assert "version" in run(["app.pyz", "call", "version"], cwd=tmp_path)
-    assert (tmp_path / "started").read_text(encoding="utf-8").count("once") == 2

@@ -49,7 +49,7 @@ def test_a_start_under_any_limit_is_refused_in_one_line_or_serves(
 ) -> None:
     outcomes = {}
     for value in LIMITS[limit]:
-        with start([*command, "--backend", backend], value, tmp_path) as child:
+        with start([*command, "--backend", backend, "--log-level", "error"], value, tmp_path) as child:
             try:
                 stdout, stderr = child.communicate(REQUEST, DEADLINE_SECONDS)
             finally:

@@ -132,6 +132,9 @@ class McpDialect(Dialect):
             return None
         return envelope.encode_notification(self.log_method, _LogMessage(level, data))
 
+    def close(self) -> None:
+        self._subscriptions.close()
+
     def drain(self) -> None:
         self._subscriptions.end()
 

@@ -8,7 +8,6 @@ import pkgutil
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any  # Any: schemas are JSON
 
@@ -54,9 +53,8 @@ def structs_of(protocol: str) -> dict[str, type[Struct]]:
     return found
 
 
+@pytest.mark.needs("ruff")
 def test_the_tree_holds_what_the_generator_writes(schemas: Path, tmp_path: Path) -> None:
-    if find_spec("ruff") is None:
-        pytest.skip("ruff, which formats what is written, is not installed")
     command = [sys.executable, "-P", str(ROOT / "tools" / "protocols"), str(schemas), "--to", str(tmp_path)]
     subprocess.run(command, check=True)
     for protocol in PROTOCOLS:

@@ -35,6 +35,7 @@ NO = {
     "framing": '"newline"',
     "http": '"0.0.0.0:80"',
     "no_stdio": "true",
+    "http_mcp": "true",
     "http_operations": "true",
     "http_metrics": "true",
     "http_open": "true",

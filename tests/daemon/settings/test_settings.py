@@ -75,6 +75,9 @@ SAMPLES = {
     "http_origins": Sample(["--http-origin", "https://a"], "https://a", '["https://a"]', ("https://a",)),
     "http_cert": Sample(["--http-cert", __file__], __file__, f'"{__file__}"', __file__),
     "http_key": Sample(["--http-key", __file__], __file__, f'"{__file__}"', __file__),
+    "http_mcp": Sample(["--http-mcp"], "1", "true", True),
+    "http_max_sessions": Sample(["--http-max-sessions", "5"], "5", "5", 5),
+    "http_session_timeout": Sample(["--http-session-timeout", "5"], "5", "5", 5.0),
     "http_keep_alive": Sample(["--http-keep-alive", "5"], "5", "5", 5.0),
     "http_max_connections": Sample(["--http-max-connections", "7"], "7", "7", 7),
     "http_max_requests": Sample(["--http-max-requests", "7"], "7", "7", 7),
@@ -163,16 +166,10 @@ def test_what_editors_add_to_the_command_line_is_accepted(argv: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "argv",
-    [
-        ["a:b", "--ordered", "c:d"],
-        ["--ordered", "a:b", "c:d"],
-        ["a:b", "c:d", "--ordered"],
-        ["--ordered", "--", "a:b", "c:d"],
-    ],
+    "argv", ["a:b --ordered c:d", "--ordered a:b c:d", "a:b c:d --ordered", "--ordered -- a:b c:d"]
 )
-def test_apps_and_flags_stand_in_any_order(argv: list[str]) -> None:
-    settings = load_settings(argv, {}, HERE)
+def test_apps_and_flags_stand_in_any_order(argv: str) -> None:
+    settings = load_settings(argv.split(), {}, HERE)
     assert (settings.apps, settings.ordered) == (("a:b", "c:d"), True)
 
 

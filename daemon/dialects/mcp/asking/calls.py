@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from .....errors.exceptions import FailureError
 from .....errors.failures import DomainFailure, Failure
 from .....errors.type_building import decoder_for
-from ....operations.context import ClientRefused, Context
+from ....operations.context import ClientRefused, Context, host_of
 from ....operations.service import Service
 from ....operations.spec import Forward, Timeout
 from ..era import Era, Params, missing_capability
@@ -222,7 +222,7 @@ class _Asking:
             spec.input.decode(text, params.where),
             metadata=ctx.service_params,
             sink=None,
-            context_host=self._state.connection.context_host,
+            context_host=host_of(ctx),
             progress_token=params.era.token,
             rendering=InnerRendering(params.era),
         )

@@ -55,36 +55,36 @@ PARSERS = {
 import json, sys
 from a2a.types import AgentCard
 from google.protobuf.json_format import MessageToDict, Parse
-card = Parse(sys.stdin.read(), AgentCard())
-print(json.dumps(MessageToDict(card)))
+for line in sys.stdin:
+    print(json.dumps(MessageToDict(Parse(line, AgentCard()))))
 """,
     "DISCREET_A2A_V03": """
 import sys
 from a2a.types import AgentCard
-card = AgentCard.model_validate_json(sys.stdin.read())
-print(card.model_dump_json(by_alias=True, exclude_unset=True))
+for line in sys.stdin:
+    print(AgentCard.model_validate_json(line).model_dump_json(by_alias=True, exclude_unset=True))
 """,
 }
-"""Programs for an interpreter with the SDK of that version: they read a card and print what they understood."""
+"""Programs for an interpreter with the SDK of that version: they read cards, a line each, and print what they understood."""
 
 
-@every_card
 @pytest.mark.parametrize("variable", PARSERS)
-def test_the_sdk_reads_every_member(name: str, variable: str) -> None:
+def test_the_sdk_reads_every_member(variable: str) -> None:
     interpreter = os.environ.get(variable)
     if not interpreter:
         pytest.skip(f"{variable} names no interpreter with a2a-sdk")
-    card = CARDS[name] if variable == "DISCREET_A2A_V1" else card_to_v03(CARDS[name])
+    all_cards = [card if variable == "DISCREET_A2A_V1" else card_to_v03(card) for card in CARDS.values()]
     done = subprocess.run(
         [interpreter, "-c", PARSERS[variable]],
-        input=msgspec.json.encode(card).decode(),
+        input="\n".join(msgspec.json.encode(card).decode() for card in all_cards),
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert without_empty_lists(json.loads(done.stdout)) == without_empty_lists(written(card))
+    for name, card, line in zip(CARDS, all_cards, done.stdout.splitlines(), strict=True):
+        assert without_empty_lists(json.loads(line)) == without_empty_lists(written(card)), name
 
 
 def without_empty_lists(value: Any) -> Any:

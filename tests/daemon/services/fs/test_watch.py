@@ -26,12 +26,11 @@ from discreet.errors import OperationError
 from support.fs import Request
 from support.waits import DEADLINE_SECONDS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.again]
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "fs.md"
 
 HAS_WATCHFILES = find_spec("watchfiles") is not None
-NEEDS_WATCHFILES = pytest.mark.skipif(not HAS_WATCHFILES, reason="the extra `watch` is not installed")
 
 
 class Watch:
@@ -62,7 +61,7 @@ def put(path: Path, text: str) -> None:
 Open = Callable[..., Any]
 
 
-@pytest.fixture(params=[PollingSignal, pytest.param(WatchfilesSignal, marks=NEEDS_WATCHFILES)])
+@pytest.fixture(params=[PollingSignal, pytest.param(WatchfilesSignal, marks=pytest.mark.needs("watchfiles"))])
 def signal(request: pytest.FixtureRequest) -> Callable[[str], ChangeSignal]:
     return request.param  # type: ignore[no-any-return]
 
