@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from time import monotonic
 from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ..dispatch.router import Router
     from ..host import Host
     from ..rpc.envelope import Call
+    from .page.recent_requests import RecentRequests
 
 T = TypeVar("T")
 
@@ -60,7 +62,7 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Calls:
-    """Those of all clients of a gateway. `on_progress()` is called when a request has ended."""
+    """Those of all clients of a gateway. `on_progress()` is called when a request has ended, which is put down in `recent`."""
 
     def __init__(self, host: Host, settings: CallSettings) -> None:
         self._host = host
@@ -78,6 +80,7 @@ class Calls:
         self._open = 0
         self.closed = False
         self.on_progress: Callable[[], None] = lambda: None
+        self.recent: RecentRequests | None = None
 
     def close(self) -> None:
         """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
@@ -181,6 +184,7 @@ class Calls:
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
     ) -> Response | None:
         """Run one call, and send its events if it has such; returns the answer where that is one response."""
+        started = monotonic()
         with self.open():
             access = await self.access_of(call)
             if isinstance(access, Internal):
@@ -194,6 +198,8 @@ class Calls:
                     return await self._answer(request, send, exchange, writer)
                 finally:
                     exchange.abandon()
+                    if self.recent is not None:
+                        self.recent.add(access, exchange.name, exchange.outcome, monotonic() - started)
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:

@@ -32,6 +32,8 @@ class Exchange:
     def __init__(self, host: Host, call: Call) -> None:
         self.call = call
         self.outcome: Outcome | None = None
+        self.name: str | None = None
+        """The declared name of what is called, once it is known that this caller may call it."""
         self._host = host
         self._metrics = host.request_metrics["http"]
         self._request: Request | None = None
@@ -49,6 +51,7 @@ class Exchange:
         if not isinstance(route, tuple):
             return self._refuse(router, route)
         call, spec = route
+        self.name = spec.name
         if self._at_limit(spec) or sender.backlog.full():
             return self._refuse(router, Overloaded(RETRY_AFTER_MS))
         if spec.mode == "stream":

@@ -82,6 +82,10 @@ class Gateway:
             from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
 
             found["metrics"] = MetricsEndpoint(host, self.calls)
+        if settings.http_page:
+            from .page.endpoint import PageEndpoint
+
+            found[""] = found["page"] = PageEndpoint(self.calls, has_operations=settings.http_operations)
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,15 +100,17 @@ class Gateway:
         response = self._refusal(request)
         if response is None:
             path = route_path(scope)
-            response = await self._endpoint(path).respond(request, path, send)
+            response = await self._endpoint(request.method, path).respond(request, path, send)
         if response is not None:
             await self._send(response, send)
 
-    def _endpoint(self, path: str) -> Endpoint:
+    def _endpoint(self, method: str, path: str) -> Endpoint:
         """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
-        tenant.
+        tenant. The root is that of the page, but for JSON-RPC.
         """
         first, _, rest = path.partition("/")
+        if not first and method == "POST":
+            return self._a2a
         endpoint = self._endpoints.get(first) or self._endpoints.get(f"{first}/{rest.partition('/')[0]}")
         return endpoint or self._a2a
 

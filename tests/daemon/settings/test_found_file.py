@@ -39,6 +39,7 @@ NO = {
     "http_operations": "true",
     "http_metrics": "true",
     "http_open": "true",
+    "http_page": "true",
     "http_url": '"http://evil"',
     "http_hosts": '["evil"]',
     "http_origins": '["*"]',
