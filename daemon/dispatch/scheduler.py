@@ -76,6 +76,7 @@ class Scheduler:
         self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._loop = HandlerLoop(watch, self.flush)
         self._tasks = TaskPool(self._perform_in_task, self.flush)
+        self.make_event: Final = self._tasks.make_event
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
 
     def attach(self, client: Client) -> None:
@@ -90,10 +91,6 @@ class Scheduler:
         tasks.start_soon(self._deadlines.run)
         tasks.start_soon(self._starvation.run)
         self._tasks.start(tasks)
-
-    def make_event(self) -> anyio.Event:
-        """An event of the loop that it runs on."""
-        return self._tasks.make_event()
 
     # -- what clients and handlers submit ----------------------------------------------------------------------
 

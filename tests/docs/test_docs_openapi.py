@@ -82,10 +82,14 @@ async def test_the_stream_goes_on_behind_the_last_event(folder: Path) -> None:
 
 def test_every_status_and_every_code_has_its_row() -> None:
     table = PAGE.partition("\n## Answers\n")[2].partition("\n- ")[0]
-    statuses = {status for row in re.findall(r"^\|([^|]+)\|", table, re.MULTILINE) for status in re.findall(r"\d{3}", row)}
+    statuses = {
+        status for row in re.findall(r"^\|([^|]+)\|", table, re.MULTILINE) for status in re.findall(r"\d{3}", row)
+    }
     of_documents = {status for _, _, operation in operations(described(book())) for status in operation["responses"]}
     assert statuses | {"431"} == (of_documents | {"405"}) - {"409"}  # which is the example's own
-    codes = {row.protocol_code for row in ERROR_TABLE if row.protocol_code and not issubclass(row.failure, AgentFailure)}
+    codes = {
+        row.protocol_code for row in ERROR_TABLE if row.protocol_code and not issubclass(row.failure, AgentFailure)
+    }
     assert {code for code in codes if re.search(rf"\b{code}\b", table)} == codes - {"CANCELLED"}
 
 
