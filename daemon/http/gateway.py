@@ -97,9 +97,22 @@ class Gateway:
             return
         request = GatewayRequest(scope, receive)
         send = self._cors.adding_headers(request, send)
+        tracing = self._host.tracing
+        kept = None if tracing is None else tracing.begin_http(scope)
+        if tracing is None or kept is None:
+            return await self._answer(request, send)
+        try:
+            await self._answer(request, kept.watched(send))
+        except Exception as exc:
+            kept.error = type(exc).__name__
+            raise
+        finally:
+            tracing.end_http(kept, scope)
+
+    async def _answer(self, request: Request, send: Send) -> None:
         response = self._refusal(request)
         if response is None:
-            path = route_path(scope)
+            path = route_path(request.scope)
             response = await self._endpoint(request.method, path).respond(request, path, send)
         if response is not None:
             await self._send(response, send)

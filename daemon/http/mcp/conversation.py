@@ -204,6 +204,7 @@ class Posting:
             dialect,
             metrics,
             access,
+            host.tracing,
         )
         if closed:
             self._dispatcher.close()
