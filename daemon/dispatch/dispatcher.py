@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Dispatcher:
     """One per client, or per request where each says anew who calls: `access` is that of one caller."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one per client: what it has, and what all share
         self,
         router: Router,
         responder: Responder,
@@ -40,6 +40,7 @@ class Dispatcher:
         context_host: ContextHost,
         dialect: Dialect,
         metrics: RequestMetrics,
+        *,
         access: Access | None = None,
         tracing: Tracing | None = None,
     ) -> None:

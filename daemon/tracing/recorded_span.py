@@ -31,7 +31,7 @@ MOST_ATTRIBUTES: Final = 32
 class RecordedSpan(ReadableSpan, trace.Span):
     """Handlers may use it as any other, from any thread. It is exported as it is when it has ended."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a span consists of
         self,
         tracer: Tracer,
         scope: InstrumentationScope,

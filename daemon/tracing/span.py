@@ -23,7 +23,7 @@ class Span:
     ends it: that of an HTTP request lasts longer than the call in it.
     """
 
-    __slots__ = ("_base", "_closed", "_ended", "_held", "_method", "_recorded", "_span")
+    __slots__ = ("_base", "_blamed", "_closed", "_ended", "_held", "_method", "_recorded", "_span")
 
     def __init__(self, span: trace.Span, base: Context, method: str = "", *, held: bool = False) -> None:
         self._span = span
@@ -31,7 +31,7 @@ class Span:
         self._method = method
         self._held = held
         self._recorded = span.is_recording()
-        self._ended = self._closed = False
+        self._blamed = self._ended = self._closed = False
 
     @property
     def context(self) -> Context:
@@ -68,10 +68,12 @@ class Span:
 
     def blame(self, error: Failure | str) -> None:
         """What has gone wrong: a failure as it is told to the caller, or a fault by the name of its class or a constant. Never
-        the text of an exception."""
+        the text of an exception. The first that is told has the name."""
         if not self._recorded or self._closed:
             return
-        self._tell({ERROR_TYPE: error} if isinstance(error, str) else of_failure(error))
+        if not self._blamed:
+            self._blamed = True
+            self._tell({ERROR_TYPE: error} if isinstance(error, str) else of_failure(error))
         if isinstance(error, str) or is_fault(error):
             self._span.set_status(StatusCode.ERROR)
 

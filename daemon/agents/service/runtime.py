@@ -64,7 +64,7 @@ class Waits(msgspec.Struct, frozen=True):
 class Runtime:
     """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an agent is, and what it runs in
         self,
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         store: TaskStore,
