@@ -203,7 +203,8 @@ class Posting:
             conversation.context(self.stream, access, url),
             dialect,
             metrics,
-            access,
+            access=access,
+            tracing=host.tracing,
         )
         if closed:
             self._dispatcher.close()
