@@ -140,11 +140,9 @@ class Calls:
         None where the client has gone."""
         reading = self._read(request, writer, needed=needed)
         if self._settings.plain_receive:
-            try:
+            try:  # most bodies come with their heads: a time limit would cost more than they do
                 reading = _rest_of(reading, reading.send(None))
-            except (
-                StopIteration
-            ) as whole:  # most bodies come with their heads: a time limit would cost more than they do
+            except StopIteration as whole:
                 found: bytes | Response | None = whole.value
                 return found
         with anyio.move_on_after(self._settings.body_timeout) as scope:
@@ -206,23 +204,30 @@ class Calls:
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
     ) -> Response | None:
         started = monotonic()
-        with self.open():
+        self._open += 1  # what `open` and `sender` do, which cost more
+        try:
             access = await self.access_of(call)
             if isinstance(access, Internal):
                 self._metrics.refused(router.name_of(call), access)
                 if call.span is not None:
                     call.span.end(access)
                 return response_of(writer.failure(access))
-            with self.sender(request, access) as sender:
-                exchange = Exchange(self._host, call)
-                try:
-                    context_host = HttpContextHost(self._host, access, partial(self.url, request))
-                    exchange.begin(router, access, sender, context_host, closed=self.closed)
-                    return await self._answer(request, send, exchange, writer)
-                finally:
-                    exchange.abandon()
-                    if self.recent is not None:
-                        self.recent.add(access, exchange.name, exchange.outcome, monotonic() - started)
+            key = _sender_key(request, access)
+            sender = self._senders.enter(key)
+            exchange = Exchange(self._host, call)
+            try:
+                context_host = HttpContextHost(self._host, access, partial(self.url, request))
+                exchange.begin(router, access, sender, context_host, closed=self.closed)
+                return await self._answer(request, send, exchange, writer)
+            finally:
+                exchange.abandon()
+                if sender is not None:
+                    self._senders.leave(key, sender)
+                if self.recent is not None:
+                    self.recent.add(access, exchange.name, exchange.outcome, monotonic() - started)
+        finally:
+            self._open -= 1
+            self.on_progress()
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:
