@@ -40,6 +40,7 @@ class Exchange:
         self._events: EventQueue | None = None
         self._changed: anyio.Event | None = None
         self._gave_up = False
+        self._held = 0
 
     def begin(
         self, router: Router, access: Access, sender: Sender | None, context_host: ContextHost, *, closed: bool
@@ -78,6 +79,8 @@ class Exchange:
         It lets go of what refers to the exchange. Otherwise the collector would stop all requests to free the answered ones.
         """
         request, self._request = self._request, None
+        held, self._held = self._held, 0
+        self._host.memory.add("replies", -held)
         events, self._events = self._events, None
         if events is not None:
             events.discard()
@@ -89,6 +92,9 @@ class Exchange:
     def deliver(self, request: Request, outcome: Outcome) -> None:
         if request.spec.kind == "query" and isinstance(outcome, bytes) and not self._has_memory(len(outcome)):
             outcome = Overloaded()  # that of a mutation is always told: it would be tried again
+        if isinstance(outcome, bytes) and len(outcome) > SMALL:
+            self._held = len(outcome)
+            self._host.memory.add("replies", self._held)  # at once: the next one that ends must find it counted
         self._metrics.ended(request, outcome)
         self._metrics.sent()
         self._end(outcome)

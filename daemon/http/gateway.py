@@ -153,10 +153,19 @@ class Gateway:
         if self._cors.is_preflight(request):
             if origin is not None and self._origins.allows_cross_origin(origin):
                 return self._cors.preflight()
-        elif self._origins.admits_origin(origin, host):
+        elif self._origins.admits_origin(origin, host) and not _is_embedded_elsewhere(request):
             return None
         self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
         return Response("origin not allowed", 403, media_type="text/plain")
+
+
+def _is_embedded_elsewhere(request: Request) -> bool:
+    """Whether a browser asks for something that a page of another site embeds, such as an image: then it names no origin, but says
+    so (Fetch Metadata, section 2). Links to here may be followed."""
+    headers = request.headers
+    if "origin" in headers or headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return False
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
 def _is_local(request: Request) -> bool:

@@ -288,6 +288,45 @@ async def test_who_has_no_identity_is_401_and_who_lacks_a_scope_is_403(served: A
         assert (await post(client, "shop/get", {"name": "pen"}))[0] == 200
 
 
+@pytest.mark.parametrize("body", [b"", b"[1,", b'{"item": 1}', b"7"])
+@pytest.mark.parametrize("media_type", ["application/json", "text/plain"])
+async def test_who_may_not_call_learns_nothing_of_the_params(served: Any, body: bytes, media_type: str) -> None:
+    async with served(tokens=TOKENS) as client:
+        for verb in ("POST", "GET", "PUT"):
+            for headers, expected in (({}, 401), (BOB, 403)):
+                status, got, answer = await client.request(
+                    verb, "/operations/shop/buy?a=1&a=2", body, {"content-type": media_type, **headers}
+                )
+                assert (status, msgspec.json.decode(answer)["code"], "allow" in got) == (expected, "FORBIDDEN", False)
+
+
+async def test_large_answers_that_end_together_keep_within_the_memory(served: Any) -> None:
+    going = anyio.Event()
+    waiting: list[int] = []
+
+    async def big() -> str:
+        waiting.append(1)
+        await going.wait()
+        return "x" * 20_000_000
+
+    service = Service("large")
+    service.query(big)
+    statuses: list[int] = []
+
+    async def call(client: Any) -> None:
+        statuses.append((await get(client, "large/big"))[0])
+
+    async with served(service, max_memory=64 << 20) as client:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(6):
+                tasks.start_soon(call, client)
+            while len(waiting) < 6:
+                await anyio.lowlevel.checkpoint()
+            going.set()
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) <= 3
+
+
 async def test_a_handler_learns_who_calls_and_what_the_headers_say(served: Any) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     async with served(tokens=TOKENS) as client:

@@ -65,3 +65,8 @@ async def test_a_call_takes_them_in_its_body_and_in_its_query(serve: Serve) -> N
         assert (await post(client, "shop/double", b'{"count": 2.0, "counts": [3e0, 4]}'))[2] == [4, 6, 8]
         assert (await get(client, "shop/double", "count=2.0&counts=3e0&counts=4"))[2] == [4, 6, 8]
         assert (await post(client, "shop/double", b'{"count": 2.5}'))[0] == 400
+
+
+def test_large_params_are_left_as_they_are() -> None:
+    text = b'{"count": 5.0, "rest": [%b1]}' % (b"1e300," * 4_000)
+    assert with_whole_numbers(text, INTEGERS) == text

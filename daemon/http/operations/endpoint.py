@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from msgspec import Raw
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, InvalidParams, MethodNotFound
+from ....errors.failures import Failure, Internal, InvalidParams, MethodNotFound
 from ...dispatch.router import Router
 from ...openapi.query_params import QueryParam, query_params
 from ...operations.context import last_event_id
@@ -55,6 +55,9 @@ class OperationsEndpoint:
         if served is None:
             return response_of(_UNKNOWN.failure(MethodNotFound()))
         note_route(request, f"/{PREFIX}{served.spec.name}")
+        refusal = await self._refusal(request, served)
+        if refusal is not None:
+            return self._calls.refused(served.writer, refusal, close=request.method == "POST")
         match request.method:
             case "POST":
                 response = await self._post(request, served, send)
@@ -65,6 +68,15 @@ class OperationsEndpoint:
         if response is None or len(response.body) < SMALLEST:  # most are small
             return response
         return await compressed(request, response)
+
+    async def _refusal(self, request: Request, served: _Served) -> Failure | None:
+        """Why this caller may not call. It is told before anything of the params is: neither do they cost those anything who may
+        not call, nor do errors tell these what they are."""
+        if served.spec.access.open:
+            return None
+        metadata = self._calls.service_params(request)
+        access = await self._calls.access_of(Call(served.spec.name, NULL_ID, None, metadata))
+        return access if isinstance(access, Internal) else access.refusal(served.spec.access, metadata)
 
     async def _post(self, request: Request, served: _Served, send: Send) -> Response | None:
         body = await self._calls.body(request, served.writer)
