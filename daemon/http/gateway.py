@@ -160,8 +160,8 @@ class Gateway:
 
 
 def _is_embedded_elsewhere(request: Request) -> bool:
-    """Whether a browser asks for something that a page of another site embeds, such as an image: then it names no origin, but says
-    so (Fetch Metadata, section 2). Links to here may be followed."""
+    """Whether a browser asks for something that a page of another site embeds, such as an image: then it names no origin, but
+    says so (Fetch Metadata, section 2). Links to here may be followed."""
     headers = request.headers
     if "origin" in headers or headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return False

@@ -76,7 +76,12 @@ class OperationsEndpoint:
             return None
         metadata = self._calls.service_params(request)
         access = await self._calls.access_of(Call(served.spec.name, NULL_ID, None, metadata))
-        return access if isinstance(access, Internal) else access.refusal(served.spec.access, metadata)
+        if isinstance(access, Internal):
+            return access
+        refusal = access.refusal(served.spec.access, metadata)
+        if refusal is not None and self._calls.recent is not None:
+            self._calls.recent.add(access, None, refusal, 0.0)
+        return refusal
 
     async def _post(self, request: Request, served: _Served, send: Send) -> Response | None:
         body = await self._calls.body(request, served.writer)
