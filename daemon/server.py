@@ -208,6 +208,7 @@ class _Process:
             listener=listener,
         )
         self._reload_with(daemon)
+        host.begin_tracing()  # the last that may be wrong
         self._announce(host)
         end_start()
         daemon.begin()

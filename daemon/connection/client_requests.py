@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import final
 
 from ...errors.codes import SERVER_ERROR, row_of
@@ -35,7 +35,13 @@ class ClientRequests:
         self._closed = False
 
     async def ask(
-        self, output: Output, method: str, params: object, timeout: float, encode_cancel: Callable[[int], bytes]
+        self,
+        output: Output,
+        method: str,
+        params: object,
+        timeout: float,
+        encode_cancel: Callable[[int], bytes],
+        service_params: Mapping[str, str] | None = None,
     ) -> bytes:
         """The client's result as JSON text. `output` leads to it. `encode_cancel(id)` is the message that cancels the request.
 
@@ -47,7 +53,7 @@ class ClientRequests:
         self.last += 1
         pending = _Pending(anyio.Event())
         key = b"%d" % self.last
-        message = envelope.encode_request(self.last, method, params)
+        message = envelope.encode_request(self.last, method, params, service_params)
         self._open[key] = pending
         output.post(message)
         output.flush()

@@ -137,6 +137,7 @@ class Connection:
             self.context_host,
             session.dialect,
             metrics,
+            tracing=self.host.tracing,
         )
         return self._dispatcher
 

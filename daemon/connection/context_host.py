@@ -125,7 +125,12 @@ class ClientContextHost:
         dialect, output = self._peer.session.dialect, self._notices.output
         if not dialect.asks:
             raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
-        return await self._client_requests.ask(output, method, params, timeout, dialect.encode_cancel)
+        requests, cancel = self._client_requests, dialect.encode_cancel
+        if self.process.tracing is None:
+            return await requests.ask(output, method, params, timeout, cancel)
+        with self.process.tracing.asking(method, mcp=dialect.name == "mcp") as headers:
+            params, service_params = dialect.with_trace(params, headers)
+            return await requests.ask(output, method, params, timeout, cancel, service_params)
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._access.identify(metadata)

@@ -5,7 +5,7 @@ An inline handler runs at once when nothing waits before it; everything else pas
 
 from __future__ import annotations
 
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import msgspec
 
@@ -23,12 +23,15 @@ from .responder import Responder
 from .router import Router
 from .scheduler import Scheduler
 
+if TYPE_CHECKING:
+    from ..tracing.tracing import Tracing
+
 
 @final
 class Dispatcher:
     """One per client, or per request where each says anew who calls: `access` is that of one caller."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one per client: what it has, and what all share
         self,
         router: Router,
         responder: Responder,
@@ -37,7 +40,9 @@ class Dispatcher:
         context_host: ContextHost,
         dialect: Dialect,
         metrics: RequestMetrics,
+        *,
         access: Access | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._router = router
         self._responder = responder
@@ -48,6 +53,7 @@ class Dispatcher:
         self._metrics = metrics
         self._inline = metrics.inline
         self._access = access
+        self._tracing = tracing
         self._closed = False
 
     def close(self) -> None:
@@ -65,6 +71,8 @@ class Dispatcher:
         cancels = call.method in self._dialect.cancellations
         if cancels and call.id is None:
             return self._cancel(call)
+        if self._tracing is not None:
+            self._begin_span(self._tracing, call)
         verdict = self._dialect.receive(call)
         if verdict is not None:
             return None if isinstance(verdict, Ignored) else self.refuse(call, verdict)
@@ -84,6 +92,11 @@ class Dispatcher:
         if spec.mode == "inline" and spec.concurrency_group is None and self._may_start_now(spec):
             return self._run_inline(call, spec)
         self._enqueue(call, spec)
+
+    def _begin_span(self, tracing: Tracing, call: Call) -> None:
+        """It ends with the call's answer. That of a notification which is ignored never ends, so nobody sees it."""
+        dialect, meta = self._dialect, self._dialect.trace_meta(call)
+        call.span = tracing.request(self._router.name_of(call), call.metadata, meta=meta, mcp=dialect.name == "mcp")
 
     def _may_start_now(self, spec: OperationSpec) -> bool:
         if spec.kind == "notification" and self._backlog.notifications:
@@ -106,6 +119,8 @@ class Dispatcher:
 
     def refuse(self, call: Call, failure: Failure) -> None:
         """Answer a call that is not even looked at, or that does not run."""
+        if self._tracing is not None and call.span is None:
+            self._begin_span(self._tracing, call)
         self._metrics.refused(self._router.name_of(call), failure)
         self._responder.fail(call, failure)
 

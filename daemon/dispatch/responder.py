@@ -94,9 +94,7 @@ class Responder:
                 outcome = Overloaded()
         self._metrics.ended(request, outcome)
         if call.id is None:
-            if not isinstance(outcome, bytes):
-                self._note(call, outcome)
-            return
+            return self.result(call, outcome) if isinstance(outcome, bytes) else self.fail(call, outcome)
         ended = request.ended_by is not None
         if not self._inflight.settle(request, hold=events is not None and not ended):
             return
@@ -115,7 +113,9 @@ class Responder:
         if isinstance(outcome, bytes):
             outcome = events.result(outcome)
         shown = _rendered(request.call, outcome)
-        if not isinstance(outcome, bytes):
+        if isinstance(outcome, bytes):
+            _end_span(request.call)
+        else:
             self._note(request.call, outcome, shown)
         if isinstance(shown, bytes):
             response = envelope.encode_result(call_id, shown)
@@ -138,13 +138,16 @@ class Responder:
     def result(self, call: Call, result: bytes) -> None:
         """Answer a call with the JSON text of its result; with INTERNAL where there is no memory for it."""
         if call.id is None:
-            return
+            return _end_span(call)
         try:
             shown = result if call.rendering is None else _rendered(call, result)
             if isinstance(shown, bytes):
                 self._output.post(envelope.encode_result(call.id, shown))
+                if call.span is not None:
+                    call.span.end()
             else:
                 self.error(call.id, shown, call.method)
+                _end_span(call, shown)
         except MemoryError:
             reserve.free()
             self._note(call, Internal(), Internal())
@@ -192,7 +195,13 @@ class Responder:
 
     def _note(self, call: Call, failure: Failure, shown: Outcome | None = None) -> None:
         told = None if isinstance(shown, bytes) else shown
-        note_failure(call.method, call.id, failure, told, self._dialect, diagnosed=call.diagnosed)
+        note_failure(call.method, call.id, failure, told, self._dialect, diagnosed=call.diagnosed, span=call.span)
+        _end_span(call, failure)
+
+
+def _end_span(call: Call, failure: Failure | None = None) -> None:
+    if call.span is not None:
+        call.span.end(failure)
 
 
 def _rendered(call: Call, outcome: Outcome) -> Outcome:

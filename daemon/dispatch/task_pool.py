@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context as Variables
+from contextvars import copy_context
 from types import coroutine
 from typing import TYPE_CHECKING, Any, final
 
@@ -74,6 +75,7 @@ class TaskPool:
         self._waking = False
         self._tasks: anyio.abc.TaskGroup | None = None
         self._event_type: type[anyio.Event] | None = None
+        self._variables: Variables
 
     def __len__(self) -> int:
         """How many requests were submitted and have not begun."""
@@ -88,6 +90,7 @@ class TaskPool:
         """Run in this task group from now on, with what was submitted before."""
         self._tasks = tasks
         self._event_type = type(anyio.Event())
+        self._variables = copy_context()
         self._wake_one_if_needed()
 
     def make_event(self) -> anyio.Event:
@@ -106,7 +109,9 @@ class TaskPool:
         if self._sleeping:
             self._sleeping.pop().set()
         else:
-            self._tasks.start_soon(self._work)
+            self._variables.run(
+                self._tasks.start_soon, self._work
+            )  # not in those of a handler that has submitted something
 
     async def _work(self) -> None:
         with anyio.CancelScope() as scope:

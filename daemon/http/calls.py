@@ -16,7 +16,7 @@ import msgspec
 from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import Failure, Internal, TimedOut, Unavailable
+from ...errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from .page.recent_requests import RecentRequests
 
 T = TypeVar("T")
+
+_CANCELLED: Final = Cancelled()
 
 ANONYMOUS: Final = "anonymous"
 """Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
@@ -179,15 +181,36 @@ class Calls:
             return None
 
     async def run(
+        self,
+        request: Request,
+        send: Send,
+        call: Call,
+        writer: AnswerWriter,
+        router: Router,
+        *,
+        jsonrpc: bool = False,
+    ) -> Response | None:
+        """Run one call, and send its events if it has such; returns the answer where that is one response. `jsonrpc` says
+        whether it came as JSON-RPC, for its span."""
+        if self._host.tracing is None:
+            return await self._run(request, send, call, writer, router)
+        call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
+        try:
+            return await self._run(request, send, call, writer, router)
+        finally:
+            call.span.end(_CANCELLED)  # where nothing else was told
+
+    async def _run(
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
     ) -> Response | None:
-        """Run one call, and send its events if it has such; returns the answer where that is one response."""
         started = monotonic()
         self._open += 1  # what `open` and `sender` do, which cost more
         try:
             access = await self.access_of(call)
             if isinstance(access, Internal):
                 self._metrics.refused(router.name_of(call), access)
+                if call.span is not None:
+                    call.span.end(access)
                 return response_of(writer.failure(access))
             key = _sender_key(request, access)
             sender = self._senders.enter(key)

@@ -102,8 +102,12 @@ class Exchange:
 
     def _end(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        if not isinstance(outcome, bytes):
-            note_failure(self.call.method, self.call.id, outcome, outcome, PLAIN)
+        call = self.call
+        failure = None if isinstance(outcome, bytes) else outcome
+        if failure is not None:
+            note_failure(call.method, call.id, failure, failure, PLAIN, span=call.span)
+        if call.span is not None:
+            call.span.end(failure)
         self._wake()
 
     # -- what the client gets ----------------------------------------------------------------------------------

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MAX_SHOWN: Final = 255
 """Characters of a header that the log shows: as many as a name may have."""
 
+PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
+"""Asked for every few seconds, for as long as the daemon runs: no spans are recorded."""
+
 _HOST_HINT: Final = "answer to this name, too: http-host; behind a proxy, name the public address: http-url"
 _ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
 
@@ -97,9 +100,21 @@ class Gateway:
             return
         request = GatewayRequest(scope, receive)
         send = self._cors.adding_headers(request, send)
+        path, tracing = route_path(scope), self._host.tracing
+        kept = None if tracing is None or path in PROBES else tracing.begin_http(scope)
+        if tracing is None or kept is None:
+            return await self._answer(request, path, send)
+        try:
+            await self._answer(request, path, kept.watched(send))
+        except Exception as exc:
+            kept.error = type(exc).__name__
+            raise
+        finally:
+            tracing.end_http(kept, scope)
+
+    async def _answer(self, request: Request, path: str, send: Send) -> None:
         response = self._refusal(request)
         if response is None:
-            path = route_path(scope)
             response = await self._endpoint(request.method, path).respond(request, path, send)
         if response is not None:
             await self._send(response, send)

@@ -11,12 +11,14 @@ from starlette.requests import Request
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidRequest, Overloaded
+from ..tracing.attributes import SCOPE_MEMBER
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
     from ..agents.card.model import ApiKey
     from ..memory import MemoryBudget
+    from ..tracing.http_request import HttpRequest
 
 _PARAMS: Final = {
     "authorization": "authorization",
@@ -120,6 +122,13 @@ def route_path(scope: Scope) -> str:
     raw = scope.get("raw_path")
     path = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
     return path.removeprefix(quote(scope.get("root_path", ""))).removeprefix("/")
+
+
+def note_route(request: Request, route: str) -> None:
+    """Tell the record of a request, if one is kept, which of our paths it asks for: `/tasks/{id}`."""
+    kept: HttpRequest | None = request.scope.get(SCOPE_MEMBER)
+    if kept is not None:
+        kept.route = route
 
 
 def check_content_type(header: str | None) -> None:

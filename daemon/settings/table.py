@@ -362,6 +362,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     """Empty for an explicit stderr (`-`), None if not set."""
+    otel: Annotated[
+        bool,
+        OptionInfo(
+            group=_LOGS, found_file="no", help="record spans of OpenTelemetry, as its own variables say (OTEL_…)"
+        ),
+    ] = False
     no_color: Annotated[
         bool,
         OptionInfo(

@@ -89,6 +89,8 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
     assert optional == {
         "ahocorasick-rs",
         "httpcore",
+        "opentelemetry-exporter-otlp-proto-http",
+        "opentelemetry-sdk",
         "prometheus-client",
         "pyjwt",
         "rich",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Final, assert_never, final
 
 import msgspec
@@ -193,7 +194,7 @@ class Posting:
         self._conversation = conversation
         self._answered = self._told = 0
         self._on_answered = on_answered
-        metrics = host.request_metrics["http"]
+        self._metrics = metrics = host.request_metrics["http"]
         self._responder = Responder(self, host.memory, dialect, metrics, conversation.inflight)
         self._dispatcher = Dispatcher(
             conversation.router,
@@ -203,7 +204,8 @@ class Posting:
             conversation.context(self.stream, access, url),
             dialect,
             metrics,
-            access,
+            access=access,
+            tracing=host.tracing,
         )
         if closed:
             self._dispatcher.close()
@@ -213,12 +215,15 @@ class Posting:
         self.expected = sum(map(_needs_answer, messages))
         if not self.expected:
             self._on_answered()
+        since = monotonic()
         try:
             for message in messages:
                 self._take(message, metadata, refusal)
         except BaseException:  # a fault of our own must not take up a place for ever
             self._on_answered()
             raise
+        finally:
+            self._metrics.end_read(since)
 
     def _take(self, message: Message, metadata: dict[str, str], refusal: Failure | None) -> None:
         match message:
@@ -258,6 +263,7 @@ class Posting:
         return Events(self.stream, self._conversation.host.memory, encode, self._answer)
 
     def _answer(self, body: bytes | None) -> None:
+        self._metrics.sent()
         if body is not None and not self.stream.ended:  # it ends before where nobody can read it any more
             self._told += 1
             self.stream.post(body)

@@ -31,6 +31,7 @@ from ...rpc.envelope import NULL_ID, Call, Message, NoJson, Refused, Reply, deco
 from ..answers import JSON
 from ..calls import UNWATCHED_SECONDS, watched
 from ..exchange import RETRY_AFTER_MS
+from ..requests import note_route
 from ..sse import FIRST_SECONDS
 from .answers import FailureAnswers, send_messages, status_of_outcome
 from .conversation import Conversation, Posting
@@ -90,6 +91,7 @@ class McpEndpoint:
             return self._metadata.answer(path, request.method, self._url(request))
         if path != PATH:
             return _plain(404, f"the endpoint is /{PATH}")
+        note_route(request, f"/{PATH}")
         modern = request.headers.get(VERSION) == MODERN_REVISION
         if request.method not in (("POST",) if modern else ("GET", "POST", "DELETE")):
             return Response(status_code=405, headers={"allow": "POST" if modern else "GET, POST, DELETE"})

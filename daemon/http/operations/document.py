@@ -12,6 +12,7 @@ from ...openapi.about import about
 from ...openapi.document import openapi_document
 from ...rpc.envelope import NULL_ID, Call
 from ..calls import Calls, response_of
+from ..requests import note_route
 from .compression import compressed, gzipped_before
 from .etags import etag_of, with_etag
 from .writer import OperationWriter, not_allowed
@@ -62,6 +63,7 @@ class DocumentEndpoint:
     async def respond(self, request: Request, path: str, send: Send) -> Response | None:
         if path != PATH:
             return response_of(_WRITER.failure(MethodNotFound()))
+        note_route(request, f"/{PATH}")
         if request.method not in ("GET", "HEAD"):
             return response_of(not_allowed("GET, HEAD"))
         access = await self._calls.access_of(Call(PATH, NULL_ID, None, self._calls.service_params(request)))

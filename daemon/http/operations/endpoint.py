@@ -19,6 +19,7 @@ from ...rpc.envelope import NULL_ID, Call
 from ...rpc.text import json_failure
 from ...schemas.documents import input_schema
 from ..calls import Calls, response_of
+from ..requests import note_route
 from .compression import SMALLEST, compressed
 from .etags import with_etag
 from .query import read_query
@@ -53,6 +54,7 @@ class OperationsEndpoint:
         served = self._served.get(unquote(name) if "%" in name else name)
         if served is None:
             return response_of(_UNKNOWN.failure(MethodNotFound()))
+        note_route(request, f"/{PREFIX}{served.spec.name}")
         match request.method:
             case "POST":
                 response = await self._post(request, served, send)

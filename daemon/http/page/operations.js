@@ -1,5 +1,5 @@
 // The operations: those of openapi.json that this caller may call, their forms, what comes back, and the events of subscriptions.
-const PREFIX = "/operations/", MAX_SHOWN = 100000, MAX_EVENTS = 200;
+const PREFIX = "/operations/", MAX_SHOWN = 100000, MAX_EVENTS = 200, MAX_OPENED = 20;
 const VERBS = { subscription: "Start", notification: "Send" };
 let api = null, apiText = "", operations = new Map(), filterText = "";
 const opened = new Map(); // what was opened stays as it was left
@@ -223,5 +223,6 @@ function showOperations(name) {
   const operation = operations.get(name);
   if (name && !operation) return notFound("#/operations");
   if (operation && !opened.has(name)) opened.set(name, operationPage(operation));
+  if (opened.size > MAX_OPENED) opened.delete(opened.keys().next().value);
   panes(operationList(name), opened.get(name) || el("p.muted.empty", "Choose an operation."), operation);
 }

@@ -84,7 +84,10 @@ function askToken() {
   const scheme = el("select", { "aria-label": "Kind" }, ...options.map(([value, text]) => el("option", { value }, text)));
   const submit = (event) => {
     event.preventDefault();
-    if (!input.value) return input.focus();
+    if (!/^[!-~]+$/.test(input.value)) {
+      problem.textContent = "Write a token: letters, digits and signs, without spaces.";
+      return input.focus();
+    }
     keep(`${scheme.value} ${input.value}`);
     begin();
   };
@@ -94,6 +97,11 @@ function askToken() {
   showIdentity();
   input.focus();
   announce(refused ? "The token was not accepted." : "A token is needed.");
+}
+function forget() {
+  opened.clear();
+  conversation = null;
+  lastTasks = {};
 }
 function showIdentity() {
   $("identity").hidden = !token && !Object.keys(card?.securitySchemes || {}).length;

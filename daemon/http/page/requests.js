@@ -13,6 +13,7 @@ const KEY = `discreet ${location.pathname}`;
 let token = null; // the value of the header Authorization
 try { token = sessionStorage.getItem(KEY); } catch { /* the browser keeps nothing: this page does, while it is open */ }
 function keep(value) {
+  if (token) forget(); // what one caller saw is not for the next
   token = value;
   try { if (value) sessionStorage.setItem(KEY, value); else sessionStorage.removeItem(KEY); } catch { /* as above */ }
 }

@@ -42,7 +42,6 @@ function taskView(kind) {
     event.preventDefault();
     const parts = [{ text: answer.value }], { id: taskId, contextId } = task;
     if (!answer.value) return answer.focus();
-    answer.value = "";
     run((signal) => watch(signal, () => sendMessage(parts, { taskId, contextId }, signal)));
   };
   const question = el("form.reply", { submit }, el("label", { for: answer.id }, "Your answer"), answer, el("div.actions", el("button.primary", "Answer")));
@@ -91,6 +90,11 @@ function taskView(kind) {
     const known = artifacts.get(artifactId), old = append && known;
     artifacts.set(artifactId, { about: old ? known.about : { artifactId, ...about }, blocks: addParts(old ? known.blocks : [], parts), node: known?.node });
     changed.add(artifactId);
+    const [oldest] = artifacts.keys();
+    if (artifacts.size <= MAX_BLOCKS) return;
+    artifacts.get(oldest).node?.remove();
+    artifacts.delete(oldest);
+    changed.delete(oldest);
   }
   // An item of a stream, or the answer to a send: exactly one member is set (A2A 1.0, section 3.2.3).
   function take({ task: found, message, statusUpdate, artifactUpdate }) {
@@ -102,7 +106,8 @@ function taskView(kind) {
       for (const each of all) setArtifact(each);
     } else if (statusUpdate && task) {
       const { status, history: before = [] } = task;
-      task = { ...task, status: statusUpdate.status, history: status.message ? [...before, status.message] : before };
+      task = { ...task, status: statusUpdate.status, history: [...before, ...[status.message].filter(Boolean)].slice(-MAX_BLOCKS) };
+      answer.value = "";
     } else if (artifactUpdate) setArtifact(artifactUpdate.artifact, artifactUpdate.append);
     else lone = message || lone;
     problem.replaceChildren();

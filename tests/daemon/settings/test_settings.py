@@ -89,6 +89,7 @@ SAMPLES = {
     "log_level": Sample(["--log-level", "WARN"], "Warn", '"warn"', "warn"),
     "log_format": Sample(["--log-format", "json"], "json", '"json"', "json"),
     "log_file": Sample(["--log-file", "/tmp/log"], "/tmp/log", '"/tmp/log"', "/tmp/log"),
+    "otel": Sample(["--otel"], "1", "true", True),
     "no_color": Sample(["--no-color"], "on", "true", True),
 }
 every_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)

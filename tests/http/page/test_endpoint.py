@@ -273,3 +273,9 @@ async def test_a_provider_that_fails_is_an_internal_error(serve: Serve) -> None:
     async with serve(agent_of(), http_page=True, provider=Broken()) as client:
         status, _, body = await client.request("GET", "/page/requests", headers=ADA)
         assert (status, SECRET.encode() in body) == (500, False)
+
+
+async def test_a_page_of_an_allowed_origin_gets_no_more_than_any_other_caller(serve: Serve) -> None:
+    async with serve(http_page=True, http_origins=["https://app.example"], tokens=TOKENS) as client:
+        status, headers, _ = await client.request("GET", "/page/requests", headers={"origin": "https://app.example"})
+        assert (status, headers["access-control-allow-origin"]) == (401, "https://app.example")

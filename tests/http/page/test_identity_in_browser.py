@@ -96,3 +96,19 @@ def test_an_api_key_that_the_card_declares_is_asked_for_and_sent_as_such(show: S
         page.run("location.hash = '#/operations'")
         page.until("document.querySelector('main')?.textContent.includes('--http-operations')")
         page.run("sessionStorage.clear()")
+
+
+def test_what_one_caller_saw_is_gone_when_it_signs_out(show: Show, guarded: str) -> None:
+    page = show("#/operations/stock/echo", at=guarded)
+    page.click("#identity", "Sign in")
+    sign_in(page, f"{SECRET} and more")
+    page.until_text("main .problem", "Write a token: letters, digits and signs, without spaces.")
+    sign_in(page, SECRET)
+    page.fill(".detail textarea", '"private"')
+    page.click(".detail .primary")
+    assert page.text(".outcome pre") == '"private"'
+    page.click("#identity", "Sign out")
+    page.until_text("#identity", "Sign in")
+    page.until("document.querySelector('.detail textarea')?.value === ''")
+    assert page.run("document.querySelector('.outcome').hidden") is True
+    assert page.run("document.documentElement.outerHTML.includes('private')") is False

@@ -131,8 +131,8 @@ def test_tasks_are_listed_by_state_and_page_and_shown_one_by_one(show: Show) -> 
         "{ const it = document.querySelector('.list select'); it.value = 'TASK_STATE_WORKING'; it.dispatchEvent(new Event('change')); }"
     )
     page.until("location.hash === '#/tasks?state=TASK_STATE_WORKING'")
-    page.until("[...document.querySelectorAll('.tasks li .state')].every((it) => it.textContent === 'working')")
-    page.run(f"document.querySelector('.tasks a[href*=\"{working}\"]').click()")
+    page.click(f".tasks a[href*='{working}']")
+    assert page.run("[...document.querySelectorAll('.tasks li .state')].every((it) => it.textContent === 'working')")
     page.until_text(".detail .artifacts", "numbersone, two")
     assert page.run("location.hash") == f"#/tasks/{working}?state=TASK_STATE_WORKING"
     assert page.run("document.querySelector('.list select').value") == "TASK_STATE_WORKING"

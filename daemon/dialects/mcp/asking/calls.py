@@ -18,6 +18,7 @@ from ....operations.spec import Forward, Timeout
 from ..era import Era, Params, missing_capability
 from ..results import modern_members
 from ..state import McpState
+from ..tools import tool_name
 from .questions import ClientRequest, Questions, UnusableAnswer
 from .seal import STATE_SECONDS, State
 
@@ -129,7 +130,16 @@ def _forward(
             method = (_ANSWER if era.modern else _ASK) + operation
             arguments, where = Raw(msgspec.json.encode(pending)), ""
             rendering = AskedRendering(rendering, state)
-    return Forward(method, arguments, None, prefix=where, rendering=rendering, progress_token=era.token, patient=True)
+    return Forward(
+        method,
+        arguments,
+        None,
+        prefix=where,
+        rendering=rendering,
+        progress_token=era.token,
+        patient=True,
+        name=tool_name(operation),
+    )
 
 
 def _answered(questions: Questions, pending: Pending) -> dict[str, Any] | None:
