@@ -248,6 +248,16 @@ class Durations:
         self.exponents[frexp(seconds or SHORTEST)[1]] += count
         self.seconds += count * seconds
 
+    def add_all(self, began: list[float], ended: float) -> None:
+        """Count what began at these times and ended together. Most have the same power of two, which is found without a loop."""
+        longest, shortest = frexp(ended - min(began) or SHORTEST)[1], frexp(ended - max(began) or SHORTEST)[1]
+        if longest == shortest:
+            self.exponents[longest] += len(began)
+        else:
+            for each in began:
+                self.exponents[frexp(ended - each or SHORTEST)[1]] += 1
+        self.seconds += max(0.0, len(began) * ended - sum(began))
+
     def include(self, others: Durations) -> None:
         for exponent, count in others.exponents.items():
             self.exponents[exponent] += count
@@ -261,11 +271,13 @@ class Durations:
 @final
 class MethodMetrics:
     """The requests for one method. `failed` of those with a duration have a code; `codes` counts these, and what has no
-    duration: what was refused, and subscriptions."""
+    duration: what was refused, and subscriptions. `answered` are the times at which those came whose answer was not sent yet.
+    """
 
-    __slots__ = ("codes", "durations", "failed")
+    __slots__ = ("answered", "codes", "durations", "failed")
 
     def __init__(self) -> None:
+        self.answered: list[float] = []
         self.durations = Durations()
         self.failed = 0
         self.codes: dict[str, int] = {}
@@ -280,16 +292,17 @@ class MethodMetrics:
 class RequestMetrics:
     """What became of the requests of one transport, by method. Used on the loop's thread only.
 
-    A duration is the time from when a request was read until its outcome was there. Those of calls that are answered while they
-    are read end with that read, when all their answers are sent: a clock for each would cost more than many handlers.
-    `inline` counts them until then.
+    A duration is the time from when a request was read until its answer was ready to be sent. Answers are sent together, so one
+    look at the clock is enough for many of them: each would cost as much as a small handler. `inline` counts the calls that
+    are answered while they are read, until `end_read`.
     """
 
-    __slots__ = ("inline", "methods")
+    __slots__ = ("_sending", "inline", "methods")
 
     def __init__(self) -> None:
         self.methods: defaultdict[str, MethodMetrics] = defaultdict(MethodMetrics)
         self.inline: defaultdict[str, int] = defaultdict(int)
+        self._sending: list[MethodMetrics] = []
 
     def end_read(self, since: float) -> None:
         """What was read since then is answered, as far as it was not queued."""
@@ -298,6 +311,7 @@ class RequestMetrics:
             for method, count in self.inline.items():
                 self.methods[method].durations.add(elapsed, count)
             self.inline.clear()
+        self.sent()
 
     def inline_failed(self, spec: OperationSpec, failure: Failure) -> None:
         """A call failed that is counted in `inline`."""
@@ -306,16 +320,27 @@ class RequestMetrics:
         method.count(code_of(failure))
 
     def ended(self, request: Request, outcome: Outcome) -> None:
-        """A request that was queued has its outcome. Subscriptions have no duration: they last as long as their client likes."""
+        """A request that was queued has its outcome; `sent` follows. Subscriptions have no duration: they last as long as their
+        client likes."""
         method = self.methods[request.spec.name]
         if request.spec.mode == "stream":
             return method.count(OK if isinstance(outcome, bytes) else code_of(outcome))
-        elapsed, durations = monotonic() - request.since, method.durations
-        durations.exponents[frexp(elapsed or SHORTEST)[1]] += 1
-        durations.seconds += elapsed
+        answered = method.answered
+        if not answered:
+            self._sending.append(method)
+        answered.append(request.since)
         if not isinstance(outcome, bytes):
             method.failed += 1
             method.count(code_of(outcome))
+
+    def sent(self) -> None:
+        """The answers to what has ended are ready to be sent."""
+        if self._sending:
+            now = monotonic()
+            for method in self._sending:
+                method.durations.add_all(method.answered, now)
+                method.answered.clear()
+            self._sending.clear()
 
     def refused(self, method: str | None, failure: Failure) -> None:
         """A call was not run. `method` is the name of a declared operation, else None."""

@@ -32,6 +32,8 @@ class Exchange:
     def __init__(self, host: Host, call: Call) -> None:
         self.call = call
         self.outcome: Outcome | None = None
+        self.name: str | None = None
+        """The declared name of what is called, once it is known that this caller may call it."""
         self._host = host
         self._metrics = host.request_metrics["http"]
         self._request: Request | None = None
@@ -49,6 +51,7 @@ class Exchange:
         if not isinstance(route, tuple):
             return self._refuse(router, route)
         call, spec = route
+        self.name = spec.name
         if self._at_limit(spec) or sender.backlog.full():
             return self._refuse(router, Overloaded(RETRY_AFTER_MS))
         if spec.mode == "stream":
@@ -87,6 +90,7 @@ class Exchange:
         if request.spec.kind == "query" and isinstance(outcome, bytes) and not self._has_memory(len(outcome)):
             outcome = Overloaded()  # that of a mutation is always told: it would be tried again
         self._metrics.ended(request, outcome)
+        self._metrics.sent()
         self._end(outcome)
 
     def _has_memory(self, size: int) -> bool:
@@ -98,8 +102,12 @@ class Exchange:
 
     def _end(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        if not isinstance(outcome, bytes):
-            note_failure(self.call.method, self.call.id, outcome, outcome, PLAIN)
+        call = self.call
+        failure = None if isinstance(outcome, bytes) else outcome
+        if failure is not None:
+            note_failure(call.method, call.id, failure, failure, PLAIN, span=call.span)
+        if call.span is not None:
+            call.span.end(failure)
         self._wake()
 
     # -- what the client gets ----------------------------------------------------------------------------------
@@ -133,7 +141,7 @@ class Exchange:
             self._events.delivered(events)
 
     async def _wait_for_change(self) -> None:
-        self._changed = anyio.Event()
+        self._changed = self._host.scheduler.make_event()
         await self._changed.wait()
 
     def _wake(self) -> None:

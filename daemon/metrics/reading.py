@@ -1,4 +1,4 @@
-"""Reads the figures where they are kept: most parts of the daemon count what they do anyway. Changes nothing."""
+"""Reads the figures where they are kept: most parts of the daemon count what they do anyway."""
 
 from __future__ import annotations
 
@@ -95,6 +95,7 @@ def _requests(
     counts: Counter[tuple[Transport, str, str]] = Counter()
     durations: dict[_Method, Durations] = {}
     for transport, of_transport in metrics.items():
+        of_transport.sent()
         for name, method in of_transport.methods.items():
             shown = name if shows(name) else OTHER
             for code, count in method.codes.items():

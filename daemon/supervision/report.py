@@ -17,7 +17,7 @@ def log_report(daemon: Daemon) -> None:
     """Log `daemon.report`, whatever the level. To be called in the main thread, also from a signal handler."""
     queue = log.queue
     fields: dict[str, object] = safe_call(lambda: _counters(daemon), lambda fault: {"failed": type(fault).__name__})
-    log.always("daemon.report", **fields, log_queued=len(queue), log_dropped=queue.refused)
+    log.always("daemon.report", **fields, log_queued=len(queue), log_dropped=queue.dropped)
 
 
 def _counters(daemon: Daemon) -> dict[str, object]:

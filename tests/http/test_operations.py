@@ -265,9 +265,12 @@ async def test_params_that_are_taken_whole_are_of_their_own_type(served: Any) ->
 
 
 async def test_a_body_that_is_too_large_or_too_slow_is_refused(served: Any) -> None:
-    async with served(max_message_bytes=100) as client:
+    async with served(max_message_bytes=100, frame_timeout=0.05) as client:
         status, _, error = await post(client, "shop/get", {"name": "x" * 100})
         assert (status, error["details"]) == (413, {"reason": "oversize"})
+        async with client.open("POST", "/operations/shop/get", None, JSON) as reply:
+            assert (reply.status, (await reply.json())["code"]) == (408, "TIMEOUT")
+            assert reply.headers["connection"] == "close"
 
 
 # -- callers -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from ...rpc.envelope import NULL_ID, Call
 from ...rpc.text import json_failure
 from ...schemas.documents import input_schema
 from ..calls import Calls, response_of
-from .compression import compressed
+from ..requests import note_route
+from .compression import SMALLEST, compressed
 from .etags import with_etag
 from .query import read_query
 from .whole_numbers import with_whole_numbers
@@ -53,6 +54,7 @@ class OperationsEndpoint:
         served = self._served.get(unquote(name) if "%" in name else name)
         if served is None:
             return response_of(_UNKNOWN.failure(MethodNotFound()))
+        note_route(request, f"/{PREFIX}{served.spec.name}")
         match request.method:
             case "POST":
                 response = await self._post(request, served, send)
@@ -60,7 +62,9 @@ class OperationsEndpoint:
                 response = await self._get(request, served, served.params, send)
             case _:
                 return response_of(not_allowed(served.allowed))
-        return None if response is None else await compressed(request, response)
+        if response is None or len(response.body) < SMALLEST:  # most are small
+            return response
+        return await compressed(request, response)
 
     async def _post(self, request: Request, served: _Served, send: Send) -> Response | None:
         body = await self._calls.body(request, served.writer)
