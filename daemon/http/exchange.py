@@ -87,7 +87,6 @@ class Exchange:
         if request.spec.kind == "query" and isinstance(outcome, bytes) and not self._has_memory(len(outcome)):
             outcome = Overloaded()  # that of a mutation is always told: it would be tried again
         self._metrics.ended(request, outcome)
-        self._metrics.sent()
         self._end(outcome)
 
     def _has_memory(self, size: int) -> bool:
