@@ -12,6 +12,7 @@ import msgspec
 
 from ..framing.events import Framing
 from ..version import __version__
+from .connection.trace_headers import TracePlace
 from .messages import encode_notification
 from .peer import Peer
 
@@ -26,7 +27,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     holds the request's id. `progress` is the method of the notification that tells of a request's progress;
     `progress_member` is the member of its params that holds the token. A request asks for it in `workDoneToken` with
     `work_done_token`, else in `_meta.progressToken`. `a2a` says that errors −32001 to −32009 of A2A's methods are
-    A2A's; other protocols use these numbers for errors of their own. `msgspec.structs.replace` gives a dialect a
+    A2A's; other protocols use these numbers for errors of their own. `trace` is where a request says for which span it is
+    made, if the program records any; None for nowhere. `msgspec.structs.replace` gives a dialect a
     handshake of your own.
     """
 
@@ -38,6 +40,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     progress_member: str = "token"
     work_done_token: bool = False
     a2a: bool = False
+    trace: TracePlace | None = None
 
     def cancellation(self, request_id: int) -> bytes:
         """The notification that asks the server to cancel a request."""
@@ -57,7 +60,7 @@ def initialize_handshake(params: Mapping[str, object], *, then: str | None = Non
 
 _CLIENT_INFO: Final = {"name": "discreet", "version": __version__}
 
-PLAIN: Final = Dialect(a2a=True)
+PLAIN: Final = Dialect(a2a=True, trace="service_params")
 """JSON-RPC as the daemon speaks it: no handshake, and LSP's `$/cancelRequest`."""
 
 LSP: Final = Dialect(
@@ -78,11 +81,14 @@ MCP: Final = Dialect(
     cancel_member="requestId",
     progress="notifications/progress",
     progress_member="progressToken",
+    trace="meta",
 )
 """Model Context Protocol, stdio transport. A server that answers with another revision is accepted."""
 
 ACP: Final = Dialect(
-    framing="newline", handshake=initialize_handshake({"protocolVersion": 1, "clientCapabilities": {}})
+    framing="newline",
+    handshake=initialize_handshake({"protocolVersion": 1, "clientCapabilities": {}}),
+    trace="meta",
 )
 """Agent Client Protocol 1. It ends a turn of a session with its own notification, `session/cancel`."""
 

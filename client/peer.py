@@ -12,12 +12,15 @@ from typing import Any, Final, TypeVar, final, overload
 import anyio
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
 
+from .. import call_tracing
 from ..errors.backoff import SYSTEM_TIMING
 from .connection.connector import Connector, OwnLoop
 from .connection.handlers import Handlers, NotificationHandler, RequestHandler
 from .connection.pending import PendingCall
 from .connection.progress import ProgressDialect, ProgressHandler, with_token
+from .connection.trace_headers import TracePlace, with_trace
 from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
 from .messages import OutgoingRequest, encode_notification, outgoing_request
 from .policies.operation_kinds import Kinds, ListedOperation, OperationKinds
@@ -54,6 +57,11 @@ class _Request(msgspec.Struct, frozen=True):
     def message(self, request_id: int, dialect: ProgressDialect) -> OutgoingRequest:
         params = self.params if self.on_progress is None else with_token(self.params, request_id, dialect)
         return outgoing_request(request_id, self.method, params, self.service_params)
+
+    def traced(self, headers: Mapping[str, str], place: TracePlace | None) -> _Request:
+        """The same, which names the span that it is made for."""
+        params, service_params = with_trace(self.params, self.service_params, headers, place)
+        return replace(self, params=params, service_params=service_params)
 
 
 class CallDefaults(msgspec.Struct, frozen=True):
@@ -179,6 +187,12 @@ class Peer:
             return await call_with_retries(self._defaults.retry, method, attempt, may_retry, timing=SYSTEM_TIMING)
 
     async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
+        if call_tracing.tracer is None:
+            return await self._exchange(request, kind, seconds)
+        with call_tracing.tracer.call(request.method) as span:
+            return await self._exchange(request.traced(span.headers, self._handlers.dialect.trace), kind, seconds)
+
+    async def _exchange(self, request: _Request, kind: Any, seconds: float | None) -> Any:
         request_id = next(self._ids)
         message = request.message(request_id, self._handlers.dialect)
         call = PendingCall(request_id, message.size, request.errors, request.on_progress, method=request.method)
@@ -263,6 +277,7 @@ class Peer:
             self._defaults.with_service_params(service_params),
             (*errors, *self._defaults.errors),
             self._ids,
+            self._handlers.dialect.trace,
         )
         return Subscription(self._connector, request, kind=type, timeout=timeout)
 

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, 
 import anyio
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
+from .. import call_tracing
 from ..errors.type_building import decoder_for
 from ..errors.wire import encode_error
 from .connection.connector import ClientConnection, OwnLoop
 from .connection.error_replies import remote_error
 from .connection.pending import PendingStream
+from .connection.trace_headers import TracePlace, with_trace
 from .errors import (
     ClientError,
     DeclaredErrors,
@@ -32,6 +35,10 @@ from .errors import (
     RequestTimeout,
 )
 from .messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
+from .validation import encode_params
+
+if TYPE_CHECKING:
+    from ..call_tracing import CallSpan
 
 T = TypeVar("T")
 
@@ -75,6 +82,13 @@ class StreamRequest(msgspec.Struct, frozen=True):
     service_params: Mapping[str, str] | None
     errors: DeclaredErrors
     ids: Iterator[int]
+    trace: TracePlace | None = None
+
+    def traced(self, headers: Mapping[str, str]) -> StreamRequest:
+        """The same, which names the span that it is made for."""
+        params, service_params = with_trace(self.params, self.service_params, headers, self.trace)
+        text = params if params is None else Raw(encode_params(params))
+        return replace(self, params=text, service_params=service_params)
 
     def checked(self) -> tuple[PendingStream, OutgoingRequest]:
         """The request that is refused for an operation of another kind."""
@@ -129,6 +143,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
         self._connector = connector
         self._connection: ClientConnection | None = None
         self._request = request
+        self._span: CallSpan | None = None
         self._stream: PendingStream | None = None
         self._kind = kind
         self._timeout = timeout
@@ -146,6 +161,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
         self._connector.require()
         self._in_anext = True
         delivered = sent = False
+        error: BaseException | None = None
         try:
             with anyio.move_on_after(self._timeout) as scope:
                 with as_declared():
@@ -155,10 +171,16 @@ class Subscription(AsyncIterator[T], Generic[T]):
                 value: T = decode_as(event, self._kind, self._request.method)
                 delivered = True
                 return value
+            error = RequestTimeout(self._request.method, self._timeout or 0.0)
+        except StopAsyncIteration:
+            raise
+        except BaseException as exc:
+            error = exc
+            raise
         finally:
             self._in_anext = False
             if not delivered:
-                sent = self._close()
+                sent = self._close(error)
         assert scope.cancelled_caught and self._timeout is not None
         raise RequestTimeout(self._request.method, self._timeout, sent=sent)
 
@@ -172,6 +194,9 @@ class Subscription(AsyncIterator[T], Generic[T]):
     async def _next(self) -> Raw | None:
         if self._connection is not None and self._stream is not None:
             return await self._stream.next(self._connection.resume_reading)
+        if call_tracing.tracer is not None:
+            self._span = call_tracing.tracer.begin(self._request.method)
+            self._request = self._request.traced(self._span.headers)
         self._connection = await self._connector.connection()
         if not self._connection.checks_subscriptions:
             return await self._start(self._connection, self._request.direct())
@@ -188,8 +213,10 @@ class Subscription(AsyncIterator[T], Generic[T]):
         await connection.start(self._stream, message)
         return await self._stream.next(connection.resume_reading)
 
-    def _close(self) -> bool:
+    def _close(self, error: BaseException | None = None) -> bool:
         self._closed = True
+        if self._span is not None:
+            self._span.end(error)
         return self._connection is not None and self._stream is not None and self._connection.forget(self._stream)
 
     async def aclose(self) -> None:
@@ -218,6 +245,8 @@ class Subscription(AsyncIterator[T], Generic[T]):
     def __del__(self) -> None:  # may run in any thread, so it only sets a flag
         if self._stream is not None:
             self._stream.abandoned = True
+        if self._span is not None:
+            self._span.end()
 
 
 def _of_operation(exc: InvalidParams) -> ClientError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Coroutine
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from msgspec.structs import replace
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""
+
+LEAST_SECONDS: Final = 0.05
+"""How much the export of the last spans gets in any case. The watchdog waits longer than that past the window."""
 
 READER_GONE: Final = frozenset({None, errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN, errno.ESHUTDOWN, errno.EIO})
 """How a reader that goes away looks: pipes, sockets, terminals; None for a transport that was closed."""
@@ -116,12 +120,14 @@ class Daemon:
             self._beside.append(listener.run)
         self._reading: anyio.CancelScope | None = None
         self._changed: anyio.Event | None = None
+        self._ends_at: float | None = None
         self.connection: Final = Connection(host, transport, self, state)
 
     # -- life --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Answer what can be answered before any event loop is loaded."""
+        """Answer what can be answered before any event loop is loaded. Raises `AppError` where spans can't be recorded."""
+        self.host.begin_tracing()
         self.host.watch_app()
         if not self.host.lifespans:
             self.lifecycle.apply("ready")
@@ -131,7 +137,7 @@ class Daemon:
         """True when the input has ended and all of it is answered: `run` would have nothing to do."""
         if not (self.connection.input_ended and self._settled):
             return False
-        self.host.close()
+        self.host.close(self._last_seconds)
         self.lifecycle.apply("end-of-input")
         self.lifecycle.apply("drained")
         return True
@@ -162,7 +168,7 @@ class Daemon:
             if self.host.lifespans:
                 self._log_state()
             tasks.cancel_scope.cancel()
-        self.host.close()
+        self.host.close(self._last_seconds)
         lifespans = self.host.lifespans
         if lifespans.fault is not None and lifespans.failed is not None:
             raise lifespan_failed(lifespans.failed, lifespans.fault)
@@ -192,6 +198,7 @@ class Daemon:
                 await self._until(lambda: self.host.scheduler.idle or self.lifecycle.draining)
         await self._leave_lifespans()
         if self.lifecycle.apply("swap"):
+            self.host.flush(self._flush_seconds)
             self._on_swap(replace(self.connection.state(), watched=self.watches.pids))
 
     async def _leave_lifespans(self) -> None:
@@ -231,6 +238,12 @@ class Daemon:
     @property
     def _flush_seconds(self) -> float:
         return min(FLUSH_SECONDS, self.host.settings.drain_timeout / 4)
+
+    @property
+    def _last_seconds(self) -> float:
+        """What is left of the drain window, as far as the end may wait for others."""
+        left = FLUSH_SECONDS if self._ends_at is None else self._ends_at - monotonic()
+        return max(LEAST_SECONDS, min(left, self._flush_seconds))
 
     @property
     def _settled(self) -> bool:
@@ -277,6 +290,8 @@ class Daemon:
         if state != "stopped" or not self.host.lifespans:  # they are left before it has stopped
             self._log_state()
         if self.lifecycle.draining:
+            if self._ends_at is None:
+                self._ends_at = monotonic() + self.host.settings.drain_timeout
             self.connection.refuse_more()
             if self._listener is not None:
                 self._listener.refuse_more()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
 from .agents.host import AgentHost
+from .apps import AppError
 from .dispatch.execution import APP_LOOP
 from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
@@ -38,12 +39,15 @@ if TYPE_CHECKING:
     from .agents.agent import Agent
     from .metrics.figures import Figures, Transport
     from .operations.access import Identity
-    from .operations.context import Context, ContextHost
+    from .operations.context import Context, ContextHost, Sending
     from .operations.current_request import CurrentRequest
     from .operations.service import Service
     from .operations.spec import OperationSpec
+    from .tracing.tracing import Tracing
 
 T = TypeVar("T")
+
+ResourceWatcher: TypeAlias = "Callable[[str], Sending | None]"
 
 ALL_METHODS: Final = AccessRule(all_of=frozenset({"metrics"}))
 """Who sees the figures of every method: a scraper need not be allowed to call what it counts."""
@@ -56,7 +60,8 @@ MAX_NAMED: Final = 5
 class Host:
     """Hosts `services` and an agent: `agent`, or one whose skills the services are.
 
-    `credentials` are those for outbound calls, by name. Raises `DeclarationError` for names that are declared twice.
+    `credentials` are those for outbound calls, by name. Raises `DeclarationError` for names that are declared twice, and
+    `AppError` where the settings ask for what is not installed.
     """
 
     def __init__(
@@ -91,8 +96,11 @@ class Host:
             watch=self._watch,
             notify_loop=self._wakeup.notify,
         )
-        self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth)
-        self.agent: Final = AgentHost(self.catalogue, agent, self.access, settings, self.inner_calls, self.memory)
+        self.tracing: Final = _tracing() if settings.otel else None
+        self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth, self.tracing)
+        self.agent: Final = AgentHost(
+            self.catalogue, agent, self.access, settings, self.inner_calls, self.memory, self.tracing
+        )
         self.lifespans: Final = Lifespans(services)
         self.registry: Final = Registry(
             services, LazyOperations(DISCOVERY, self._discovery), self.agent.lazy_operations
@@ -100,6 +108,8 @@ class Host:
         if agent is not None:
             self._check_reachable(agent)
         self._warn_of_plain()
+        self.resource_watchers: Final[list[ResourceWatcher]] = []
+        """What is called with the URI of each resource that has changed, from any thread."""
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -119,9 +129,22 @@ class Host:
         self.lifespans.start(tasks)
         self.agent.begin(tasks, self.registry.load, context_host)
 
+    def begin_tracing(self) -> None:
+        """Have spans go where they are to. A second call does nothing. Raises `AppError` where that can't be."""
+        if self.tracing is not None:
+            from .tracing.provider import Service, TracingError  # late: it loads OpenTelemetry
+
+            try:
+                self.tracing.begin(Service(*self._named()))
+            except TracingError as exc:
+                raise AppError(str(exc)) from exc
+
     def watch_app(self) -> None:
-        """Have what is called of the app from here on, and in tasks that begin here, watched as its handlers are."""
+        """Have what is called of the app from here on, and in tasks that begin here, watched as its handlers are, and as a part
+        of no request."""
         APP_LOOP.set(HandlerLoop(self._watch, lambda: None))
+        if self.tracing is not None:
+            self.tracing.leave()
 
     def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run this in a task of its own, until the end. It must not raise. Once there is a loop, where there is none yet."""
@@ -130,10 +153,16 @@ class Host:
         else:
             self._tasks.start_soon(work)
 
-    def close(self) -> None:
-        """Let the worker threads end, and say what is left to say. Nothing runs afterwards."""
+    def close(self, seconds: float) -> None:
+        """Let the worker threads end, and say what is left to say, for at most so long. Nothing runs afterwards."""
         self._watch.close()
         self.scheduler.threads.close()
+        self.flush(seconds)
+
+    def flush(self, seconds: float) -> None:
+        """Have the spans that have ended exported, for at most so long. Blocks."""
+        if self.tracing is not None:
+            self.tracing.flush(seconds)
 
     def wake(self) -> None:
         """Have `on_wakeup` called on the loop soon. From any thread or signal handler."""
@@ -167,6 +196,13 @@ class Host:
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self.catalogue.credentials_of(namespace)
+
+    def resource_updated(self, uri: str, own: ResourceWatcher | None = None) -> Sending | None:
+        """Tell all clients that want to hear of it, from any thread. What is returned waits for one of them alone, whose watcher
+        is given.
+        """
+        sent = {watch: watch(uri) for watch in [*self.resource_watchers]}
+        return None if own is None else sent.get(own)
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations that this caller may call, in the order of declaration."""
@@ -225,7 +261,7 @@ class Host:
         if self.settings.dialect is not None:
             return
         for meant, methods in self.catalogue.only_in().items():
-            if self.dialect == "plain":
+            if self.dialect == "plain" and not (meant == "mcp" and self.settings.http_mcp):
                 hint = (
                     f"only clients of {meant} find these, and the dialect is plain: write Service(…, dialect={meant!r})"
                 )
@@ -236,6 +272,24 @@ class Host:
         """Name and version: of the service where one alone is hosted and says its version, else of the daemon."""
         return server_of(self.catalogue.services, self.version)
 
+    def _named(self) -> tuple[str, str]:
+        """The same for those who watch many programs: by whatever alone is hosted."""
+        agent, services = self.agent.declared, self.catalogue.services
+        if agent is not None and not services:
+            return agent.card.name, agent.card.version or self.version
+        if agent is None and len(services) == 1 and services[0].namespace:
+            return services[0].namespace, services[0].version or self.version
+        return self.server
+
     def announced(self) -> dict[str, Any]:  # JSON
         """What the services add to the capabilities of the daemon."""
         return self.catalogue.announced_capabilities()
+
+
+def _tracing() -> Tracing:
+    """Raises `AppError` where OpenTelemetry is not installed."""
+    try:
+        from .tracing.tracing import Tracing  # late: it loads OpenTelemetry
+    except ImportError as exc:
+        raise AppError("--otel needs opentelemetry-sdk: pip install 'discreet[otel]'") from exc
+    return Tracing()

@@ -12,11 +12,12 @@ from typing import Final, Literal, TypeAlias, final, get_args
 import msgspec
 from msgspec import Raw
 
-Kind: TypeAlias = Literal["requests", "replies", "events", "tasks", "handlers", "documents"]
+Kind: TypeAlias = Literal["requests", "replies", "events", "tasks", "handlers", "documents", "sessions"]
 """`handlers` is what running handlers say that they keep: the listings of `fs/watch`. `documents` are those that editors have
-open."""
+open; `sessions` what clients of MCP have said of themselves, what they subscribed to, and what is sent again to those that
+were cut off."""
 
-_LASTING: Final[frozenset[Kind]] = frozenset({"tasks", "handlers", "documents"})
+_LASTING: Final[frozenset[Kind]] = frozenset({"tasks", "handlers", "documents", "sessions"})
 """Kinds that waiting frees nothing of, so that they make no producer wait."""
 
 SMALL: Final = 64 * 1024

@@ -115,6 +115,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
 def check(settings: Settings) -> NoReturn:
     """Load what `serve` would, and end with status 0; or say on stdout, in one line, why it can't be served."""
     from ..framing.transports.memory import memory_pair  # late: `serve` does without
+    from .dialects.session import offered_by
 
     report = os.dup(stdio_guard.STDOUT)
     os.environ.pop("NOTIFY_SOCKET", None)  # for the process that serves
@@ -125,6 +126,8 @@ def check(settings: Settings) -> NoReturn:
     try:
         host = host_of(settings)
         Daemon(host, memory_pair()[0])
+        if settings.http_mcp:
+            offered_by(host)
         with opened_store(host):
             pass
     except (AppError, DeclarationError) as exc:
@@ -205,6 +208,7 @@ class _Process:
             listener=listener,
         )
         self._reload_with(daemon)
+        host.begin_tracing()  # the last that may be wrong
         self._announce(host)
         end_start()
         daemon.begin()

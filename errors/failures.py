@@ -100,7 +100,9 @@ class AuthenticationRequired(msgspec.Struct, frozen=True):
 
 
 class InsufficientPermissions(msgspec.Struct, frozen=True):
-    """The caller's scopes do not satisfy the operation's access rule."""
+    """The caller's scopes do not satisfy the operation's access rule, which names `scopes`. HTTP's clients are told these."""
+
+    scopes: tuple[str, ...] = ()
 
 
 class TimedOut(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from ..errors import RemoteError
 from ..messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result
 from . import log
 from .progress import ProgressDialect
+from .trace_headers import TracePlace
 
 RequestHandler: TypeAlias = Callable[[Any], Awaitable[Any] | Any]  # JSON values in, anything that msgspec encodes out
 NotificationHandler: TypeAlias = Callable[[Any], object]  # JSON values in
@@ -41,6 +42,9 @@ class WireDialect(ProgressDialect, Protocol):
 
     @property
     def a2a(self) -> bool: ...
+
+    @property
+    def trace(self) -> TracePlace | None: ...
 
     def cancellation(self, request_id: int) -> bytes: ...
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextvars import Context as Variables
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ..dispatch.request import Durations
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ..dispatch.request import EventSink, Outcome
     from ..memory import MemoryBudget
     from ..operations.context import ContextHost
+    from ..tracing.tracing import Tracing
     from .agent import Agent
     from .card.model import AgentCard, ApiKey
     from .service.call_pipeline import CallPipeline
@@ -42,6 +45,7 @@ class AgentHost:
         settings: Settings,
         inner_calls: InnerCalls,
         memory: MemoryBudget,
+        tracing: Tracing | None = None,
     ) -> None:
         self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
         self.rest_operations: Final = LazyOperations(frozenset(V03_METHODS), self._rest_methods)
@@ -52,8 +56,10 @@ class AgentHost:
         self._inner_calls = inner_calls
         self._store: TaskStore | None = None
         self._memory = memory
+        self._tracing = tracing
         self._composed: Composed | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._variables: Variables
         self._context_host: ContextHost | None = None
 
     def open_store(self) -> None:
@@ -79,6 +85,7 @@ class AgentHost:
         `load()` has the registry take up the lazy operations. `context_host` is for the contexts of skills.
         """
         self._tasks = tasks
+        self._variables = copy_context()
         self._context_host = context_host
         if self._settings.store != MEMORY:
             load()
@@ -164,6 +171,7 @@ class AgentHost:
             settings=self._settings,
             store=self._store or create_store(self._settings.store, self._memory),
             budget=self._memory,
+            tracing=self._tracing,
         )
         self._composed = compose(self, parts)
         return self._composed
@@ -174,7 +182,7 @@ class AgentHost:
         """Run this until the end. On the loop."""
         if self._tasks is None:
             raise RuntimeError("the daemon does not run")
-        self._tasks.start_soon(work)
+        self._variables.run(self._tasks.start_soon, work)  # what outlives a call is no part of it
 
     def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
         return self._catalogue.find(name, identity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import final
 
 from ...errors.codes import SERVER_ERROR, row_of
@@ -12,7 +12,7 @@ from ...lazy import anyio
 from ..operations.context import ClientRefused
 from ..rpc import envelope
 from ..rpc.envelope import Reply
-from .writer import Writer
+from .output import Output
 
 
 @final
@@ -28,15 +28,22 @@ class _Pending:
 class ClientRequests:
     """Used on the loop's thread. Ids are integers above `last`. They have nothing to do with the ids of the client's requests."""
 
-    def __init__(self, writer: Writer, on_open: Callable[[], None], last: int = 0) -> None:
-        self._writer = writer
+    def __init__(self, on_open: Callable[[], None], last: int = 0) -> None:
         self._on_open = on_open
         self.last = last
         self._open: dict[bytes, _Pending] = {}
         self._closed = False
 
-    async def ask(self, method: str, params: object, timeout: float, encode_cancel: Callable[[int], bytes]) -> bytes:
-        """The client's result as JSON text. `encode_cancel(id)` is the message that cancels the request.
+    async def ask(
+        self,
+        output: Output,
+        method: str,
+        params: object,
+        timeout: float,
+        encode_cancel: Callable[[int], bytes],
+        service_params: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """The client's result as JSON text. `output` leads to it. `encode_cancel(id)` is the message that cancels the request.
 
         Raises `ClientRefused` with the client's error, and `TimeoutError` after `timeout` seconds. The client is told
         to cancel what is no longer awaited. Once no answer can come, it is refused with UNAVAILABLE.
@@ -46,18 +53,18 @@ class ClientRequests:
         self.last += 1
         pending = _Pending(anyio.Event())
         key = b"%d" % self.last
-        message = envelope.encode_request(self.last, method, params)
+        message = envelope.encode_request(self.last, method, params, service_params)
         self._open[key] = pending
-        self._writer.post(message)
-        self._writer.flush()
+        output.post(message)
+        output.flush()
         self._on_open()
         try:
             with anyio.fail_after(timeout):
                 await pending.answered.wait()
         finally:
             if self._open.pop(key, None) is not None and pending.reply is None:
-                self._writer.post(encode_cancel(int(key)))
-                self._writer.flush()
+                output.post(encode_cancel(int(key)))
+                output.flush()
         if pending.reply is None:
             raise _unanswerable()
         return _result(pending.reply)

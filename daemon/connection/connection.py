@@ -23,11 +23,12 @@ from ..dispatch.request import Client, Request
 from ..dispatch.responder import Responder
 from ..dispatch.router import Router
 from ..logs import log
+from ..operations.context import ClientInfo
 from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from ..rpc.request_log import note_timeout
 from .client_requests import ClientRequests
-from .context_host import ClientContextHost
+from .context_host import ClientContextHost, Together
 from .notices import Notices
 from .reader import Reader
 from .writer import Writer
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ...framing.transports.interface import ByteTransport
     from ..host import Host
     from ..operations.access import Identity
-    from ..operations.context import ClientInfo
+    from ..operations.context import Sending
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
 
@@ -100,15 +101,17 @@ class Connection:
             on_room=self._on_room,
             on_sent=self.on_progress,
         )
-        self._client_requests = ClientRequests(self.writer, self.on_progress, state.asked)
+        self._client_requests = ClientRequests(self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
         self._backlog: Backlog[Request] = Backlog(self.writer)
         self._speaks: DialectName | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
         if self._speaks is None:
             check_declarations(self)
-        self._session = open_session(self._speaks or "plain", self, owner, state.session)
-        self.context_host = ClientContextHost(host, self._notices, self._client_requests, self._session)
-        dispatcher = self._speak(self._session)
+        self.client = ClientInfo()
+        self.session = open_session(self._speaks or "plain", self, owner, state.session)
+        self.context_host = ClientContextHost(host, self, self._notices, self._client_requests)
+        host.resource_watchers.append(self.tell_updated)
+        dispatcher = self._speak(self.session)
         self._reader = Reader(
             self._channel,
             dispatcher if self._speaks else FirstCall(self._learn),
@@ -119,7 +122,7 @@ class Connection:
         )
         self._client = Client(self.writer.flush, self.on_progress)
         host.scheduler.attach(self._client)
-        for call in self._session.dialect.open_calls():
+        for call in self.session.dialect.open_calls():
             dispatcher.accept(call)
 
     def _speak(self, session: Session) -> Dispatcher:
@@ -134,6 +137,7 @@ class Connection:
             self.context_host,
             session.dialect,
             self._metrics,
+            tracing=self.host.tracing,
         )
         return self._dispatcher
 
@@ -142,8 +146,7 @@ class Connection:
         name = dialect_of(first)
         session = open_session(name, self, self._owner)
         dispatcher = self._speak(session)
-        self._speaks, self._session = name, session
-        self.context_host.session = session
+        self._speaks, self.session = name, session
         self._reader.switch(dispatcher, self._responder)
         dispatcher.accept(first)
 
@@ -156,7 +159,7 @@ class Connection:
     async def read(self) -> None:
         """Read until the end of input. Cancelling it loses nothing that was received."""
         await self._reader.run()
-        if self._session.dialect.gives_up_requests:
+        if self.session.dialect.gives_up_requests:
             self._client_requests.close()
 
     def read_rest(self) -> None:
@@ -178,7 +181,7 @@ class Connection:
 
     @property
     def batches(self) -> bool:
-        return self._session.dialect.batches
+        return self.session.dialect.batches
 
     def take_reply(self, reply: Any) -> bool:
         return self._client_requests.take(reply)
@@ -214,11 +217,11 @@ class Connection:
     def refuse_more(self) -> None:
         """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
         self._dispatcher.close()
-        self._session.dialect.drain()
+        self.session.dialect.drain()
 
     def hand_over(self) -> None:
         """Another program is about to go on from here: what only waits need not be waited for."""
-        self._session.dialect.hand_over()
+        self.session.dialect.hand_over()
 
     def abandon(self) -> None:
         """Answer everything that still waits or runs with UNAVAILABLE, and tell it to stop."""
@@ -237,7 +240,8 @@ class Connection:
     def close(self) -> None:
         """Take no part in the scheduling any more, and free what is queued for the client."""
         self.host.scheduler.detach(self._client)
-        self._session.dialect.close()
+        self.host.resource_watchers.remove(self.tell_updated)
+        self.session.dialect.close()
         self.writer.close()
 
     # -- handing the transport on ------------------------------------------------------------------------------
@@ -255,7 +259,7 @@ class Connection:
             framing=self._channel.framing,
             asked=self._client_requests.last,
             dialect=self._speaks,
-            session=self._session.save(),
+            session=self.session.save(),
         )
 
     # -- what the scheduler and the session ask for -----------------------------------------------------------
@@ -283,4 +287,9 @@ class Connection:
         return self.host.catalogue.initializers
 
     def meet(self, client: ClientInfo) -> None:
-        self.context_host.client = client
+        self.client = client
+
+    def tell_updated(self, uri: str) -> Sending | None:
+        dialect = self.session.dialect
+        sent = [self._notices.send(dialect.update_method, message) for message in dialect.encode_updates(uri)]
+        return Together(sent) if sent else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final, get_args
+from typing import TYPE_CHECKING, Any, Protocol, final, get_args
 
 import msgspec
 
@@ -17,15 +17,31 @@ if TYPE_CHECKING:
     from ..dialects.session import Session
     from ..documents.store import Documents
     from ..host import Host
-    from ..operations.access import Identity
+    from ..operations.access import Access, Identity
     from ..operations.context import Sending
     from ..operations.current_request import Caller, CurrentRequest, IncomingCall
     from .client_requests import ClientRequests
     from .notices import Notices
 
 
+class Peer(Protocol):
+    """The client, as far as the contexts of its requests are concerned."""
+
+    @property
+    def session(self) -> Session: ...
+
+    @property
+    def client(self) -> ClientInfo:
+        """What it said of itself."""
+        ...
+
+    def tell_updated(self, uri: str) -> Sending | None:
+        """Tell it that a resource has changed, if it wants to hear of it. From any thread."""
+        ...
+
+
 @final
-class _Together:
+class Together:
     """Several messages as one to wait for."""
 
     def __init__(self, sent: Sequence[Sending]) -> None:
@@ -38,21 +54,34 @@ class _Together:
 
 @final
 class ClientContextHost:
-    """The `ContextHost` of one client."""
+    """The `ContextHost` of one client, or of one of its requests. `access` says who calls, and `url` is the address under which
+    the client reaches the daemon, where it has one.
+    """
 
-    url = ""
-
-    def __init__(self, host: Host, notices: Notices, client_requests: ClientRequests, session: Session) -> None:
+    def __init__(
+        self,
+        host: Host,
+        peer: Peer,
+        notices: Notices,
+        client_requests: ClientRequests,
+        access: Access | None = None,
+        url: str = "",
+    ) -> None:
         self.process = host
+        self._peer = peer
         self._notices = notices
         self._client_requests = client_requests
-        self.session = session
-        self.client = ClientInfo()
+        self._access = access or host.access
+        self.url = url
         self.progress_cancels: dict[str | int, Callable[[], None]] = {}
 
     @property
+    def client(self) -> ClientInfo:
+        return self._peer.client
+
+    @property
     def documents(self) -> Documents:
-        documents = self.session.documents
+        documents = self._peer.session.documents
         if documents is None:
             from ..documents.store import Documents  # late: nobody asks for it where there are none
 
@@ -67,22 +96,20 @@ class ClientContextHost:
 
     def progress_token(self, call: IncomingCall) -> str | int | None:
         token = call.progress_token
-        return self.session.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
+        return self._peer.session.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
 
     def progress(self, token: str | int, value: object) -> Sending | None:
-        dialect = self.session.dialect
+        dialect = self._peer.session.dialect
         return self._send(dialect.progress_method, dialect.encode_progress(token, value))
 
     def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
         if level not in get_args(LogLevel):
             raise ValueError(f"the level is one of {', '.join(get_args(LogLevel))}, not {level!r}")
-        dialect = self.session.dialect
+        dialect = self._peer.session.dialect
         return self._send(dialect.log_method, dialect.encode_log(call.rendering, level, data))
 
     def resource_updated(self, uri: str) -> Sending | None:
-        dialect = self.session.dialect
-        sent = [self._notices.send(dialect.update_method, message) for message in dialect.encode_updates(uri)]
-        return _Together(sent) if sent else None
+        return self.process.resource_updated(uri, self._peer.tell_updated)
 
     def _send(self, method: str, message: bytes | None) -> Sending | None:
         return None if message is None else self._notices.send(method, message)
@@ -95,9 +122,15 @@ class ClientContextHost:
         return await inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
-        if not self.session.dialect.asks:
+        dialect, output = self._peer.session.dialect, self._notices.output
+        if not dialect.asks:
             raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
-        return await self._client_requests.ask(method, params, timeout, self.session.dialect.encode_cancel)
+        requests, cancel = self._client_requests, dialect.encode_cancel
+        if self.process.tracing is None:
+            return await requests.ask(output, method, params, timeout, cancel)
+        with self.process.tracing.asking(method, mcp=dialect.name == "mcp") as headers:
+            params, service_params = dialect.with_trace(params, headers)
+            return await requests.ask(output, method, params, timeout, cancel, service_params)
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
-        return self.process.access.identify(metadata)
+        return self._access.identify(metadata)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ..dispatch.thread_pool import ThreadPool
 from ..logs import log
-from .writer import Writer
+from .output import Output
 
 if TYPE_CHECKING:
     from ..memory import MemoryBudget
@@ -54,8 +54,8 @@ class Sending:
 class Notices:
     """`send` may be called on the thread that made this object (the loop's) and in worker threads."""
 
-    def __init__(self, writer: Writer, threads: ThreadPool, memory: MemoryBudget) -> None:
-        self._writer = writer
+    def __init__(self, output: Output, threads: ThreadPool, memory: MemoryBudget) -> None:
+        self.output: Final = output
         self._threads = threads
         self._memory = memory
         self._loop_thread = get_ident()
@@ -80,13 +80,13 @@ class Notices:
     async def send_all(self, bodies: Iterable[bytes]) -> None:
         """Post messages in an async handler, which flushes when it waits or ends. Waits as who awaits each of them would."""
         for body in bodies:
-            if self._writer.congested or not self._has_room(len(body)):
-                self._writer.flush()
-                await self._writer.wait_for_room()
+            if self.output.congested or not self._has_room(len(body)):
+                self.output.flush()
+                await self.output.wait_for_room()
             self._post(body)
 
     def _has_room(self, size: int) -> bool:
-        unsent = self._writer.unsent_bytes
+        unsent = self.output.unsent_bytes
         if not unsent:
             self._posted = 0
         return min(self._posted, unsent) < MAX_UNSENT_BYTES and self._memory.fits(size)
@@ -94,16 +94,16 @@ class Notices:
     def post(self, body: bytes) -> None:
         """Post one message, whatever waits. On the loop."""
         self._post(body)
-        self._writer.flush()
+        self.output.flush()
 
     def _post(self, body: bytes) -> None:
         self._report_dropped()
         self._posted += len(body)
-        self._writer.post(body)
+        self.output.post(body)
 
     async def wait_for_room(self) -> None:
         """Return when the client has read enough, or has gone."""
-        await self._writer.wait_for_room()
+        await self.output.wait_for_room()
 
     def note_dropped(self, method: str) -> None:
         """Log the first notification that is dropped; the others are counted and reported when the client reads again."""
@@ -112,7 +112,7 @@ class Notices:
             log.warning("notification.dropped", method=method)
 
     def _report_dropped(self) -> None:
-        if self._dropped and not self._writer.congested:
+        if self._dropped and not self.output.congested:
             log.warning("notifications.dropped", count=self._dropped)
             self._dropped = 0
 
@@ -124,14 +124,14 @@ class Notices:
             self._taken_bytes += size
 
     def _post_of_thread(self, body: bytes) -> None:
-        self._writer.post(body)
+        self.output.post(body)
         self._arrived.append(len(body))
         self.give_room()
 
     def give_room(self) -> None:
         """The client may have read: let waiting threads go on. On the loop."""
         self._report_dropped()
-        if self._arrived and not self._writer.congested:
+        if self._arrived and not self.output.congested:
             with self._room:
                 self._taken -= len(self._arrived)
                 self._taken_bytes -= sum(self._arrived)

@@ -14,6 +14,7 @@ from ...lazy import anyio
 from .streams import Stream, Streams
 
 if TYPE_CHECKING:
+    from ...errors.failures import Failure
     from ...framing.channel import Channel
     from ..memory import MemoryBudget
 
@@ -52,6 +53,11 @@ class Writer:
     def post(self, body: bytes) -> None:
         """Queue one message for the next flush. Never blocks."""
         self._channel.post(body)
+
+    def fail(self, failure: Failure, body: bytes | None) -> None:
+        """Queue a response that tells of a failure; None where none is sent."""
+        if body is not None:
+            self._channel.post(body)
 
     def counts(self) -> dict[str, int]:
         """Streams with messages that wait, and messages of streams that the reader has not taken yet."""

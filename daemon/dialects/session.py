@@ -16,8 +16,10 @@ from .client_connection import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
     from ..documents.store import Documents
+    from ..host import Host
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
+    from .mcp.state import Offered
 
 
 class Session(Protocol):
@@ -76,12 +78,12 @@ def check_declarations(connection: ClientConnection) -> None:
     """Raises `DeclarationError` where the services can't be served in every dialect. Opens no session: that costs more."""
     from .acp.errors import check_declarations as check_acp  # late: each dialect loads when it is spoken
     from .lsp.capabilities import announcement
-    from .mcp.state import McpState
+    from .mcp.state import Offered
 
     specs = connection.host.catalogue.operations
     checks: dict[DialectName, Callable[[], object]] = {
         "lsp": lambda: announcement(specs),
-        "mcp": lambda: McpState(connection),
+        "mcp": lambda: Offered(connection.host),
         "acp": lambda: check_acp(specs),
     }
     for name, check in checks.items():
@@ -90,6 +92,16 @@ def check_declarations(connection: ClientConnection) -> None:
         except DeclarationError as exc:
             placed = with_place(exc, specs)
             raise DeclarationError(f"{placed} (dialect auto speaks {name}, too; choose one with --dialect)") from None
+
+
+def offered_by(host: Host) -> Offered:
+    """What clients of MCP are offered. Raises `DeclarationError`."""
+    from .mcp.state import Offered  # late: each dialect loads when it is spoken
+
+    try:
+        return Offered(host)
+    except DeclarationError as exc:
+        raise with_place(exc, host.catalogue.operations) from exc
 
 
 def with_place(exc: DeclarationError, specs: Iterable[OperationSpec]) -> DeclarationError:

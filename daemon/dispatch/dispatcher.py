@@ -6,12 +6,13 @@ An inline handler runs at once when nothing waits before it; everything else pas
 from __future__ import annotations
 
 from time import monotonic
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import msgspec
 
 from ...errors.failures import Cancelled, Failure, MethodNotFound, Overloaded, Unavailable
 from ...errors.type_building import decoder_for
+from ..operations.access import Access
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect, Ignored
@@ -23,12 +24,15 @@ from .responder import Responder
 from .router import Router
 from .scheduler import Scheduler
 
+if TYPE_CHECKING:
+    from ..tracing.tracing import Tracing
+
 
 @final
 class Dispatcher:
-    """One per client."""
+    """One per client, or per request where each says anew who calls: `access` is that of one caller."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one per client: what it has, and what all share
         self,
         router: Router,
         responder: Responder,
@@ -37,6 +41,9 @@ class Dispatcher:
         context_host: ContextHost,
         dialect: Dialect,
         metrics: RequestMetrics,
+        *,
+        access: Access | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._router = router
         self._responder = responder
@@ -45,6 +52,8 @@ class Dispatcher:
         self._context_host = context_host
         self._dialect = dialect
         self._metrics = metrics
+        self._access = access
+        self._tracing = tracing
         self._closed = False
 
     def close(self) -> None:
@@ -62,25 +71,32 @@ class Dispatcher:
         cancels = call.method in self._dialect.cancellations
         if cancels and call.id is None:
             return self._cancel(call)
+        if self._tracing is not None:
+            self._begin_span(self._tracing, call)
         verdict = self._dialect.receive(call)
         if verdict is not None:
-            return None if isinstance(verdict, Ignored) else self._refuse(call, verdict)
+            return None if isinstance(verdict, Ignored) else self.refuse(call, verdict)
         if cancels:  # normally a notification; sent as a request, it is answered like one
             self._cancel(call)
             return self._responder.result(call, b"null")
-        route = self._router.route(call)
+        route = self._router.route(call, self._access)
         if not isinstance(route, tuple):
             if call.id is None and call.method.startswith("$/") and isinstance(route, MethodNotFound):
                 return note_ignored(call)  # what a client may send to any server
-            return self._refuse(call, Unavailable() if self._closed else route)
+            return self.refuse(call, Unavailable() if self._closed else route)
         call, spec = route
         if spec.immediate:
             return self._run_inline(call, spec)
         if self._closed:
-            return self._refuse(call, Unavailable())
+            return self.refuse(call, Unavailable())
         if spec.mode == "inline" and spec.concurrency_group is None and self._may_start_now(spec):
             return self._run_inline(call, spec)
         self._enqueue(call, spec)
+
+    def _begin_span(self, tracing: Tracing, call: Call) -> None:
+        """It ends with the call's answer. That of a notification which is ignored never ends, so nobody sees it."""
+        dialect, meta = self._dialect, self._dialect.trace_meta(call)
+        call.span = tracing.request(self._router.name_of(call), call.metadata, meta=meta, mcp=dialect.name == "mcp")
 
     def _may_start_now(self, spec: OperationSpec) -> bool:
         if spec.kind == "notification" and self._backlog.notifications:
@@ -90,7 +106,7 @@ class Dispatcher:
     def _enqueue(self, call: Call, spec: OperationSpec) -> None:
         refusal = self._refusal(call, spec)
         if refusal is not None:
-            return self._refuse(call, refusal)
+            return self.refuse(call, refusal)
         request = Request(call, spec, self._responder, self._context_host, self._backlog)
         if call.id is not None:
             self._responder.admit(request)
@@ -101,7 +117,10 @@ class Dispatcher:
             return Overloaded()  # events of a notification would belong to nothing
         return Overloaded() if self._scheduler.at_limit(spec) else None
 
-    def _refuse(self, call: Call, failure: Failure) -> None:
+    def refuse(self, call: Call, failure: Failure) -> None:
+        """Answer a call that is not even looked at, or that does not run."""
+        if self._tracing is not None and call.span is None:
+            self._begin_span(self._tracing, call)
         self._metrics.refused(self._router.name_of(call), failure)
         self._responder.fail(call, failure)
 

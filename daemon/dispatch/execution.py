@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -76,7 +77,7 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
     The handler runs in context variables of its own.
     """
     try:
-        return spec.encode_output(copy_context().run(spec.invoke, context, _arguments(spec, call)))
+        return spec.encode_output(_variables(call).run(spec.invoke, context, _arguments(spec, call)))
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
         return context.ended_by or outcome_of(exc, spec, call)
     finally:
@@ -88,7 +89,7 @@ async def run_async(request: Request, context: Context, memory: MemoryBudget, lo
     spec, call = request.spec, request.call
     try:
         work = spec.invoke(context, _decoded(request, context, memory))
-        return spec.encode_output(await in_context(work, copy_context(), loop, spec.name))
+        return spec.encode_output(await in_context(work, _variables(call), loop, spec.name))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
         return request.ended_by or outcome_of(exc, spec, call)
     finally:
@@ -102,12 +103,20 @@ async def run_stream(
     spec, call = request.spec, request.call
     try:
         generator = spec.invoke(context, _decoded(request, context, memory))
-        await _send_events(spec, generator, stream, loop)
+        await _send_events(spec, generator, stream, _variables(call), loop)
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return request.ended_by or outcome_of(exc, spec, call)
     finally:
         context._returned = True
+
+
+def _variables(call: Call) -> Variables:
+    """Context variables of its own for the handler of a call, whose span is the current one there."""
+    variables = copy_context()
+    if call.span is not None:
+        variables.run(call.span.enter)
+    return variables
 
 
 def _decoded(
@@ -126,14 +135,17 @@ def _decoded(
 
 
 async def _send_events(
-    spec: OperationSpec, generator: AsyncGenerator[Any, None], stream: EventSink, loop: HandlerLoop
+    spec: OperationSpec,
+    generator: AsyncGenerator[Any, None],
+    stream: EventSink,
+    variables: Variables,
+    loop: HandlerLoop,
 ) -> None:
     """Put what the generator yields.
 
     Only the generator runs in context variables of its own and flushes while it waits. A flush while this task begins to wait
     for room could wake it before it waits, which trio does not allow.
     """
-    variables = copy_context()
     try:
         while (value := await in_context(anext(generator, _END), variables, loop, spec.name)) is not _END:
             if type(value) is Numbered:
@@ -259,7 +271,8 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
 
 def _diagnose(spec: OperationSpec, call: Call, **fields: object) -> None:
     call.diagnosed = True
-    log.error("handler.failed", method=spec.name, id=call.id, **fields)
+    traced = {} if call.span is None else call.span.log_fields
+    log.error("handler.failed", method=spec.name, id=call.id, **fields, **traced)
 
 
 def _single(exc: BaseException) -> BaseException:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context as Variables
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from ...lazy import anyio
@@ -27,7 +29,8 @@ class LoopPortal:
         self._loop_thread = threading.get_ident()
 
     def run(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
-        """The result of `work()`, awaited on the loop; what it raises, or `Stopped` where `request` is ended meanwhile.
+        """The result of `work()`, awaited on the loop in the caller's context variables; what it raises, or `Stopped` where
+        `request` is ended meanwhile.
 
         Raises `RuntimeError` on the loop's own thread, which would wait for itself.
         """
@@ -49,17 +52,17 @@ class LoopPortal:
                 self._threads.unpark()
                 ended.set()
 
-        self._threads.call_on_loop(self._begin, await_it)
+        self._threads.call_on_loop(self._begin, await_it, copy_context())
         ended.wait()
         if faults:
             raise faults[0]
         return results[0]
 
-    def _begin(self, await_it: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _begin(self, await_it: Callable[[], Coroutine[Any, Any, None]], variables: Variables) -> None:
         tasks = self._tasks()
         assert tasks is not None, "threads are collected by a running loop"
         self._threads.park()
-        tasks.start_soon(await_it)
+        variables.run(tasks.start_soon, await_it)
 
 
 async def _until_ended(request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..operations.registry import Registry
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Rendering
+    from ..tracing.tracing import Tracing
     from .scheduler import Scheduler
 
 
@@ -46,9 +47,10 @@ CHAIN_ENDS: Final = 4
 class InnerCalls:
     """Makes calls between operations, on the loop's thread."""
 
-    def __init__(self, scheduler: Scheduler, max_depth: int) -> None:
+    def __init__(self, scheduler: Scheduler, max_depth: int, tracing: Tracing | None = None) -> None:
         self._scheduler = scheduler
         self._max_depth = max_depth
+        self._tracing = tracing
 
     async def call(
         self,
@@ -114,6 +116,8 @@ class InnerCalls:
         return await self._outcome(request, waiter, continue_running=False)
 
     async def _outcome(self, request: Request, waiter: _Waiter, *, continue_running: bool) -> Outcome:
+        if self._tracing is not None:
+            request.call.span = self._tracing.inner_call(request.name)
         try:
             self._scheduler.submit_inner(request)
             return await waiter.outcome()
@@ -134,6 +138,8 @@ class _Waiter:
 
     def deliver(self, request: Request, outcome: Outcome) -> None:
         self._outcome = outcome
+        if request.call.span is not None:
+            request.call.span.end(None if isinstance(outcome, bytes) else outcome)
         if self._delivered is not None:
             self._delivered.set()
 

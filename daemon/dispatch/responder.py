@@ -33,7 +33,11 @@ class Output(Protocol):
     """The way to the client."""
 
     def post(self, body: bytes) -> None:
-        """Queue one message. Never blocks."""
+        """Queue one response. Never blocks."""
+        ...
+
+    def fail(self, failure: Failure, body: bytes | None) -> None:
+        """The same for one that tells of this failure; None where the client is told nothing."""
         ...
 
     def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> ReplyStream:
@@ -43,14 +47,23 @@ class Output(Protocol):
 
 @final
 class Responder:
-    """One per client. The `Requester` of all requests that it sends."""
+    """One per client, or per part of what it sends, which then share the table of those in flight. The `Requester` of all
+    requests in it.
+    """
 
-    def __init__(self, output: Output, memory: MemoryBudget, dialect: Dialect, metrics: RequestMetrics) -> None:
+    def __init__(
+        self,
+        output: Output,
+        memory: MemoryBudget,
+        dialect: Dialect,
+        metrics: RequestMetrics,
+        inflight: Inflight[Request] | None = None,
+    ) -> None:
         self._output = output
         self._metrics = metrics
         self._memory = memory
         self._dialect = dialect
-        self._inflight: Inflight[Request] = Inflight()
+        self._inflight: Inflight[Request] = Inflight() if inflight is None else inflight
         self._streams: dict[Request, tuple[ReplyStream, Events]] = {}
 
     @property
@@ -81,9 +94,7 @@ class Responder:
                 outcome = Overloaded()
         self._metrics.ended(request, outcome)
         if call.id is None:
-            if not isinstance(outcome, bytes):
-                self._note(call, outcome)
-            return
+            return self.result(call, outcome) if isinstance(outcome, bytes) else self.fail(call, outcome)
         ended = request.ended_by is not None
         if not self._inflight.settle(request, hold=events is not None and not ended):
             return
@@ -102,7 +113,9 @@ class Responder:
         if isinstance(outcome, bytes):
             outcome = events.result(outcome)
         shown = _rendered(request.call, outcome)
-        if not isinstance(outcome, bytes):
+        if isinstance(outcome, bytes):
+            _end_span(request.call)
+        else:
             self._note(request.call, outcome, shown)
         if isinstance(shown, bytes):
             response = envelope.encode_result(call_id, shown)
@@ -125,13 +138,16 @@ class Responder:
     def result(self, call: Call, result: bytes) -> None:
         """Answer a call with the JSON text of its result; with INTERNAL where there is no memory for it."""
         if call.id is None:
-            return
+            return _end_span(call)
         try:
             shown = result if call.rendering is None else _rendered(call, result)
             if isinstance(shown, bytes):
                 self._output.post(envelope.encode_result(call.id, shown))
+                if call.span is not None:
+                    call.span.end()
             else:
                 self.error(call.id, shown, call.method)
+                _end_span(call, shown)
         except MemoryError:
             reserve.free()
             self._note(call, Internal(), Internal())
@@ -174,12 +190,18 @@ class Responder:
 
     def error(self, call_id: bytes, failure: Failure, method: str = "") -> None:
         """Send an error for something that is in the log already. `method` is empty where it is not known."""
-        if not isinstance(failure, self._dialect.unanswered):
-            self._output.post(self._dialect.encode_failure(call_id, failure, method))
+        told = not isinstance(failure, self._dialect.unanswered)
+        self._output.fail(failure, self._dialect.encode_failure(call_id, failure, method) if told else None)
 
     def _note(self, call: Call, failure: Failure, shown: Outcome | None = None) -> None:
         told = None if isinstance(shown, bytes) else shown
-        note_failure(call.method, call.id, failure, told, self._dialect, diagnosed=call.diagnosed)
+        note_failure(call.method, call.id, failure, told, self._dialect, diagnosed=call.diagnosed, span=call.span)
+        _end_span(call, failure)
+
+
+def _end_span(call: Call, failure: Failure | None = None) -> None:
+    if call.span is not None:
+        call.span.end(failure)
 
 
 def _rendered(call: Call, outcome: Outcome) -> Outcome:

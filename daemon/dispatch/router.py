@@ -62,6 +62,8 @@ class Router:
             if target.patient and isinstance(spec.timeout, UnsetType):
                 spec = replace(spec, timeout=None)
             call = _forwarded(call, spec, target)
+            if call.span is not None:
+                call.span.lead_to(target.name or spec.name)
         if not access.unrestricted:
             refusal = _refusal(access, call, spec)
             if refusal is not None:
@@ -91,5 +93,13 @@ def provider_failed(call: Call, exc: BaseException) -> Internal:
 def _forwarded(call: Call, spec: OperationSpec, target: Forward) -> Call:
     params = None if bytes(target.params) == b"null" else target.params
     return Call(
-        spec.name, call.id, params, call.metadata, target.prefix, call.size, target.rendering, target.progress_token
+        spec.name,
+        call.id,
+        params,
+        call.metadata,
+        target.prefix,
+        call.size,
+        target.rendering,
+        target.progress_token,
+        span=call.span,
     )

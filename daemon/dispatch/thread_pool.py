@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextvars import Context as Variables
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, final  # Any: outcomes and arguments pass through unread
@@ -91,7 +92,7 @@ class ThreadPool:
         thread = threading.Thread(target=self._work, name=f"discreet-handler-{number}", daemon=True)
         try:
             with starting:
-                self.start_thread(thread)
+                Variables().run(self.start_thread, thread)  # where threads inherit them, not those of a handler
         except (RuntimeError, MemoryError):  # the system has none left
             self.call_on_loop(self._not_started)
 

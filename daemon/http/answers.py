@@ -31,7 +31,13 @@ class Answer(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
-class AnswerWriter(Protocol):
+class FailureWriter(Protocol):
+    """Writes why a request is refused."""
+
+    def failure(self, failure: Failure) -> Answer: ...
+
+
+class AnswerWriter(FailureWriter, Protocol):
     """Writes the outcome and the events of one call.
 
     `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event. `failure_event` is the
@@ -49,8 +55,6 @@ class AnswerWriter(Protocol):
     def completion_event(self) -> str: ...
 
     def result(self, result: bytes) -> Answer: ...
-
-    def failure(self, failure: Failure) -> Answer: ...
 
     def event(self, value: bytes) -> bytes:
         """The data of the event with this value. Both are JSON texts."""

@@ -5,9 +5,10 @@ Knows no protocol: the endpoints do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from time import monotonic
 from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
@@ -15,17 +16,17 @@ import msgspec
 from starlette.responses import Response
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import Failure, Internal, TimedOut, Unavailable
+from ...errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ...lazy import anyio
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
 from ..rpc.request_log import note_failure
-from .answers import Answer, AnswerWriter
+from .answers import Answer, AnswerWriter, FailureWriter
 from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange, Overdue
 from .requests import ClientGone, address_of, read_body, service_params
-from .senders import Senders
+from .senders import Sender, Senders
 from .sse import send_events
 
 if TYPE_CHECKING:
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
     from ..dispatch.router import Router
     from ..host import Host
     from ..rpc.envelope import Call
+    from .page.recent_requests import RecentRequests
 
 T = TypeVar("T")
+
+_CANCELLED: Final = Cancelled()
 
 ANONYMOUS: Final = "anonymous"
 """Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
@@ -60,7 +64,7 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Calls:
-    """Those of all clients of a gateway. `on_progress()` is called when a request has ended."""
+    """Those of all clients of a gateway. `on_progress()` is called when a request has ended, which is put down in `recent`."""
 
     def __init__(self, host: Host, settings: CallSettings) -> None:
         self._host = host
@@ -71,16 +75,22 @@ class Calls:
         self._callers = Callers(self.access)
         self._senders = Senders(settings.max_in_flight)
         self._overdue = Overdue(host.spawn, UNWATCHED_SECONDS)
+        self.keep_alive: Final = settings.keep_alive
+        self.on_close: Final[list[Callable[[], None]]] = []
+        """What is called when the end begins."""
         self._bodies: set[anyio.CancelScope] = set()
         self._open = 0
         self.closed = False
         self.on_progress: Callable[[], None] = lambda: None
+        self.recent: RecentRequests | None = None
 
     def close(self) -> None:
         """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
         self.closed = True
         for scope in self._bodies:
             scope.cancel()
+        for tell in self.on_close:
+            tell()
 
     @property
     def settled(self) -> bool:
@@ -104,16 +114,35 @@ class Calls:
         """Who calls; or what the call gets where that can't be told."""
         return await self._callers.access_of(call)
 
-    async def body(self, request: Request, writer: AnswerWriter, *, needed: bool = True) -> bytes | Response | None:
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """A request is open during the block: the daemon does not end before."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self.on_progress()
+
+    @contextmanager
+    def sender(self, request: Request, access: Access) -> Iterator[Sender | None]:
+        """Whose turn and whose limit it is, for a request that is in flight during the block; None where it is one too many."""
+        key = _sender_key(request, access)
+        sender = self._senders.enter(key)
+        try:
+            yield sender
+        finally:
+            if sender is not None:
+                self._senders.leave(key, sender)
+
+    async def body(self, request: Request, writer: FailureWriter, *, needed: bool = True) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
         reading = self._read(request, writer, needed=needed)
         if self._settings.plain_receive:
-            try:
+            try:  # most bodies come with their heads: a time limit would cost more than they do
                 reading = _rest_of(reading, reading.send(None))
-            except (
-                StopIteration
-            ) as whole:  # most bodies come with their heads, and a time limit costs more than they do
+            except StopIteration as whole:
                 found: bytes | Response | None = whole.value
                 return found
         with anyio.move_on_after(self._settings.body_timeout) as scope:
@@ -128,7 +157,7 @@ class Calls:
 
     def refused(
         self,
-        writer: AnswerWriter,
+        writer: FailureWriter,
         failure: Failure,
         call_id: bytes | None = None,
         *,
@@ -143,7 +172,7 @@ class Calls:
         response.status_code = status or response.status_code
         return response
 
-    async def _read(self, request: Request, writer: AnswerWriter, *, needed: bool) -> bytes | Response | None:
+    async def _read(self, request: Request, writer: FailureWriter, *, needed: bool) -> bytes | Response | None:
         try:
             return await read_body(request, self._host.memory, limit=self._settings.max_body, needed=needed)
         except FailureError as exc:
@@ -152,14 +181,36 @@ class Calls:
             return None
 
     async def run(
+        self,
+        request: Request,
+        send: Send,
+        call: Call,
+        writer: AnswerWriter,
+        router: Router,
+        *,
+        jsonrpc: bool = False,
+    ) -> Response | None:
+        """Run one call, and send its events if it has such; returns the answer where that is one response. `jsonrpc` says
+        whether it came as JSON-RPC, for its span."""
+        if self._host.tracing is None:
+            return await self._run(request, send, call, writer, router)
+        call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
+        try:
+            return await self._run(request, send, call, writer, router)
+        finally:
+            call.span.end(_CANCELLED)  # where nothing else was told
+
+    async def _run(
         self, request: Request, send: Send, call: Call, writer: AnswerWriter, router: Router
     ) -> Response | None:
-        """Run one call, and send its events if it has such; returns the answer where that is one response."""
-        self._open += 1
+        started = monotonic()
+        self._open += 1  # what `open` and `sender` do, which cost more
         try:
             access = await self.access_of(call)
             if isinstance(access, Internal):
                 self._metrics.refused(router.name_of(call), access)
+                if call.span is not None:
+                    call.span.end(access)
                 return response_of(writer.failure(access))
             key = _sender_key(request, access)
             sender = self._senders.enter(key)
@@ -172,20 +223,22 @@ class Calls:
                 exchange.abandon()
                 if sender is not None:
                     self._senders.leave(key, sender)
+                if self.recent is not None:
+                    self.recent.add(access, exchange.name, exchange.outcome, monotonic() - started)
         finally:
             self._open -= 1
             self.on_progress()
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:
-            async with _watched(request):
-                answer = await send_events(exchange, writer, send, keep_alive=self._settings.keep_alive)
+            async with watched(request):
+                answer = await send_events(exchange, writer, send, keep_alive=self.keep_alive)
                 return None if answer is None else response_of(answer)
             return None
         if exchange.outcome is None:
             await self._overdue.wait(exchange)
         if exchange.outcome is None:
-            async with _watched(request):
+            async with watched(request):
                 await exchange.wait()
         outcome = exchange.outcome
         if outcome is None:  # the client has gone
@@ -241,7 +294,7 @@ def _sender_key(request: Request, access: Access) -> str:
 
 
 @asynccontextmanager
-async def _watched(request: Request) -> AsyncGenerator[None]:
+async def watched(request: Request) -> AsyncGenerator[None]:
     """The block is left early when the client goes."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_watch, request, tasks.cancel_scope)

@@ -59,7 +59,7 @@ class HttpContextHost:
         return None
 
     def resource_updated(self, uri: str) -> Sending | None:
-        return None
+        return self.process.resource_updated(uri)
 
     async def call(
         self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .origins import Origins
 
 _METHODS: Final = "GET, HEAD, POST, PUT, DELETE"
-_EXPOSED: Final = "etag, retry-after, www-authenticate"
+_OF_MCP: Final = ("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id")
+_EXPOSED: Final = "etag, mcp-session-id, retry-after, www-authenticate"
 """Answer headers that pages may read beside the few that they always may."""
 _MAX_AGE_SECONDS: Final = 600
 """How long a browser may go by a preflight's answer."""
@@ -34,7 +35,7 @@ class Cors:
     def __init__(self, origins: Origins, api_keys: Iterable[ApiKey]) -> None:
         self._origins = origins
         keys = [key.name.lower() for key in api_keys if key.location == "header"]
-        self._accepted = ", ".join(sorted({*HEADERS, "content-type", *keys}))
+        self._accepted = ", ".join(sorted({*HEADERS, *_OF_MCP, "content-type", *keys}))
 
     @staticmethod
     def is_preflight(request: Request) -> bool:

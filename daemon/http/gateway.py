@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MAX_SHOWN: Final = 255
 """Characters of a header that the log shows: as many as a name may have."""
 
+PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
+"""Asked for every few seconds, for as long as the daemon runs: no spans are recorded."""
+
 _HOST_HINT: Final = "answer to this name, too: http-host; behind a proxy, name the public address: http-url"
 _ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
 
@@ -61,7 +64,7 @@ class Gateway:
         """For what runs for no request."""
 
     def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:
-        """What there is beside A2A, by the first segment of its paths. Raises `AppError` where an extra is missing."""
+        """What there is beside A2A, by what its paths begin with. Raises `AppError` where an extra is missing."""
         found: dict[str, Endpoint] = {
             "healthz": Liveness(),
             "readyz": Readiness(lambda: self.calls.closed, host.agent.probe_store, host.spawn),
@@ -73,11 +76,19 @@ class Gateway:
 
             found["operations"] = OperationsEndpoint(host, self.calls)
             found["openapi.json"] = DocumentEndpoint(host, self.calls)
+        if settings.http_mcp:
+            from .mcp.endpoint import PATHS, McpEndpoint  # late: it loads the dialect
+
+            found |= dict.fromkeys(PATHS, McpEndpoint(host, self.calls))
         if settings.http_metrics:
             check_available()
             from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
 
             found["metrics"] = MetricsEndpoint(host, self.calls)
+        if settings.http_page:
+            from .page.endpoint import PageEndpoint
+
+            found[""] = found["page"] = PageEndpoint(self.calls, has_operations=settings.http_operations)
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,16 +100,34 @@ class Gateway:
             return
         request = GatewayRequest(scope, receive)
         send = self._cors.adding_headers(request, send)
+        path, tracing = route_path(scope), self._host.tracing
+        kept = None if tracing is None or path in PROBES else tracing.begin_http(scope)
+        if tracing is None or kept is None:
+            return await self._answer(request, path, send)
+        try:
+            await self._answer(request, path, kept.watched(send))
+        except Exception as exc:
+            kept.error = type(exc).__name__
+            raise
+        finally:
+            tracing.end_http(kept, scope)
+
+    async def _answer(self, request: Request, path: str, send: Send) -> None:
         response = self._refusal(request)
         if response is None:
-            path = route_path(scope)
-            response = await self._endpoint(path).respond(request, path, send)
+            response = await self._endpoint(request.method, path).respond(request, path, send)
         if response is not None:
             await self._send(response, send)
 
-    def _endpoint(self, path: str) -> Endpoint:
-        """Whose path this is: by its first segment. All that is nobody else's is A2A's, where it may be a tenant."""
-        return self._endpoints.get(path.partition("/")[0], self._a2a)
+    def _endpoint(self, method: str, path: str) -> Endpoint:
+        """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
+        tenant. The root is that of the page, but for JSON-RPC.
+        """
+        first, _, rest = path.partition("/")
+        if not first and method == "POST":
+            return self._a2a
+        endpoint = self._endpoints.get(first) or self._endpoints.get(f"{first}/{rest.partition('/')[0]}")
+        return endpoint or self._a2a
 
     async def _send(self, response: Response, send: Send) -> None:
         """Send a whole response. It counts in the memory budget until the client has taken most of it."""
@@ -124,10 +153,19 @@ class Gateway:
         if self._cors.is_preflight(request):
             if origin is not None and self._origins.allows_cross_origin(origin):
                 return self._cors.preflight()
-        elif self._origins.admits_origin(origin, host):
+        elif self._origins.admits_origin(origin, host) and not _is_embedded_elsewhere(request):
             return None
         self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
         return Response("origin not allowed", 403, media_type="text/plain")
+
+
+def _is_embedded_elsewhere(request: Request) -> bool:
+    """Whether a browser asks for something that a page of another site embeds, such as an image: then it names no origin, but says
+    so (Fetch Metadata, section 2). Links to here may be followed."""
+    headers = request.headers
+    if "origin" in headers or headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return False
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
 def _is_local(request: Request) -> bool:

@@ -25,12 +25,13 @@ FIRST_SECONDS: Final = 1.0
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 
-def encode_event(data: bytes, number: int | None = None, name: str = "") -> bytes:
-    """One event. `data` is a JSON text: its line ends, if any, stand between tokens and are no part of a value."""
+def encode_event(data: bytes, number: int | str | None = None, name: str = "") -> bytes:
+    """One event with the id `number`. `data` is a JSON text: its line ends, if any, stand between tokens, not in a value."""
     if b"\n" in data or b"\r" in data:
         data = data.replace(b"\r", b" ").replace(b"\n", b" ")
     head = b"event: %b\n" % name.encode() if name else b""
-    return b"%bdata: %b\n\n" % (head, data) if number is None else b"%bid: %d\ndata: %b\n\n" % (head, number, data)
+    tail = b"" if number is None else b"id: %b\n" % str(number).encode()
+    return b"%b%bdata: %b\n\n" % (head, tail, data)
 
 
 async def send_events(exchange: Exchange, writer: AnswerWriter, send: Send, *, keep_alive: float) -> Answer | None:

@@ -44,6 +44,11 @@ def capture_structlog() -> None:
     _install("structlog")
 
 
+def owns_log() -> bool:
+    """Whether the log of the whole process is ours."""
+    return bool(_undo)
+
+
 def uninstall_hooks() -> None:
     """Restore everything, the last hook first."""
     while _undo:

@@ -47,12 +47,14 @@ def _no_writer() -> None:
 class LogQueue:
     """Events in the order of their `put`. A full queue refuses the newest event and counts it in `refused`."""
 
-    __slots__ = ("_bytes", "_events", "_wake", "lost", "open", "refused", "writer", "writer_idle")
+    __slots__ = ("_bytes", "_events", "_wake", "annotate", "lost", "open", "refused", "writer", "writer_idle")
 
     def __init__(self) -> None:
         self._events: deque[LogEvent] = deque()
         self._bytes = 0
         self._wake: Callable[[], None] = _no_writer
+        self.annotate: Callable[[dict[str, object]], None] | None = None
+        """Adds to the fields of an event what the thread that logs it stands in. It must not raise."""
         self.writer_idle = False
         """The writer waits: `put` must wake it."""
         self.open = True
@@ -74,6 +76,8 @@ class LogQueue:
         if not self.open or len(self._events) >= MAX_EVENTS or self._bytes >= MAX_BYTES:
             self.refused += 1
             return
+        if self.annotate is not None:
+            self.annotate(fields)
         size = copy_fields(fields) + EVENT_BYTES
         self._bytes += size
         self._events.append(LogEvent(time() if when is None else when, rank, name, fields, self.refused, size))

@@ -136,7 +136,7 @@ class Access:
             return None
         if identity is None and self.provider is not None:
             return AuthenticationRequired(tuple(self.provider.schemes), self.provider.realm)
-        return InsufficientPermissions()
+        return InsufficientPermissions(tuple(sorted(rule.all_of | rule.any_of)))
 
 
 class Token(msgspec.Struct, frozen=True):

@@ -33,7 +33,7 @@ class Forward(msgspec.Struct, frozen=True):
     these stand, and whether it must be a subscription (None: it may be one).
 
     `rendering` writes its outcome; `progress_token` is the one that stood beside the params. For a `patient` caller the
-    daemon's default deadline does not apply.
+    daemon's default deadline does not apply. `name` is that by which the caller knows the operation, where it is another.
     """
 
     method: str
@@ -43,6 +43,7 @@ class Forward(msgspec.Struct, frozen=True):
     rendering: Any = None  # Any: a `rpc.envelope.Rendering`, which operations know nothing of
     progress_token: str | int | UnsetType | None = UNSET
     patient: bool = False
+    name: str = ""
 
 
 class ClientGroup(msgspec.Struct, frozen=True):

@@ -7,13 +7,17 @@ operation.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFailure
 from .text import encoding_failure, parse_failure, scan_envelope, without_unpaired
+
+if TYPE_CHECKING:
+    from ..tracing.span import Span
 
 NULL_ID: Final = b"null"
 
@@ -31,7 +35,8 @@ class Call(msgspec.Struct, gc=False):
     members of `serviceParams` under lower-case keys. `prefix` is where in the caller's own params these stand. `size` is
     that of the whole body in bytes, which lives as long as its params do. A call that was forwarded may have a `rendering`
     of its outcome, and a `progress_token` that stood beside its params. `arguments` are the params as
-    the operation's input decodes them, where that was done already. `diagnosed` says that why it failed is in the log.
+    the operation's input decodes them, where that was done already. `diagnosed` says that why it failed is in the log. `span` is
+    the record of it, where one is kept: whoever tells the outcome ends it.
     """
 
     method: str
@@ -44,6 +49,7 @@ class Call(msgspec.Struct, gc=False):
     progress_token: str | int | UnsetType | None = UNSET
     arguments: tuple[Any, ...] | None = None
     diagnosed: bool = False
+    span: Span | None = None
 
 
 class Reply(msgspec.Struct, gc=False):
@@ -290,9 +296,11 @@ def encode_event(call_id: bytes, seq: int, value: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":"stream/event","params":{"id":%b,"seq":%d,"value":%b}}' % (call_id, seq, value)
 
 
-def encode_request(call_id: int, method: str, params: object) -> bytes:
+def encode_request(call_id: int, method: str, params: object, service_params: Mapping[str, str] | None = None) -> bytes:
     """A request that this side sends. Raises as `encode_notification` does."""
-    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (call_id, _encode(method), _encode_params(params))
+    beside = b',"serviceParams":%b' % _encode(service_params) if service_params else b""
+    text = _encode_params(params)
+    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b%b}' % (call_id, _encode(method), text, beside)
 
 
 _check_json: Final = msgspec.json.Decoder(Raw).decode

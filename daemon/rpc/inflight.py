@@ -6,6 +6,7 @@ of the drain window) gives the answer. Later ones are told that there is nothing
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar, final
 
 import msgspec
@@ -45,6 +46,10 @@ class Inflight(Generic[R]):
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    def __iter__(self) -> Iterator[R]:
+        """Those that wait now."""
+        return iter([*self._waiting.values()])
 
     def holds(self, raw: bytes) -> bool:
         """Whether a request of this id (a JSON text) waits for its answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...errors.codes import row_of
 from ...errors.failures import Failure, InvalidParams, InvalidRequest
@@ -10,6 +10,9 @@ from ...framing.events import Fault, Framing
 from ..logs import log
 from .dialect import Dialect
 from .envelope import Call, Reply
+
+if TYPE_CHECKING:
+    from ..tracing.span import Span
 
 _OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
     (rb"\xef\xbb\xbf|\xff\xfe|\xfe\xff", "the input begins with a byte order mark: send UTF-8 without one"),
@@ -33,11 +36,12 @@ def note_failure(
     dialect: Dialect,
     *,
     diagnosed: bool = False,
+    span: Span | None = None,
 ) -> None:
     """A call failed, or bytes were no call. `method` and `call_id` where they are known.
 
     `shown` is the failure that the client is told of in this dialect; None where it is told of none. What is `diagnosed` has a
-    line in the log already, which says more.
+    line in the log already, which says more. `span` is the record of the call, where one is kept.
     """
     row = row_of(failure)
     level = "debug" if diagnosed else row.log_level
@@ -57,6 +61,8 @@ def note_failure(
         fields["member"] = failure.member
     if isinstance(failure, InvalidParams):
         fields["param"] = failure.param
+    if span is not None:
+        fields.update(span.log_fields)
     log.record(level, "request.failed", fields)
 
 

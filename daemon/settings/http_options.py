@@ -41,6 +41,11 @@ HttpOpen: TypeAlias = Annotated[
     OptionInfo(group=HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),
 ]
 
+HttpPage: TypeAlias = Annotated[
+    bool,
+    OptionInfo(group=HTTP, found_file="no", help="serve a page for people at the address itself"),
+]
+
 HttpUrl: TypeAlias = Annotated[
     str | None,
     OptionInfo(
@@ -95,6 +100,35 @@ HttpKey: TypeAlias = Annotated[
         kind="readable",
         help="the certificate's private key, in PEM form",
         default_text="in the file of the certificate",
+    ),
+]
+
+HttpMcp: TypeAlias = Annotated[
+    bool,
+    OptionInfo(group=HTTP, found_file="no", help="serve the operations as tools at /mcp, too (Streamable HTTP of MCP)"),
+]
+
+HttpMaxSessions: TypeAlias = Annotated[
+    int,
+    OptionInfo(
+        group=HTTP,
+        found_file="lower",
+        unit="sessions",
+        minimum=1,
+        maximum=100_000,
+        help="how many sessions of MCP one caller may have",
+    ),
+]
+
+HttpSessionTimeout: TypeAlias = Annotated[
+    float,
+    OptionInfo(
+        group=HTTP,
+        found_file="lower",
+        unit="seconds",
+        minimum=0.05,
+        maximum=86_400,
+        help="how long a session of MCP lasts that nobody uses",
     ),
 ]
 

@@ -18,11 +18,15 @@ from .http_options import (
     HttpKey,
     HttpMaxConnections,
     HttpMaxRequests,
+    HttpMaxSessions,
+    HttpMcp,
     HttpMetrics,
     HttpNoStdio,
     HttpOpen,
     HttpOperations,
     HttpOrigins,
+    HttpPage,
+    HttpSessionTimeout,
     HttpUrl,
 )
 from .jwt_options import JwtAlgorithms, JwtAudience, JwtIssuer, JwtKeys
@@ -247,14 +251,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     http_operations: HttpOperations = False
     http_metrics: HttpMetrics = False
     http_open: HttpOpen = False
+    http_page: HttpPage = False
     http_url: HttpUrl = None
     http_hosts: HttpHosts = None
     http_origins: HttpOrigins = None
     http_cert: HttpCert = None
     http_key: HttpKey = None
+    http_mcp: HttpMcp = False
     http_keep_alive: HttpKeepAlive = 15.0
     http_max_connections: HttpMaxConnections = 1024
     http_max_requests: HttpMaxRequests = 1024
+    http_max_sessions: HttpMaxSessions = 1024
+    http_session_timeout: HttpSessionTimeout = 1800.0
     request_timeout: Annotated[
         float | None,
         OptionInfo(
@@ -354,6 +362,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     """Empty for an explicit stderr (`-`), None if not set."""
+    otel: Annotated[
+        bool,
+        OptionInfo(
+            group=_LOGS, found_file="no", help="record spans of OpenTelemetry, as its own variables say (OTEL_…)"
+        ),
+    ] = False
     no_color: Annotated[
         bool,
         OptionInfo(

@@ -210,7 +210,7 @@ async def test_abandoning_one_client_answers_only_its_requests(wire_class: Any) 
         connection.close()
         ours.close()
         theirs.close()
-    host.close()
+    host.close(0.0)
 
 
 def test_a_builtin_method_can_not_be_declared_again() -> None:

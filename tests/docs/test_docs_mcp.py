@@ -12,6 +12,7 @@ from textwrap import dedent
 import pytest
 
 from discreet.daemon.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from discreet.daemon.settings.table import OPTIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
 PROGRAMS = {
@@ -40,9 +41,18 @@ def test_a_program_of_the_page_is_a_server(tmp_path: Path, file: str, tools: lis
     assert done.stderr == b""
 
 
+def test_the_limits_by_http_are_those_of_the_settings() -> None:
+    defaults = {option.flag: option.default for option in OPTIONS}
+    table = PAGE.partition("\n## By HTTP\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\|[^|]+\| ([\d,]+) \| `(--[\w-]+)` \|", table, re.MULTILINE)
+    assert [(flag, float(number.replace(",", ""))) for number, flag in rows] == [
+        (flag, defaults[flag]) for flag in ("--http-max-sessions", "--http-session-timeout", "--http-max-requests")
+    ]
+
+
 def test_the_page_names_every_revision_and_configurations_are_json() -> None:
     assert all(revision in PAGE for revision in (*LEGACY_REVISIONS, MODERN_REVISION))
     configurations = re.findall(r'`(\{"(?:mcpServers|servers|context_servers)".*?\})` \|', PAGE)
-    assert len(configurations) == 3
+    assert len(configurations) == 5
     for configuration in configurations:
         json.loads(configuration)

@@ -1,6 +1,6 @@
 """A session of MCP's own Python SDK with the daemon, in both eras. Run by whichever Python has mcp.
 
-The argument is the mode: `legacy`, or a revision.
+The argument is the mode: `legacy`, or a revision. A second one is the URL of a server that runs already.
 """
 
 import os
@@ -11,7 +11,8 @@ import anyio
 from mcp import Client, MCPError, StdioServerParameters
 
 ARGUMENTS = ["serve", "./session_app.py:app", "--dialect", "mcp"]
-SERVER = StdioServerParameters(command="discreet", args=ARGUMENTS, env=dict(os.environ))
+STARTED = StdioServerParameters(command="discreet", args=ARGUMENTS, env=dict(os.environ))
+SERVER = sys.argv[2] if len(sys.argv) > 2 else STARTED
 SLOW = 0.2
 """Seconds after which the client gives up, and cancels."""
 

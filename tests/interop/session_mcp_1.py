@@ -1,10 +1,15 @@
-"""A session of MCP's own Python SDK, version 1, with the shop of the examples. Run by whichever Python has it."""
+"""A session of MCP's own Python SDK, version 1, with the shop of the examples. Run by whichever Python has it.
+
+The argument, if there is one, is the URL of a server that runs already.
+"""
 
 import os
+import sys
 
 import anyio
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
 
 SERVER = StdioServerParameters(
     command="discreet", args=["serve", "./shop.py:shop", "--dialect", "mcp"], env=dict(os.environ)
@@ -26,7 +31,8 @@ async def main() -> None:
         told.append((done, total))
 
     asking = {"elicitation_callback": accept} if hasattr(types, "ElicitResult") else {}
-    async with stdio_client(SERVER) as streams, ClientSession(*streams, **asking) as session:
+    opened = streamablehttp_client(sys.argv[1]) if len(sys.argv) > 1 else stdio_client(SERVER)
+    async with opened as streams, ClientSession(*streams[:2], **asking) as session:
         hello = await session.initialize()
         say("hello", f"{hello.serverInfo.name} {hello.protocolVersion}")
         say("tools", " ".join(tool.name for tool in (await session.list_tools()).tools))

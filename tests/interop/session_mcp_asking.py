@@ -1,6 +1,6 @@
 """MCP's own Python SDK answers what a server asks, in both eras. Run by whichever Python has it.
 
-The argument is the mode: `legacy`, or a revision.
+The argument is the mode: `legacy`, or a revision. A second one is the URL of a server that runs already.
 """
 
 import os
@@ -11,7 +11,8 @@ import mcp_types as types
 from mcp import Client, StdioServerParameters
 
 ARGUMENTS = ["serve", "./mcp_everything.py:server", "--dialect", "mcp"]
-SERVER = StdioServerParameters(command="discreet", args=ARGUMENTS, env=dict(os.environ))
+STARTED = StdioServerParameters(command="discreet", args=ARGUMENTS, env=dict(os.environ))
+SERVER = sys.argv[2] if len(sys.argv) > 2 else STARTED
 ANSWERS = {"name": "Alice", "color": "blue", "ok": True, "context": "the sea", "sure": True}
 
 

@@ -40,6 +40,18 @@ LANGUAGE_SERVER = {"diagnostics": "2", "hover": "`rose`: 2 times", "completion":
 """What every editor sees of the language server of the examples."""
 
 
+MCP_SESSION = {
+    "tool": "Add two numbers.",
+    "add": "({'result': 5}, False)",
+    "refuse": "('REFUSED', True)",
+    "wrong": "('INVALID_INPUT', True)",
+    "unknown": "-32602",
+    "progress": "[(1.0, None), (2.0, None), (3.0, None)]",
+    "cancelled": "{'result': 2}",
+}
+"""What MCP's own client sees, whichever way it came."""
+
+
 def said(done: subprocess.CompletedProcess[bytes]) -> dict[str, str]:
     lines = done.stdout.decode().splitlines()
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
@@ -134,16 +146,7 @@ def test_a_session_of_pygls_runs_from_its_handshake_to_its_end(place: Place) -> 
 @pytest.mark.parametrize(("mode", "revision"), [("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")])
 def test_a_session_of_mcps_own_sdk_runs_in_both_eras(place: Place, mode: str, revision: str) -> None:
     done = place.run([interop_python("mcp", 2), "-P", "session_mcp.py", mode])
-    assert said(done) == {
-        "revision": revision,
-        "tool": "Add two numbers.",
-        "add": "({'result': 5}, False)",
-        "refuse": "('REFUSED', True)",
-        "wrong": "('INVALID_INPUT', True)",
-        "unknown": "-32602",
-        "progress": "[(1.0, None), (2.0, None), (3.0, None)]",
-        "cancelled": "{'result': 2}",
-    }, done.stderr
+    assert said(done) == {**MCP_SESSION, "revision": revision}, done.stderr
     assert done.returncode == 0
 
 

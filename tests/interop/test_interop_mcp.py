@@ -41,6 +41,18 @@ SESSION = {
 }
 """What every version of the client sees."""
 
+ASKED = {
+    "elicitation": "Hello, Alice!",
+    "sampling": "Paris",
+    "list_roots": '["file:///here"]',
+    "multiple_inputs": "Paris Alice 1",
+    "multi_round": "Alice likes blue",
+    "capabilities": "Paris True",
+    "prompt": "Mind the context: the sea",
+    "resource": "it True",
+}
+"""What comes of the answers of a client that is asked."""
+
 
 @pytest.fixture
 def shop(place: Place) -> Place:
@@ -69,16 +81,7 @@ def test_a_session_of_mcps_older_sdk_uses_all_that_the_shop_has(
 def test_mcps_own_sdk_answers_all_that_a_server_asks(place: Place, mode: str) -> None:
     shutil.copy(mcp_everything.__file__, place.folder)
     done = place.run([interop_python("mcp", 2), "-P", "session_mcp_asking.py", mode])
-    assert dict(line.split("=", 1) for line in done.stdout.decode().splitlines()) == {
-        "elicitation": "Hello, Alice!",
-        "sampling": "Paris",
-        "list_roots": '["file:///here"]',
-        "multiple_inputs": "Paris Alice 1",
-        "multi_round": "Alice likes blue",
-        "capabilities": "Paris True",
-        "prompt": "Mind the context: the sea",
-        "resource": "it True",
-    }, done.stderr
+    assert dict(line.split("=", 1) for line in done.stdout.decode().splitlines()) == ASKED, done.stderr
     assert done.returncode == 0
 
 

@@ -8,13 +8,15 @@ credentials.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias, final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from ....errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....lazy import anyio
 from ...logs import log
+from ...tracing.attributes import HTTP_STATUS
 from ..model.types import PushConfig
 from ..stores.interface import PushTarget
 from .delivery import (
@@ -28,6 +30,9 @@ from .delivery import (
 from .network import Network, SystemNetwork
 from .queue import DeliveryQueue, Notification
 from .ssrf import Destination, parse_url
+
+if TYPE_CHECKING:
+    from ...tracing.tracing import Tracing
 
 MAX_ATTEMPTS: Final = 5
 """For one notification, the first attempt included."""
@@ -68,7 +73,9 @@ class PushNotifier:
         timing: Timing = SYSTEM_TIMING,
         network: Network | None = None,
         timeouts: Timeouts = Timeouts(),  # noqa: B008 - immutable
+        tracing: Tracing | None = None,
     ) -> None:
+        self._tracing = tracing
         self._allow_private = allow_private
         self._timing = timing
         self._sender = NotificationSender(network or SystemNetwork(), timeouts, allow_private=allow_private)
@@ -121,7 +128,7 @@ class PushNotifier:
             queue.replace_target(target)
             self._redact_secrets(target.config)
         if not queue.given_up:
-            queue.put(Notification(body, final))
+            queue.put(Notification(body, final, None if self._tracing is None else self._tracing.origin()))
             self._start_delivery(key, queue)
         elif final:
             del self._queues[key]
@@ -176,7 +183,7 @@ class PushNotifier:
         try:
             with scope:
                 while (notification := queue.take()) is not None:
-                    self._record(queue, await self._deliver(queue, notification.body))
+                    self._record(queue, await self._deliver(queue, notification))
         finally:
             queue.delivery_scope = None
             self._log_dropped(queue)
@@ -185,13 +192,16 @@ class PushNotifier:
             self._active -= 1
             self._check_idle()
 
-    async def _deliver(self, queue: DeliveryQueue, body: bytes) -> DeliveryFailure | None:
+    async def _deliver(self, queue: DeliveryQueue, notification: Notification) -> DeliveryFailure | None:
         """Attempt until it succeeds or must not be retried. Returns the last failure, None for success."""
         began = self._timing.now()
         attempts = 0
         while True:
             attempts += 1
-            failure = await self._attempt(queue.target, body)
+            if self._tracing is None:
+                failure = await self._attempt(queue.target, notification.body)
+            else:
+                failure = await self._traced_attempt(self._tracing, queue.target, notification, attempts)
             delay = None if failure is None else self._backoff(attempts, failure, self._timing.now() - began)
             if delay is None:
                 return failure
@@ -199,11 +209,27 @@ class PushNotifier:
                 await self._timing.sleep(delay)
             queue.backoff_scope = None
 
-    async def _attempt(self, target: PushTarget, body: bytes) -> DeliveryFailure | None:
+    async def _traced_attempt(
+        self, tracing: Tracing, target: PushTarget, notification: Notification, attempt: int
+    ) -> DeliveryFailure | None:
+        span, trace_headers = tracing.push(notification.origin, attempt=attempt)
+        try:
+            failure = await self._attempt(target, notification.body, trace_headers)
+            if failure is not None:
+                if isinstance(failure.cause, int):
+                    span.tell(HTTP_STATUS, failure.cause)
+                span.blame(str(failure.cause))
+            return failure
+        finally:
+            span.end()
+
+    async def _attempt(
+        self, target: PushTarget, body: bytes, more_headers: Mapping[str, str] = {}
+    ) -> DeliveryFailure | None:
         destination = parse_url(target.config.url, allow_private=self._allow_private)
         if isinstance(destination, str) or find_invalid_field(target.config) is not None:  # stored under other settings
             return DeliveryFailure("url", retryable=False)
-        return await self._sender.send(destination, request_headers(target), body)
+        return await self._sender.send(destination, [*request_headers(target), *more_headers.items()], body)
 
     def _backoff(self, attempts: int, failure: DeliveryFailure, elapsed: float) -> float | None:
         """Seconds until the next attempt; None if there is none."""

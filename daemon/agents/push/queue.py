@@ -6,12 +6,15 @@ Sends nothing, waits for nothing, logs nothing.
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
 from ....lazy import anyio
 from ..stores.interface import PushTarget
+
+if TYPE_CHECKING:
+    from ...tracing.tracing import Origin
 
 MAX_NOTIFICATIONS: Final = 1024
 """Notifications that wait for one target."""
@@ -21,10 +24,11 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """A body to be delivered. `final` marks the task's terminal status."""
+    """A body to be delivered. `final` marks the task's terminal status. `origin` is the span for which it is."""
 
     body: bytes
     final: bool
+    origin: Origin = None
 
 
 @final

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -39,6 +39,9 @@ from .jsonrpc_handler import JsonRpcHandler
 from .methods import operations
 from .runtime import Runtime
 
+if TYPE_CHECKING:
+    from ...tracing.tracing import Tracing
+
 
 class AgentServiceHost(SkillHost, Protocol):
     """What the agent needs of the daemon that it belongs to."""
@@ -50,7 +53,7 @@ class AgentServiceHost(SkillHost, Protocol):
 
 class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent is made of. Without an `agent`, the operations of the `services` are its skills. Tasks in memory count in
-    the `budget`."""
+    the `budget`. Without `tracing` no spans are recorded."""
 
     agent: Agent | None
     services: Sequence[Service]
@@ -58,6 +61,7 @@ class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     store: TaskStore
     budget: MemoryBudget
+    tracing: Tracing | None = None
 
 
 class Composed(msgspec.Struct, frozen=True):
@@ -77,7 +81,8 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
     """Make the agent."""
     agent, settings = parts.agent, parts.settings
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
-    notifier = PushNotifier(allow_private=settings.push_private) if wants_push and is_push_available() else None
+    pushes = wants_push and is_push_available()
+    notifier = PushNotifier(allow_private=settings.push_private, tracing=parts.tracing) if pushes else None
     runtime = _runtime(daemon, parts, notifier, lacks_push_extra=wants_push and notifier is None)
     cards = CardBuilder(
         parts.services,
@@ -117,6 +122,8 @@ def _runtime(
         replies_without_task=agent is not None and agent.replies_without_task,
         lacks_push_extra=lacks_push_extra,
         memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
+        tracing=parts.tracing,
+        name="operations" if agent is None else agent.card.name,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
@@ -37,6 +37,9 @@ from .push_configs import PushConfigs
 from .request_handler import RequestHandler
 from .submission import Submission
 
+if TYPE_CHECKING:
+    from ...tracing.tracing import Tracing
+
 PUSH_DRAIN_SECONDS: Final = 0.3
 """How long push notifications that still wait are tried at the end."""
 
@@ -59,9 +62,9 @@ class Waits(msgspec.Struct, frozen=True):
 
 @final
 class Runtime:
-    """One per daemon, in whose task group `spawn` starts it."""
+    """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an agent is, and what it runs in
         self,
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         store: TaskStore,
@@ -72,14 +75,21 @@ class Runtime:
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
         waits: Waits = Waits(),  # noqa: B008 - immutable
+        tracing: Tracing | None = None,
+        name: str = "",
     ) -> None:
         self._spawn_in_daemon = spawn
         self._store = store
         self._publisher = publisher
-        self._committer = Committer(store, self._on_committed, self._on_lost)
+        self._committer = Committer(store, self._on_committed, self._on_lost, tracing)
         self._cache = TaskCache(store, self._committer.schedule, memory)
         self._runner = Runner(
-            ExecutorCalls(executor), self._cache, self._spawn, replies_without_task=replies_without_task
+            ExecutorCalls(executor),
+            self._cache,
+            self._spawn,
+            replies_without_task=replies_without_task,
+            tracing=tracing,
+            name=name,
         )
         self._cluster = Cluster(
             store, self._cache, self._runner, self._spawn, self._on_lost, shared_poll_seconds=waits.shared_poll
@@ -150,7 +160,9 @@ class Runtime:
     async def count_tasks(self) -> Mapping[TaskState, int] | None:
         """How many tasks the store has in each state; None where it does not tell within a second."""
         with anyio.move_on_after(COUNT_SECONDS):
-            counts = await attempt(self._store.count) if self._store_is_open else None
+            if not self._store_is_open:  # that of a daemon that keeps none is opened for the first call
+                return None if self._store.durable else {}
+            counts = await attempt(self._store.count)
             return None if isinstance(counts, Raised) else counts
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final, assert_never, final
+from typing import TYPE_CHECKING, Final, assert_never, final
 
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
@@ -12,8 +12,11 @@ from ...dispatch.request import Durations
 from ...logs import log
 from ..model.types import TaskEvent
 from ..stores.failures import log_failure
-from ..stores.interface import CommitConflict, StoreFull, TaskStore, Unserializable
+from ..stores.interface import CommitConflict, CommitRefusal, StoreFull, TaskChange, TaskStore, Unserializable
 from .live_task import LiveTask, LossReason
+
+if TYPE_CHECKING:
+    from ...tracing.tracing import Origin, Tracing
 
 
 @final
@@ -29,11 +32,14 @@ class Committer:
         store: TaskStore,
         on_committed: Callable[[LiveTask, Sequence[TaskEvent]], None],
         on_lost: Callable[[LiveTask], None],
+        tracing: Tracing | None = None,
     ) -> None:
         self._store = store
         self._on_committed = on_committed
         self._on_lost = on_lost
-        self._dirty: dict[LiveTask, None] = {}
+        self._tracing = tracing
+        self._dirty: dict[LiveTask, Origin] = {}
+        """What is to be committed, and for which span: that in which the task changed first."""
         self._committing = False
         self.durations: Final = Durations()
         self.failed = 0
@@ -48,7 +54,7 @@ class Committer:
     def schedule(self, live: LiveTask) -> None:
         """Have this task's changes committed. To be called on the event loop."""
         if live not in self._dirty:
-            self._dirty[live] = None
+            self._dirty[live] = None if self._tracing is None else self._tracing.origin()
             if self._work_added is not None:
                 self._work_added.set()
 
@@ -63,13 +69,13 @@ class Committer:
                 self.on_idle()
 
     async def _commit(self) -> None:
-        lives = [live for live in self._dirty if live.lost is None]
+        lives = {live: origin for live, origin in self._dirty.items() if live.lost is None}
         self._dirty.clear()
         changes = [live.next_change() for live in lives]
         self._committing = True
         began = monotonic()
         try:
-            results = await attempt(lambda: self._store.commit(changes))  # whatever a store raises, other tasks go on
+            results = await self._store_all(changes, [*lives.values()])
         finally:
             self._committing = False
         self.durations.add(monotonic() - began)
@@ -83,7 +89,11 @@ class Committer:
             match refusal:
                 case None:
                     live.mark_committed(change)
-                    self._on_committed(live, change.events)
+                    if self._tracing is None or not live.push_targets:
+                        self._on_committed(live, change.events)
+                    else:  # what is pushed belongs to what has changed the task
+                        with self._tracing.resumed(lives[live]):
+                            self._on_committed(live, change.events)
                 case CommitConflict():
                     log.warning("task.taken_over", task=live.id, generation=refusal.generation)
                     self._lose(live, "conflict")
@@ -94,6 +104,22 @@ class Committer:
                     self._lose(live, "unstorable")
                 case _:
                     assert_never(refusal)
+
+    async def _store_all(
+        self, changes: Sequence[TaskChange], origins: Sequence[Origin]
+    ) -> Sequence[CommitRefusal | None] | Raised:
+        """What the store says to each; or what it raised, whatever that is: other tasks go on."""
+        if self._tracing is None or not self._store.durable:  # in memory there is nothing to wait for
+            return await attempt(lambda: self._store.commit(changes))
+        span = self._tracing.commit(origins)
+        try:
+            with span.entered():
+                results = await attempt(lambda: self._store.commit(changes))
+            if isinstance(results, Raised):
+                span.blame(type(results.exc).__name__)
+            return results
+        finally:
+            span.end()
 
     def _lose(self, live: LiveTask, reason: LossReason) -> None:
         live.lose(reason)

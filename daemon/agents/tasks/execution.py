@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure
@@ -17,12 +17,15 @@ from .live_task import LiveTask, raise_if_lost
 from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
 from .task_events import TaskEvents, was_overtaken
 
+if TYPE_CHECKING:
+    from ...tracing.tracing import Origin
+
 
 @final
 class Execution:
     """`start_generation` is the task's generation when the execution began, None before. `superseded` says that its task
     waited for its caller and that the next message came while this execution still ran: it need not stop its task again.
-    `refusal` is why it never began. `done` says that it is over.
+    `origin` is the span in which it was asked for. `refusal` is why it never began. `done` says that it is over.
     """
 
     __slots__ = (
@@ -32,6 +35,7 @@ class Execution:
         "done",
         "events",
         "live",
+        "origin",
         "refusal",
         "scope",
         "start_generation",
@@ -46,6 +50,7 @@ class Execution:
         self._accepted_generation: int | None = None
         self.superseded = False
         self.start_generation: int | None = None
+        self.origin: Origin = None
         self.scope: anyio.CancelScope | None = None
         self.done = False
         self.refusal: Failure | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
@@ -16,8 +16,10 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
+from ...tracing.attributes import TASK_STATE
 from ..errors import task_has_ended
 from ..executor_calls import ExecutorCalls
+from ..faults import declared_failure
 from ..model.states import INACTIVE
 from ..model.types import Task, TaskState
 from .execution import Execution
@@ -26,8 +28,15 @@ from .live_task import LiveTask, wait_committed
 from .task_cache import TaskCache
 from .task_events import TaskEvents
 
+if TYPE_CHECKING:
+    from ...tracing.span import Span
+    from ...tracing.tracing import Tracing
+
 MAX_EXECUTIONS: Final = 1024
 """Executions that may run or wait in the queues of their tasks; beyond it messages are refused as overload."""
+
+UNFINISHED: Final = "unfinished"
+"""The fault of an executor that left its task neither ended nor waiting for its caller."""
 
 
 @final
@@ -35,7 +44,7 @@ class Runner:
     """Owns the queue of executions of each task. `spawn` starts a coroutine in the daemon's task group.
 
     A message is published when it comes, and executed when the store has it. With `replies_without_task` a new task is
-    published with the executor's first event only.
+    published with the executor's first event only. `name` is that of the agent, for spans.
     """
 
     def __init__(
@@ -45,8 +54,12 @@ class Runner:
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
         *,
         replies_without_task: bool = False,
+        tracing: Tracing | None = None,
+        name: str = "",
     ) -> None:
         self._executor = executor
+        self._tracing = tracing
+        self._name = name
         self._replies_without_task = replies_without_task
         self._cache = cache
         self._spawn = spawn
@@ -102,7 +115,10 @@ class Runner:
     def _new(self, live: LiveTask, context: RequestContext) -> Execution:
         if self._count >= MAX_EXECUTIONS:
             raise FailureError(Overloaded())
-        return Execution(live, context, may_reply=self._replies_without_task)
+        execution = Execution(live, context, may_reply=self._replies_without_task)
+        if self._tracing is not None:
+            execution.origin = self._tracing.origin()
+        return execution
 
     def _queue(self, execution: Execution) -> deque[Execution]:
         """The queue for this execution, which is to be added to it."""
@@ -146,6 +162,8 @@ class Runner:
 
     async def _perform(self, execution: Execution, queue: deque[Execution]) -> None:
         live, is_message = execution.live, execution.context.message is not None
+        if self._tracing is not None:
+            self._tracing.resume(execution.origin)
         if live.ended and is_message and execution.accepted_generation is None:
             execution.refusal = task_has_ended(live.id, live.state)
             return
@@ -163,12 +181,30 @@ class Runner:
         await self._execute(execution)
 
     async def _execute(self, execution: Execution) -> None:
+        if self._tracing is None:
+            return await self._run(execution, None)
+        span = self._tracing.execution(self._name, execution.live.id)
+        span.enter()
+        try:
+            await self._run(execution, span)
+        finally:
+            span.tell(TASK_STATE, execution.live.state.name.lower())
+            span.end()
+
+    async def _run(self, execution: Execution, span: Span | None) -> None:
         with anyio.CancelScope() as execution.scope:
             done = await self._executor.execute(execution.context, execution.events)
+            before = execution.live.state
             if isinstance(done, Raised):
                 execution.conclude(done.exc)
             else:
                 execution.conclude(None, done)
+            if span is None:
+                return
+            if isinstance(done, Raised):
+                span.blame(declared_failure(done.exc) or type(done.exc).__name__)
+            elif execution.live.state is not before:
+                span.blame(UNFINISHED)
 
     # -- cancellation ------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, Literal, final
 
 import msgspec
 
@@ -32,6 +32,7 @@ class AcpDialect(Dialect):
     name: ClassVar[DialectName] = "acp"
     cancellations: ClassVar[Mapping[str, str]] = {_CANCEL_REQUEST: "requestId"}
     mends_surrogates: ClassVar[bool] = True
+    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

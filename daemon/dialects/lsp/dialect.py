@@ -81,6 +81,7 @@ class LspDialect(Dialect):
 
     name: ClassVar[DialectName] = "lsp"
     mends_surrogates: ClassVar[bool] = True
+    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = None
 
     def __init__(
         self,

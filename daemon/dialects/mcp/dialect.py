@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias, final
+from typing import Any, ClassVar, Final, Literal, TypeAlias, final
 
 import msgspec
 
@@ -50,6 +50,7 @@ class McpDialect(Dialect):
     unanswered: ClassVar[tuple[type[Failure], ...]] = (Cancelled,)
     named: ClassVar[bool] = False
     mends_surrogates: ClassVar[bool] = True
+    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"
     gives_up_requests: ClassVar[bool] = True
 
     progress_method: ClassVar[str] = "notifications/progress"
@@ -131,6 +132,9 @@ class McpDialect(Dialect):
         if least is None or LEVELS.index(level) < LEVELS.index(least):
             return None
         return envelope.encode_notification(self.log_method, _LogMessage(level, data))
+
+    def close(self) -> None:
+        self._subscriptions.close()
 
     def drain(self) -> None:
         self._subscriptions.end()

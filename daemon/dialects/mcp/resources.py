@@ -32,7 +32,7 @@ from .tools import page
 
 _CONTENTS: Final = (shared.TextResourceContents, shared.BlobResourceContents)
 JSON_TYPE: Final = "application/json"
-MAX_LISTENING: Final = 64
+MAX_LISTENING: Final = 1024
 """Requests that may listen at a time."""
 
 
@@ -97,7 +97,7 @@ def add_resources(service: Service, state: McpState) -> None:
     @service.mutation("resources/unsubscribe", inline=True)
     def unsubscribe(params: UriParams, /) -> Raw:
         """Hear no more of them."""
-        state.subscriptions.uris.pop(params.uri, None)
+        state.subscriptions.unsubscribe(params.uri)
         return EMPTY
 
 

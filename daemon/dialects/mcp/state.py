@@ -1,4 +1,4 @@
-"""What one session knows: what is offered, and which revision was agreed on."""
+"""What is offered to all sessions, and what one of them knows, such as the revision that was agreed on."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from .tools import tool_name, tools_of
 
 if TYPE_CHECKING:
     from ....errors.failures import Failure
+    from ...host import Host
     from ...operations.context import Context
     from ..handshake import ServerInfo
 
@@ -43,41 +44,39 @@ class Saved(Struct, rename="camel"):
 
 
 @final
-class McpState:
-    """`revision` is that of requests without a version of their own; None before `initialize`.
+class Offered:
+    """What a host offers to clients of MCP: made once, for all sessions. Raises `DeclarationError` for what MCP can't offer."""
 
-    Raises `DeclarationError` for operations that MCP can't offer.
-    """
-
-    def __init__(self, connection: ClientConnection) -> None:
-        self.connection = connection
-        self.host = connection.host
-        self.subscriptions = Subscriptions()
-        self.dialect = McpDialect(self._refusal, self.subscriptions)
-        self.revision: str | None = None
-        self.client = ClientInfo()
-        specs = self.host.catalogue.operations
+    def __init__(self, host: Host) -> None:
+        specs = host.catalogue.operations
         self.tools = tools_of(specs)
         self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
         _check_numbers(specs)
-        self._check_offers()
-        self.questions = {spec.name: Questions(spec) for spec in self._callable() if asks_of(spec.input.type)}
+        _check_offers(self.offers)
+        callable_ = (*(tool.spec for tool in self.tools.values()), *self.offers)
+        self.questions = {spec.name: Questions(spec) for spec in callable_ if asks_of(spec.input.type)}
         """What the operations ask for that do."""
         self.seal = Seal()
+        self.methods: dict[str, OperationSpec] = {}
+        """The methods of a session that was opened before. Those of the next one differ in their handlers alone."""
+
+
+@final
+class McpState:
+    """`revision` is that of requests without a version of their own; None before `initialize`."""
+
+    def __init__(self, connection: ClientConnection, offered: Offered) -> None:
+        self.connection = connection
+        self.host = connection.host
+        self.subscriptions = Subscriptions(self.host.memory)
+        self.dialect = McpDialect(self._refusal, self.subscriptions)
+        self.revision: str | None = None
+        self.client = ClientInfo()
+        self.tools = offered.tools
+        self.offers = offered.offers
+        self.questions = offered.questions
+        self.seal = offered.seal
         self._modern = False
-
-    def _check_offers(self) -> None:
-        """Raises `DeclarationError` for two resources of one URI, and for two prompts of one name."""
-        seen: dict[tuple[str, str], str] = {}
-        for spec, offer in self.offered(Resource | Prompt):
-            what = ("resource", offer.uri) if isinstance(offer, Resource) else ("prompt", tool_name(spec.name))
-            if what in seen:
-                raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
-            seen[what] = spec.name
-
-    def _callable(self) -> Iterator[OperationSpec]:
-        yield from (tool.spec for tool in self.tools.values())
-        yield from self.offers
 
     @property
     def server(self) -> ServerInfo:
@@ -129,7 +128,7 @@ class McpState:
 
     def check_access(self, spec: OperationSpec, ctx: Context) -> None:
         """Raises `FailureError` where this caller may not call it."""
-        refused = self.host.access.refusal(spec.access, ctx.service_params)
+        refused = self.host.access.for_caller(ctx.identity).refusal(spec.access, {})
         if refused is not None:
             raise FailureError(refused)
 
@@ -186,7 +185,7 @@ class McpState:
         last = decoder_for(Saved)(saved)
         self.dialect.log_level = last.log_level
         self.seal = Seal(last.seal)
-        self.subscriptions.uris = dict.fromkeys(last.subscribed)
+        self.subscriptions.restore(last.subscribed)
         self.subscriptions.take_over(last.listeners, last.client)
         if last.revision is not None:
             self.agree(last.revision, last.client)
@@ -196,6 +195,19 @@ class McpState:
 
 
 _ALL_LISTS: Final = SubscriptionFilter(tools_list_changed=True, resources_list_changed=True, prompts_list_changed=True)
+
+
+def _check_offers(specs: Iterable[OperationSpec]) -> None:
+    """Raises `DeclarationError` for two resources of one URI, and for two prompts of one name."""
+    seen: dict[tuple[str, str], str] = {}
+    for spec in specs:
+        if isinstance(spec.offer, Resource | Prompt):
+            what = (
+                ("resource", spec.offer.uri) if isinstance(spec.offer, Resource) else ("prompt", tool_name(spec.name))
+            )
+            if what in seen:
+                raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
+            seen[what] = spec.name
 
 
 def _check_numbers(specs: Iterable[OperationSpec]) -> None:

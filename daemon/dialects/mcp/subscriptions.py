@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams, Overloaded
+from ...memory import MemoryBudget
 from ...operations.context import ClientInfo
 from ...rpc import envelope
 from ...rpc.envelope import Call
@@ -39,9 +40,10 @@ class Listener(Struct, frozen=True):
 
 @final
 class Subscriptions:
-    """Those of one session."""
+    """Those of one session. The URIs count in `memory` until `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
+        self._memory = memory
         self.uris: dict[str, None] = {}
         """What a legacy client has subscribed to."""
         self.listeners: dict[bytes, Listener] = {}
@@ -54,9 +56,30 @@ class Subscriptions:
         """Raises `FailureError` where there are too many, and for a URI that is too long to be kept."""
         if len(uri) > MAX_URI_LENGTH:
             raise FailureError(InvalidParams("uri", f"at most {MAX_URI_LENGTH} characters", "more"))
-        if uri not in self.uris and len(self.uris) >= MAX_SUBSCRIBED:
+        if uri in self.uris:
+            return
+        if len(self.uris) >= MAX_SUBSCRIBED or not self._memory.fits(len(uri)):
             raise FailureError(Overloaded())
+        self._add(uri)
+
+    def _add(self, uri: str) -> None:
         self.uris[uri] = None
+        self._memory.add("sessions", len(uri))
+
+    def restore(self, uris: Iterable[str]) -> None:
+        """Those that the program before this one knew."""
+        for uri in uris:
+            self._add(uri)
+
+    def unsubscribe(self, uri: str) -> None:
+        if uri in self.uris:
+            del self.uris[uri]
+            self._memory.add("sessions", -len(uri))
+
+    def close(self) -> None:
+        """The client has gone: hold nothing for it."""
+        for uri in [*self.uris]:
+            self.unsubscribe(uri)
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
         """The messages that tell of a change of a resource."""

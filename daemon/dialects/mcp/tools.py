@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 from msgspec import Raw
@@ -51,6 +51,11 @@ class Tool:
         return json_params(self.spec)
 
     @cached_property
+    def mirrored(self) -> Mapping[str, tuple[str, ...]]:
+        """What HTTP's clients repeat in headers: the paths of the properties that are marked, by the names of these headers."""
+        return dict(_marked(self.described.input_schema, ()))
+
+    @cached_property
     def described(self) -> legacy.Tool:
         """How it is listed."""
         return legacy.Tool(
@@ -75,6 +80,14 @@ class Tool:
         if not packed:
             return given
         return Raw(_encode(members | {name: _unpacked(members[name]) for name in packed}))
+
+
+def _marked(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:  # Any: JSON
+    for name, part in schema.get("properties", {}).items():
+        if isinstance(part, dict):
+            if isinstance(mark := part.get("x-mcp-header"), str):
+                yield f"Mcp-Param-{mark}", (*path, name)
+            yield from _marked(part, (*path, name))
 
 
 def _unpacked(given: Raw) -> Raw:

@@ -12,11 +12,12 @@ from ...operations.registry import Registry
 from ...rpc.a2a_methods import version_of
 from ...rpc.envelope import NULL_ID, Call
 from ..calls import Calls, response_of
+from ..requests import note_route
 from .cards import WELL_KNOWN, WELL_KNOWN_OLD, Cards
 from .jsonrpc import JsonRpcWriter, read_call
 from .rest.answers import RestWriter
 from .rest.params import read_params
-from .rest.routes import Found, NotAllowed, find_route, version_of_path
+from .rest.routes import Found, NotAllowed, find_route, path_of, version_of_path
 from .version import DEFAULT_VERSION, asked_version, version_to_answer
 
 if TYPE_CHECKING:
@@ -43,11 +44,13 @@ class A2AEndpoint:
 
     async def respond(self, request: Request, path: str, send: Send) -> Response | None:
         if not path:
+            note_route(request, "/")
             if request.method == "POST":
                 return await self._jsonrpc(request, send)
             hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}"
             return _not_allowed(version_to_answer(request), ("POST",), hint)
         if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD):
+            note_route(request, f"/{path}")
             if request.method in ("GET", "HEAD"):
                 return self._cards.answer(request, self._calls.url(request))
             return _not_allowed(version_to_answer(request), ("GET", "HEAD"))
@@ -63,7 +66,7 @@ class A2AEndpoint:
             call_id, failure = call
             return self._calls.refused(JsonRpcWriter(call_id, version), failure, call_id)
         writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method) or version)
-        return await self._calls.run(request, send, call, writer, self._router)
+        return await self._calls.run(request, send, call, writer, self._router, jsonrpc=True)
 
     async def _http_json(self, request: Request, path: str, send: Send) -> Response | None:
         version = version_of_path(path, version_to_answer(request))
@@ -77,17 +80,18 @@ class A2AEndpoint:
                 return response_of(writer.failure(MethodNotFound(meant)))
             case NotAllowed(allowed):
                 return _not_allowed(version, allowed)
-            case Found(route):
+            case Found(route, params):
+                note_route(request, path_of(route, version, tenant="tenant" in params))
                 methods, router = self._rest[version]
                 takes_body = route.verb == "POST"
                 body = await self._calls.body(request, writer, needed=route.needs_body) if takes_body else b""
         if not isinstance(body, bytes):
             return body
         try:
-            params = read_params(found, body, request.query_params, methods)
+            decoded = read_params(found, body, request.query_params, methods)
         except FailureError as exc:
             return self._calls.refused(writer, exc.failure)
-        call = Call(route.method, NULL_ID, params, self._metadata(request), size=len(body))
+        call = Call(route.method, NULL_ID, decoded, self._metadata(request), size=len(body))
         return await self._calls.run(request, send, call, writer, router)
 
     def _metadata(self, request: Request) -> dict[str, str]:

@@ -13,6 +13,7 @@ from ...openapi.document import openapi_document
 from ...rpc.envelope import NULL_ID, Call
 from ...services.identity_cache import IdentityCache
 from ..calls import Calls, response_of
+from ..requests import note_route
 from .compression import compressed
 from .etags import with_etag
 from .writer import OperationWriter, not_allowed
@@ -43,6 +44,7 @@ class DocumentEndpoint:
     async def respond(self, request: Request, path: str, send: Send) -> Response | None:
         if path != PATH:
             return response_of(_WRITER.failure(MethodNotFound()))
+        note_route(request, f"/{PATH}")
         if request.method not in ("GET", "HEAD"):
             return response_of(not_allowed("GET, HEAD"))
         access = await self._calls.access_of(Call(PATH, NULL_ID, None, self._calls.service_params(request)))

@@ -298,6 +298,11 @@ class Context:
         return decoder_for(type)(result)
 
 
+def host_of(context: Context) -> ContextHost:
+    """What it stands on, for a call that runs within its request."""
+    return context._host
+
+
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
     _ = context.progress_token

@@ -69,11 +69,15 @@ SAMPLES = {
     "http_operations": Sample(["--http-operations"], "yes", "true", True),
     "http_metrics": Sample(["--http-metrics"], "1", "true", True),
     "http_open": Sample(["--http-open"], "1", "true", True),
+    "http_page": Sample(["--http-page"], "1", "true", True),
     "http_url": Sample(["--http-url", "https://a.b/"], "https://a.b/", '"https://a.b/"', "https://a.b/"),
     "http_hosts": Sample(["--http-host", "a", "--http-host=b"], "a b", '["a", "b"]', ("a", "b")),
     "http_origins": Sample(["--http-origin", "https://a"], "https://a", '["https://a"]', ("https://a",)),
     "http_cert": Sample(["--http-cert", __file__], __file__, f'"{__file__}"', __file__),
     "http_key": Sample(["--http-key", __file__], __file__, f'"{__file__}"', __file__),
+    "http_mcp": Sample(["--http-mcp"], "1", "true", True),
+    "http_max_sessions": Sample(["--http-max-sessions", "5"], "5", "5", 5),
+    "http_session_timeout": Sample(["--http-session-timeout", "5"], "5", "5", 5.0),
     "http_keep_alive": Sample(["--http-keep-alive", "5"], "5", "5", 5.0),
     "http_max_connections": Sample(["--http-max-connections", "7"], "7", "7", 7),
     "http_max_requests": Sample(["--http-max-requests", "7"], "7", "7", 7),
@@ -85,6 +89,7 @@ SAMPLES = {
     "log_level": Sample(["--log-level", "WARN"], "Warn", '"warn"', "warn"),
     "log_format": Sample(["--log-format", "json"], "json", '"json"', "json"),
     "log_file": Sample(["--log-file", "/tmp/log"], "/tmp/log", '"/tmp/log"', "/tmp/log"),
+    "otel": Sample(["--otel"], "1", "true", True),
     "no_color": Sample(["--no-color"], "on", "true", True),
 }
 every_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
@@ -162,16 +167,10 @@ def test_what_editors_add_to_the_command_line_is_accepted(argv: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "argv",
-    [
-        ["a:b", "--ordered", "c:d"],
-        ["--ordered", "a:b", "c:d"],
-        ["a:b", "c:d", "--ordered"],
-        ["--ordered", "--", "a:b", "c:d"],
-    ],
+    "argv", ["a:b --ordered c:d", "--ordered a:b c:d", "a:b c:d --ordered", "--ordered -- a:b c:d"]
 )
-def test_apps_and_flags_stand_in_any_order(argv: list[str]) -> None:
-    settings = load_settings(argv, {}, HERE)
+def test_apps_and_flags_stand_in_any_order(argv: str) -> None:
+    settings = load_settings(argv.split(), {}, HERE)
     assert (settings.apps, settings.ordered) == (("a:b", "c:d"), True)
 
 

@@ -114,6 +114,15 @@ async def test_tool_with_progress(ctx: Context) -> str:
     return "done"
 
 
+@server.query
+async def mirrored_in_headers(
+    region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})],
+    priority: Annotated[int, msgspec.Meta(extra_json_schema={"x-mcp-header": "Priority"})] = 0,
+) -> str:
+    """Answer with what stands in headers, too."""
+    return f"{region} {priority}"
+
+
 # -- requests to legacy clients, from within a tool ------------------------------------------------------------------
 
 

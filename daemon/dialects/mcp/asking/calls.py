@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from .....errors.exceptions import FailureError
 from .....errors.failures import DomainFailure, Failure
 from .....errors.type_building import decoder_for
-from ....operations.context import ClientRefused, Context
+from ....operations.context import ClientRefused, Context, host_of
 from ....operations.service import Service
 from ....operations.spec import Forward, Timeout
 from ..era import Era, Params, missing_capability
 from ..results import modern_members
 from ..state import McpState
+from ..tools import tool_name
 from .questions import ClientRequest, Questions, UnusableAnswer
 from .seal import STATE_SECONDS, State
 
@@ -129,7 +130,16 @@ def _forward(
             method = (_ANSWER if era.modern else _ASK) + operation
             arguments, where = Raw(msgspec.json.encode(pending)), ""
             rendering = AskedRendering(rendering, state)
-    return Forward(method, arguments, None, prefix=where, rendering=rendering, progress_token=era.token, patient=True)
+    return Forward(
+        method,
+        arguments,
+        None,
+        prefix=where,
+        rendering=rendering,
+        progress_token=era.token,
+        patient=True,
+        name=tool_name(operation),
+    )
 
 
 def _answered(questions: Questions, pending: Pending) -> dict[str, Any] | None:
@@ -222,7 +232,7 @@ class _Asking:
             spec.input.decode(text, params.where),
             metadata=ctx.service_params,
             sink=None,
-            context_host=self._state.connection.context_host,
+            context_host=host_of(ctx),
             progress_token=params.era.token,
             rendering=InnerRendering(params.era),
         )

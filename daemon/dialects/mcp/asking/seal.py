@@ -47,9 +47,15 @@ class Seal:
     def __init__(self, key: bytes | None = None) -> None:
         self.key = key or os.urandom(_SEAL_BYTES)
 
+    def of(self, subject: str) -> Seal:
+        """The one for this caller: what it seals, no other opens."""
+        import hmac  # late: most sessions ask nothing
+
+        return Seal(hmac.digest(self.key, subject.encode("utf-8", "surrogatepass"), "sha256"))
+
     def close(self, operation: str, arguments: Raw, state: State) -> str:
         """The text for the client. Raises `FailureError` for answers that are too long to be sent to and fro."""
-        from base64 import urlsafe_b64encode  # late: most sessions ask nothing
+        from base64 import urlsafe_b64encode  # late, as above
 
         text = msgspec.json.encode(_Sealed(operation, _digest(arguments), time() + STATE_SECONDS, state))
         if len(text) > MAX_STATE_BYTES:

@@ -98,6 +98,13 @@ def version_of_path(path: str, version: A2AVersion) -> A2AVersion:
     return "0.3" if version == "0.3" and path.partition("/")[0] == PREFIX_03 else "1.0"
 
 
+def path_of(route: Route, version: A2AVersion, *, tenant: bool) -> str:
+    """The path of a route as a template, from the root on."""
+    if version == "0.3":
+        return f"/{PREFIX_03}/{route.path}"
+    return f"/{{tenant}}/{route.path}" if tenant else f"/{route.path}"
+
+
 def _find(verb: str, segments: list[str], version: A2AVersion, params: dict[str, str]) -> Found | NotAllowed | None:
     shape, values = _shape(segments)
     routes = _BY_SHAPE[version].get(shape)

@@ -47,7 +47,7 @@ async def test_the_handshake_and_the_documents_outlive_a_reload(serving: Any) ->
         "c": (1, "cell"),
     }
     assert [cell.document for cell in context.documents.notebooks["nb"].cells] == ["c"]
-    assert context.session.dialect.state == "initialized"  # type: ignore[attr-defined]
+    assert following.connection.session.dialect.state == "initialized"  # type: ignore[attr-defined]
 
 
 def watching(pattern: str | None) -> Service:
@@ -117,4 +117,4 @@ async def test_a_reload_after_shutdown_waits_for_exit_still(serving: Any) -> Non
         left = wire.daemon.connection.state()
     ours, _ = memory_pair()
     following = Daemon(Host([language()], Settings(), version="2"), ours, state=left)
-    assert following.connection.context_host.session.dialect.state == "shutdown"  # type: ignore[attr-defined]
+    assert following.connection.session.dialect.state == "shutdown"  # type: ignore[attr-defined]

@@ -70,6 +70,23 @@ async def test_who_subscribed_to_a_resource_hears_of_its_changes(serving: Any, s
         assert (await client.call("resources/subscribe", {"uri": "no://"}))["error"]["code"] == -32002
 
 
+async def test_clients_that_came_another_way_hear_of_changes_too(serving: Any, shop: Service) -> None:
+    async with serving(shop, **MCP) as wire:
+        client, host = await client_of(wire, "2025-11-25"), wire.daemon.host
+        heard: list[str] = []
+        host.resource_watchers.append(heard.append)
+        await client.tool("shop_change")
+        assert (heard, client.notes) == (["shop://prices"], [])
+        await client.call("resources/subscribe", {"uri": "shop://prices"})
+        host.resource_updated("shop://prices")  # as by a request that came over HTTP
+        await client.call("ping")
+        assert len(client.notes) == 1
+        assert host.memory.held("sessions") == len("shop://prices")
+    wire.daemon.connection.close()
+    assert host.memory.held("sessions") == 0
+    assert host.resource_watchers == [heard.append]
+
+
 async def test_subscriptions_of_a_client_are_bounded(
     serving: Any, shop: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,275 @@
+"""What one client says in MCP, over several HTTP requests: a session, or since 2026-07-28 one request after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, assert_never, final
+
+import msgspec
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import Cancelled, Overloaded
+from ...connection.client_requests import ClientRequests
+from ...connection.context_host import ClientContextHost
+from ...connection.notices import Notices
+from ...dialects.handshake import ServerInfo
+from ...dialects.mcp.session import McpSession
+from ...dialects.mcp.subscriptions import UPDATED
+from ...dispatch.dispatcher import Dispatcher
+from ...dispatch.responder import Responder
+from ...dispatch.router import Router
+from ...logs import RepeatedWarning
+from ...operations.context import ClientInfo
+from ...operations.registry import Registry
+from ...rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply
+from ...rpc.inflight import Inflight
+from ...rpc.request_log import note_dropped, note_reply
+from .messages import Events, MessageStream
+
+if TYPE_CHECKING:
+    from ....errors.failures import Failure
+    from ...dialects.mcp.state import Offered
+    from ...dispatch.backlog import Backlog
+    from ...dispatch.request import Request
+    from ...host import Host
+    from ...operations.access import Access, Identity
+    from ...operations.spec import OperationSpec
+    from ...rpc.envelope import Message
+
+SESSION_BYTES: Final = 32 * 1024
+"""What a conversation takes: the handlers of its methods (measured: 15 to 30 KiB)."""
+
+MAX_KEPT_BYTES: Final = 1024 * 1024
+"""What a session keeps of messages that were sent, for a client that was cut off. The oldest go first."""
+
+SCARCE_KEPT_BYTES: Final = 64 * 1024
+"""The same while all sessions together take a quarter of the memory budget."""
+
+
+_update_dropped: Final = RepeatedWarning("notification.dropped")
+
+
+@final
+class Conversation:
+    """Implements `ClientConnection`, for the dialect, and `Peer`, for the contexts of its requests.
+
+    `listening` is what goes to the client beside the answers to its requests. With `keeps`, its messages and those of
+    `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
+    """
+
+    def __init__(self, host: Host, offered: Offered, *, keeps: bool) -> None:
+        self.host = host
+        self.client = ClientInfo()
+        self.inflight: Final[Inflight[Request]] = Inflight()
+        self.client_requests: Final = ClientRequests(lambda: None)
+        self.streams: Final[dict[int, MessageStream]] = {}
+        self.keeps: Final = keeps
+        self.reusable = False
+        """Whether nothing of its last request goes on, so that it may be lent to another one."""
+        self._held = 0
+        self._kept = 0
+        self._next_stream = 0
+        self.listening = self.open_stream()
+        self.session: Final = McpSession(self, offered=offered)
+        self.router: Final = Router(Registry(self.session.services()), host.registry, host.access, named=False)
+        self.context_host: Final = self.context(self.listening, host.access, "")
+        self._hold(SESSION_BYTES)
+        if not keeps:
+            self.listening.end()
+
+    # -- as the connection, for the dialect ----------------------------------------------------------------------
+
+    @property
+    def server_info(self) -> ServerInfo:
+        return ServerInfo(*self.host.server)
+
+    @property
+    def initializers(self) -> Sequence[OperationSpec]:
+        return self.host.catalogue.initializers
+
+    def meet(self, client: ClientInfo) -> None:
+        """Raises `FailureError(Overloaded)` where there is no memory for what it says."""
+        self._hold(len(msgspec.json.encode(client)) - len(msgspec.json.encode(self.client)))
+        self.client = client
+
+    def methods(self, identity: Identity | None) -> Iterator[OperationSpec]:
+        return self.host.catalogue.visible_to(identity)
+
+    def tell_updated(self, uri: str) -> None:
+        for message in self.session.dialect.encode_updates(uri):
+            if self.listening.congested:  # nobody waits for those who do not read
+                _update_dropped(method=UPDATED)
+            else:
+                self.listening.post(message)
+
+    def _hold(self, size: int) -> None:
+        if self.keeps and size > 0 and not self.host.memory.fits(size):
+            raise FailureError(Overloaded())
+        self._held += size
+        self.host.memory.add("sessions", size)
+
+    # -- streams -------------------------------------------------------------------------------------------------
+
+    def open_stream(self) -> MessageStream:
+        """For the messages of one request."""
+        memory = self.host.memory
+        if not self.keeps:
+            return MessageStream(memory)
+        number = self._next_stream
+        self._next_stream += 1
+        later = self.listening if number else None
+        stream = MessageStream(memory, number, keep=lambda change: self._count(stream, change), later=later)
+        self.streams[number] = stream
+        return stream
+
+    def _count(self, stream: MessageStream, change: int) -> None:
+        self._kept += change
+        if change > 0:
+            self._trim(stream)
+
+    def forget(self, stream: MessageStream) -> None:
+        """Nobody will ask for it again."""
+        self.streams.pop(stream.number, None)
+        stream.close()
+
+    def _trim(self, newest: MessageStream) -> None:
+        """Drop what is kept beyond the bound, of the oldest stream first, but not the message that has just come."""
+        memory = self.host.memory
+        limit = SCARCE_KEPT_BYTES if 4 * memory.held("sessions") >= memory.limit else MAX_KEPT_BYTES
+        streams = iter([*self.streams.values()] if self._kept > limit else [])
+        while self._kept > limit and (stream := next(streams, None)) is not None:
+            while self._kept > limit and (stream is not newest or stream.oldest < stream.last):
+                if not stream.drop_oldest():
+                    break
+            if stream.ended and not stream.bytes:
+                self.forget(stream)
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def context(self, stream: MessageStream, access: Access, url: str) -> ClientContextHost:
+        """What the contexts of requests stand on whose messages go into this stream."""
+        notices = Notices(stream, self.host.scheduler.threads, self.host.memory)
+        stream.on_room = notices.give_room
+        return ClientContextHost(self.host, self, notices, self.client_requests, access, url)
+
+    def close(self) -> None:
+        """The client is gone: cancel what runs for it, end its streams, and hold nothing for it."""
+        for request in self.inflight:
+            request.end(Cancelled())
+        self.client_requests.close()
+        for stream in [*self.streams.values()]:
+            self.forget(stream)
+        self.session.dialect.close()
+        self.host.memory.add("sessions", -self._held)
+        self._held = 0
+
+
+@final
+class Posting:
+    """The messages of one POST, what answers them, and what is sent beside the answers, all in `stream`. The `Output` of its
+    responder.
+
+    `on_answered()` is called when all have their answers, or need none.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        access: Access,
+        backlog: Backlog[Request],
+        url: str,
+        *,
+        closed: bool,
+        on_answered: Callable[[], None],
+    ) -> None:
+        host, dialect = conversation.host, conversation.session.dialect
+        self.stream: Final = conversation.open_stream()
+        self.batch = False
+        """Whether the messages came together, and are answered so."""
+        self.expected = 0
+        """How many answers there will be."""
+        self.failure: Failure | None = None
+        """That of the last answer which tells of one."""
+        self._conversation = conversation
+        self._answered = self._told = 0
+        self._on_answered = on_answered
+        self._metrics = metrics = host.request_metrics["http"]
+        self._responder = Responder(self, host.memory, dialect, metrics, conversation.inflight)
+        self._dispatcher = Dispatcher(
+            conversation.router,
+            self._responder,
+            host.scheduler,
+            backlog,
+            conversation.context(self.stream, access, url),
+            dialect,
+            metrics,
+            access=access,
+            tracing=host.tracing,
+        )
+        if closed:
+            self._dispatcher.close()
+
+    def take(self, messages: Sequence[Message], metadata: dict[str, str], refusal: Failure | None = None) -> None:
+        """Take these messages. `refusal` is why calls among them are not even looked at."""
+        self.expected = sum(map(_needs_answer, messages))
+        if not self.expected:
+            self._on_answered()
+        try:
+            for message in messages:
+                self._take(message, metadata, refusal)
+        except BaseException:  # a fault of our own must not take up a place for ever
+            self._on_answered()
+            raise
+        finally:
+            if self._metrics.inline:
+                self._metrics.end_read()
+
+    def _take(self, message: Message, metadata: dict[str, str], refusal: Failure | None) -> None:
+        match message:
+            case Call():
+                message.metadata = metadata
+                if refusal is None:
+                    self._dispatcher.accept(message)
+                else:
+                    self._dispatcher.refuse(message, refusal)
+            case Refused(call_id, failure):
+                self._responder.refuse(call_id, failure)
+            case NoJson(parse_failure):
+                self._responder.refuse(NULL_ID, parse_failure)
+            case Reply():
+                if not self._conversation.client_requests.take(message):
+                    note_reply(message)
+            case Dropped():
+                note_dropped()
+            case _:
+                assert_never(message)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all answers are there, and nothing was sent beside them."""
+        return self._answered == self.expected and self.stream.last == self._told
+
+    # -- as the output of the responder --------------------------------------------------------------------------
+
+    def post(self, body: bytes) -> None:
+        self._answer(body)
+
+    def fail(self, failure: Failure, body: bytes | None) -> None:
+        self.failure = failure
+        self._answer(body)
+
+    def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> Events:
+        return Events(self.stream, self._conversation.host.memory, encode, self._answer)
+
+    def _answer(self, body: bytes | None) -> None:
+        if body is not None and not self.stream.ended:  # it ends before where nobody can read it any more
+            self._told += 1
+            self.stream.post(body)
+        self._answered += 1
+        if self._answered == self.expected:
+            self.stream.end()
+            self._on_answered()
+
+
+def _needs_answer(message: Message) -> bool:
+    return isinstance(message, Refused | NoJson) or (isinstance(message, Call) and message.id is not None)

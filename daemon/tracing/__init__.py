@@ -1,0 +1,1 @@
+"""Spans of OpenTelemetry: what the daemon does, and on whose behalf."""
