@@ -316,13 +316,12 @@ async def test_large_answers_that_end_together_keep_within_the_memory(served: An
     async def call(client: Any) -> None:
         statuses.append((await get(client, "large/big"))[0])
 
-    async with served(service, max_memory=64 << 20) as client:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(6):
-                tasks.start_soon(call, client)
-            while len(waiting) < 6:
-                await anyio.lowlevel.checkpoint()
-            going.set()
+    async with served(service, max_memory=64 << 20) as client, anyio.create_task_group() as tasks:
+        for _ in range(6):
+            tasks.start_soon(call, client)
+        while len(waiting) < 6:
+            await anyio.lowlevel.checkpoint()
+        going.set()
     assert set(statuses) == {200, 429}
     assert statuses.count(200) <= 3
 
