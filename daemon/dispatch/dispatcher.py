@@ -5,6 +5,7 @@ An inline handler runs at once when nothing waits before it; everything else pas
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, final
 
 import msgspec
@@ -51,7 +52,6 @@ class Dispatcher:
         self._context_host = context_host
         self._dialect = dialect
         self._metrics = metrics
-        self._inline = metrics.inline
         self._access = access
         self._tracing = tracing
         self._closed = False
@@ -125,7 +125,10 @@ class Dispatcher:
         self._responder.fail(call, failure)
 
     def _run_inline(self, call: Call, spec: OperationSpec) -> None:
-        self._inline[spec.name] += 1
+        inline = self._metrics.inline
+        if not inline:
+            self._metrics.since = monotonic()
+        inline.append(spec.name)
         outcome = self._scheduler.run_now(spec, call, Context(spec, call, self._context_host))
         if isinstance(outcome, bytes):
             self._responder.result(call, outcome)

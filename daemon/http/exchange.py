@@ -96,7 +96,6 @@ class Exchange:
             self._held = len(outcome)
             self._host.memory.add("replies", self._held)  # at once: the next one that ends must find it counted
         self._metrics.ended(request, outcome)
-        self._metrics.sent()
         self._end(outcome)
 
     def _has_memory(self, size: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from time import monotonic
 from typing import TYPE_CHECKING, Final, assert_never, final
 
 import msgspec
@@ -215,7 +214,6 @@ class Posting:
         self.expected = sum(map(_needs_answer, messages))
         if not self.expected:
             self._on_answered()
-        since = monotonic()
         try:
             for message in messages:
                 self._take(message, metadata, refusal)
@@ -223,7 +221,8 @@ class Posting:
             self._on_answered()
             raise
         finally:
-            self._metrics.end_read(since)
+            if self._metrics.inline:
+                self._metrics.end_read()
 
     def _take(self, message: Message, metadata: dict[str, str], refusal: Failure | None) -> None:
         match message:
@@ -263,7 +262,6 @@ class Posting:
         return Events(self.stream, self._conversation.host.memory, encode, self._answer)
 
     def _answer(self, body: bytes | None) -> None:
-        self._metrics.sent()
         if body is not None and not self.stream.ended:  # it ends before where nobody can read it any more
             self._told += 1
             self.stream.post(body)
