@@ -37,6 +37,7 @@ NO = {
     "no_stdio": "true",
     "http_mcp": "true",
     "http_operations": "true",
+    "otel": "true",
     "http_metrics": "true",
     "http_open": "true",
     "http_page": "true",
