@@ -1,4 +1,4 @@
-"""The echo that operations_bench.py calls: two members of a struct in and out, checked on both sides."""
+"""The echoes that operations_bench.py calls: a struct in and out, checked on both sides."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ class Echo(msgspec.Struct):
 
 
 service = Service("bench")
+
+
+@service.query(inline=True)
+def echo_inline(text: str, count: Annotated[int, Meta(ge=0)], tags: list[str]) -> Echo:
+    return Echo(text, count, tags)
 
 
 @service.query

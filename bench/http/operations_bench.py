@@ -23,10 +23,13 @@ from load import request, send
 from stdio_machine import cpu_clock
 
 HERE = Path(__file__).parent
+PATHS = {"inline": "/operations/bench/echo_inline"}
 PATH = "/operations/bench/echo"
 BODY = json.dumps({"text": "hello, world", "count": 7, "tags": ["a", "b", "c"]}).encode()
 DISCREET = "-P -m discreet serve ./http/operations_app.py:service --no-stdio --http-operations --log-level error --http"
-NAMES = ("discreet", "FastAPI", "Starlette")
+NAMES = ("inline", "async def", "FastAPI", "Starlette")
+"""The first two are handlers of discreet, which one daemon has."""
+OURS, THEIRS = NAMES[:2], NAMES[2:]
 FIGURES = ("per_s", "p50_ms", "p99_ms", "cpu_ms")
 CONNECTIONS = (1, 32)
 
@@ -41,20 +44,19 @@ def main() -> None:
     theirs = os.environ["DISCREET_FASTAPI"]
     found: dict[int, dict[str, list[dict[str, float]]]] = {each: defaultdict(list) for each in CONNECTIONS}
     with ExitStack() as stack:
-        servers = {}
-        for name in NAMES:
+        port = _free_port()
+        ours_served = port, stack.enter_context(_process([ours, *DISCREET.split(), f"127.0.0.1:{port}"], port))
+        servers = dict.fromkeys(OURS, ours_served)
+        for name in THEIRS:
             port = _free_port()
             script = str(HERE / f"server_{name.lower()}.py")
-            command = (
-                [ours, *DISCREET.split(), f"127.0.0.1:{port}"] if name == "discreet" else [theirs, script, str(port)]
-            )
-            servers[name] = port, stack.enter_context(_process(command, port))
+            servers[name] = port, stack.enter_context(_process([theirs, script, str(port)], port))
         for number in range(args.rounds + 1):  # the first is for warming up
             for connections in CONNECTIONS:
                 for turn in range(len(NAMES)):
                     name = NAMES[(number + turn) % len(NAMES)]
                     port, pid = servers[name]
-                    texts = [request(port, PATH, BODY)] * args.count
+                    texts = [request(port, PATHS.get(name, PATH), BODY)] * args.count
                     cpu = cpu_clock([pid])
                     load = asyncio.run(send(port, texts, connections=connections, expected=b'"hello, world"'))
                     cpu = cpu_clock([pid]) - cpu
@@ -68,16 +70,16 @@ def main() -> None:
 def _table(found: dict[int, dict[str, list[dict[str, float]]]]) -> Iterator[str]:
     yield f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, CPython {platform.python_version()}"
     yield ""
-    yield "| at a time | figure | discreet | FastAPI | times | Starlette | times |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "| at a time | figure | inline | async def | FastAPI | times | Starlette | times |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for connections, by_name in found.items():
         for figure in FIGURES:
             medians = {name: statistics.median(each[figure] for each in rounds) for name, rounds in by_name.items()}
-            ours = medians["discreet"]
-            cells = [_number(ours)]
-            for name in NAMES[1:]:
-                ratio = ours / medians[name] if figure == "per_s" else medians[name] / ours
-                cells += [_number(medians[name]), f"{ratio:.2f}"]
+            cells = [_number(medians[name]) for name in OURS]
+            for name in THEIRS:
+                ratios = (medians[each] / medians[name] for each in OURS)
+                better = (ratio if figure == "per_s" else 1 / ratio for ratio in ratios)
+                cells += [_number(medians[name]), " ".join(f"{each:.2f}" for each in better)]
             yield f"| {connections} | {figure.replace('_per_s', '/s').replace('_', ' ')} | {' | '.join(cells)} |"
 
 

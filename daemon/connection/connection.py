@@ -82,6 +82,7 @@ class Connection:
         settings = host.settings
         self.host = host
         self._owner = owner
+        self._metrics = host.request_metrics["stdio"]
         self._channel = Channel(
             transport,
             parser_for(
@@ -117,9 +118,9 @@ class Connection:
             self._responder,
             self.writer,
             self,
-            host.request_metrics["stdio"],
+            self._metrics,
         )
-        self._client = Client(self._flush, self.on_progress)
+        self._client = Client(self.writer.flush, self.on_progress)
         host.scheduler.attach(self._client)
         for call in self.session.dialect.open_calls():
             dispatcher.accept(call)
@@ -127,8 +128,7 @@ class Connection:
     def _speak(self, session: Session) -> Dispatcher:
         """From now on the client speaks this. Only while nothing is owed to it."""
         self._builtins = Registry(session.services())
-        metrics = self.host.request_metrics["stdio"]
-        self._responder = Responder(self.writer, self.host.memory, session.dialect, metrics)
+        self._responder = Responder(self.writer, self.host.memory, session.dialect, self._metrics)
         self._dispatcher = Dispatcher(
             Router(self._builtins, self.host.registry, self.host.access, named=session.dialect.named),
             self._responder,
@@ -136,7 +136,7 @@ class Connection:
             self._backlog,
             self.context_host,
             session.dialect,
-            metrics,
+            self._metrics,
             tracing=self.host.tracing,
         )
         return self._dispatcher
@@ -263,10 +263,6 @@ class Connection:
         )
 
     # -- what the scheduler and the session ask for -----------------------------------------------------------
-
-    def _flush(self) -> None:
-        self.writer.flush()
-        self.host.request_metrics["stdio"].sent()
 
     def on_progress(self) -> None:
         self._reader.look_again()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from ...errors.failures import InvalidRequest
@@ -86,12 +85,12 @@ class Reader:
 
     def begin(self) -> None:
         """Read what has arrived already, before there is a loop; not more of it than delays the loop noticeably."""
-        since = monotonic()
         for _ in range(FILLS_BEFORE_LOOP):
             if not (self._channel.receive_more_nowait() and self._read_received()):
                 break
         self._writer.flush()
-        self._metrics.end_read(since)
+        if self._metrics.inline:
+            self._metrics.end_read()
 
     async def run(self) -> None:
         """Read until the end of input. Cancelling it loses nothing that was received."""
@@ -103,10 +102,10 @@ class Reader:
         self._writer.flush()
 
     async def _read_once(self) -> None:
-        since = monotonic()
         hungry = self._read_received()
         self._writer.flush()
-        self._metrics.end_read(since)
+        if self._metrics.inline:
+            self._metrics.end_read()
         if self.ended:
             return
         if hungry:
@@ -125,9 +124,9 @@ class Reader:
 
     def read_all(self) -> None:
         """Take everything that was received, however much waits."""
-        since = monotonic()
         self._read_received(whatever_waits=True)
-        self._metrics.end_read(since)
+        if self._metrics.inline:
+            self._metrics.end_read()
 
     def look_again(self) -> None:
         """Something was started or sent: there may be room now."""

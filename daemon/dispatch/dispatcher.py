@@ -5,6 +5,7 @@ An inline handler runs at once when nothing waits before it; everything else pas
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, final
 
 import msgspec
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 class Dispatcher:
     """One per client, or per request where each says anew who calls: `access` is that of one caller."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one per client: what it has, and what all share
         self,
         router: Router,
         responder: Responder,
@@ -40,6 +41,7 @@ class Dispatcher:
         context_host: ContextHost,
         dialect: Dialect,
         metrics: RequestMetrics,
+        *,
         access: Access | None = None,
         tracing: Tracing | None = None,
     ) -> None:
@@ -50,7 +52,6 @@ class Dispatcher:
         self._context_host = context_host
         self._dialect = dialect
         self._metrics = metrics
-        self._inline = metrics.inline
         self._access = access
         self._tracing = tracing
         self._closed = False
@@ -95,9 +96,7 @@ class Dispatcher:
     def _begin_span(self, tracing: Tracing, call: Call) -> None:
         """It ends with the call's answer. That of a notification which is ignored never ends, so nobody sees it."""
         dialect, meta = self._dialect, self._dialect.trace_meta(call)
-        call.span = tracing.request(
-            self._router.name_of(call), call.metadata, meta=meta, mcp=dialect.name == "mcp"
-        )
+        call.span = tracing.request(self._router.name_of(call), call.metadata, meta=meta, mcp=dialect.name == "mcp")
 
     def _may_start_now(self, spec: OperationSpec) -> bool:
         if spec.kind == "notification" and self._backlog.notifications:
@@ -126,7 +125,10 @@ class Dispatcher:
         self._responder.fail(call, failure)
 
     def _run_inline(self, call: Call, spec: OperationSpec) -> None:
-        self._inline[spec.name] += 1
+        inline = self._metrics.inline
+        if not inline:
+            self._metrics.since = monotonic()
+        inline.append(spec.name)
         outcome = self._scheduler.run_now(spec, call, Context(spec, call, self._context_host))
         if isinstance(outcome, bytes):
             self._responder.result(call, outcome)

@@ -3,7 +3,7 @@ have ended."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from math import frexp
 from time import monotonic
@@ -226,6 +226,9 @@ OTHER: Final = "other"
 SHORTEST: Final = 1e-9
 """Stands for no time at all, which has no power of two: a coarse clock does not move during a short call."""
 
+MAX_RECORDED: Final = 64
+"""How many durations are kept before they are sorted into powers of two: several at once take a fraction of the time."""
+
 MAX_CODES: Final = 64
 """Codes that are counted by name for one method. An operation declares a few."""
 
@@ -234,12 +237,14 @@ MAX_CODES: Final = 64
 class Durations:
     """A histogram of seconds: how many lie between two powers of two, and their sum.
 
-    `exponents[n]` counts those of at least `2 ** (n - 1)` and less than `2 ** n` seconds: `frexp` is the cheapest way to tell.
+    `recorded` are the last ones, which `settle` sorts in. It must be called when there are `MAX_RECORDED`, and before reading.
+    `exponents[n]` counts those of at least `2 ** (n - 1)` and less than `2 ** n` seconds.
     """
 
-    __slots__ = ("exponents", "seconds")
+    __slots__ = ("exponents", "recorded", "seconds")
 
     def __init__(self) -> None:
+        self.recorded: list[float] = []
         self.exponents: defaultdict[int, int] = defaultdict(int)
         self.seconds = 0.0
 
@@ -248,36 +253,41 @@ class Durations:
         self.exponents[frexp(seconds or SHORTEST)[1]] += count
         self.seconds += count * seconds
 
-    def add_all(self, began: list[float], ended: float) -> None:
-        """Count what began at these times and ended together. Most have the same power of two, which is found without a loop."""
-        longest, shortest = frexp(ended - min(began) or SHORTEST)[1], frexp(ended - max(began) or SHORTEST)[1]
-        if longest == shortest:
-            self.exponents[longest] += len(began)
-        else:
-            for each in began:
-                self.exponents[frexp(ended - each or SHORTEST)[1]] += 1
-        self.seconds += max(0.0, len(began) * ended - sum(began))
+    def settle(self) -> None:
+        if not self.recorded:
+            return
+        from bisect import bisect_left  # late: not before the first answers
+
+        recorded = self.recorded
+        recorded.sort()
+        counted, last = 0, frexp(recorded[-1] or SHORTEST)[1]
+        for exponent in range(frexp(recorded[0] or SHORTEST)[1], last):
+            shorter = bisect_left(recorded, 2.0**exponent)
+            self.exponents[exponent] += shorter - counted
+            counted = shorter
+        self.exponents[last] += len(recorded) - counted
+        self.seconds += sum(recorded)
+        recorded.clear()
 
     def include(self, others: Durations) -> None:
+        others.settle()
         for exponent, count in others.exponents.items():
             self.exponents[exponent] += count
         self.seconds += others.seconds
 
     @property
     def count(self) -> int:
-        return sum(self.exponents.values())
+        return sum(self.exponents.values()) + len(self.recorded)
 
 
 @final
 class MethodMetrics:
     """The requests for one method. `failed` of those with a duration have a code; `codes` counts these, and what has no
-    duration: what was refused, and subscriptions. `answered` are the times at which those came whose answer was not sent yet.
-    """
+    duration: what was refused, and subscriptions."""
 
-    __slots__ = ("answered", "codes", "durations", "failed")
+    __slots__ = ("codes", "durations", "failed")
 
     def __init__(self) -> None:
-        self.answered: list[float] = []
         self.durations = Durations()
         self.failed = 0
         self.codes: dict[str, int] = {}
@@ -292,55 +302,50 @@ class MethodMetrics:
 class RequestMetrics:
     """What became of the requests of one transport, by method. Used on the loop's thread only.
 
-    A duration is the time from when a request was read until its answer was ready to be sent. Answers are sent together, so one
-    look at the clock is enough for many of them: each would cost as much as a small handler. `inline` counts the calls that
-    are answered while they are read, until `end_read`.
+    A duration is the time from when a request was read until its outcome was there. `inline` names the calls that were answered
+    while they were read, since the time `since`. Their answers are sent together, after `end_read`, and all have the duration of
+    the whole: a clock for each would cost as much as a small handler.
     """
 
-    __slots__ = ("_sending", "inline", "methods")
+    __slots__ = ("inline", "methods", "since")
 
     def __init__(self) -> None:
         self.methods: defaultdict[str, MethodMetrics] = defaultdict(MethodMetrics)
-        self.inline: defaultdict[str, int] = defaultdict(int)
-        self._sending: list[MethodMetrics] = []
+        self.inline: list[str] = []
+        self.since = 0.0
 
-    def end_read(self, since: float) -> None:
-        """What was read since then is answered, as far as it was not queued."""
-        if self.inline:
-            elapsed = monotonic() - since
-            for method, count in self.inline.items():
-                self.methods[method].durations.add(elapsed, count)
-            self.inline.clear()
-        self.sent()
+    def end_read(self) -> None:
+        """The calls in `inline` are answered."""
+        elapsed, inline = monotonic() - self.since, self.inline
+        if len(inline) == 1:  # as most clients send them, and worth a way of its own
+            durations = self.methods[inline.pop()].durations
+            durations.recorded.append(elapsed)
+            if len(durations.recorded) >= MAX_RECORDED:
+                durations.settle()
+            return
+        for method, count in Counter(inline).items():
+            self.methods[method].durations.add(elapsed, count)
+        inline.clear()
 
     def inline_failed(self, spec: OperationSpec, failure: Failure) -> None:
-        """A call failed that is counted in `inline`."""
+        """A call failed that is in `inline`."""
         method = self.methods[spec.name]
         method.failed += 1
         method.count(code_of(failure))
 
     def ended(self, request: Request, outcome: Outcome) -> None:
-        """A request that was queued has its outcome; `sent` follows. Subscriptions have no duration: they last as long as their
-        client likes."""
-        method = self.methods[request.spec.name]
-        if request.spec.mode == "stream":
+        """A request that was queued has its outcome. Subscriptions have no duration: they last as long as their client likes."""
+        spec = request.spec
+        method = self.methods[spec.name]
+        if spec.mode == "stream":
             return method.count(OK if isinstance(outcome, bytes) else code_of(outcome))
-        answered = method.answered
-        if not answered:
-            self._sending.append(method)
-        answered.append(request.since)
+        recorded = method.durations.recorded
+        recorded.append(monotonic() - request.since)
+        if len(recorded) >= MAX_RECORDED:
+            method.durations.settle()
         if not isinstance(outcome, bytes):
             method.failed += 1
             method.count(code_of(outcome))
-
-    def sent(self) -> None:
-        """The answers to what has ended are ready to be sent."""
-        if self._sending:
-            now = monotonic()
-            for method in self._sending:
-                method.durations.add_all(method.answered, now)
-                method.answered.clear()
-            self._sending.clear()
 
     def refused(self, method: str | None, failure: Failure) -> None:
         """A call was not run. `method` is the name of a declared operation, else None."""

@@ -76,6 +76,7 @@ class Scheduler:
         self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._loop = HandlerLoop(watch, self.flush)
         self._tasks = TaskPool(self._perform_in_task, self.flush)
+        self.make_event: Final = self._tasks.make_event
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
 
     def attach(self, client: Client) -> None:

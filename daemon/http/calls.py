@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from time import monotonic
 from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ..dispatch.router import Router
     from ..host import Host
     from ..rpc.envelope import Call
+    from .page.recent_requests import RecentRequests
 
 T = TypeVar("T")
 
@@ -62,7 +64,7 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Calls:
-    """Those of all clients of a gateway. `on_progress()` is called when a request has ended."""
+    """Those of all clients of a gateway. `on_progress()` is called when a request has ended, which is put down in `recent`."""
 
     def __init__(self, host: Host, settings: CallSettings) -> None:
         self._host = host
@@ -80,6 +82,7 @@ class Calls:
         self._open = 0
         self.closed = False
         self.on_progress: Callable[[], None] = lambda: None
+        self.recent: RecentRequests | None = None
 
     def close(self) -> None:
         """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
@@ -137,11 +140,9 @@ class Calls:
         None where the client has gone."""
         reading = self._read(request, writer, needed=needed)
         if self._settings.plain_receive:
-            try:
+            try:  # most bodies come with their heads: a time limit would cost more than they do
                 reading = _rest_of(reading, reading.send(None))
-            except (
-                StopIteration
-            ) as whole:  # most bodies come with their heads: a time limit would cost more than they do
+            except StopIteration as whole:
                 found: bytes | Response | None = whole.value
                 return found
         with anyio.move_on_after(self._settings.body_timeout) as scope:
@@ -193,25 +194,33 @@ class Calls:
         whether it came as JSON-RPC, for its span."""
         if self._host.tracing is not None:
             call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
+        started = monotonic()
+        self._open += 1  # what `open` and `sender` do, which cost more
         try:
-            with self.open():
-                access = await self.access_of(call)
-                if isinstance(access, Internal):
-                    self._metrics.refused(router.name_of(call), access)
-                    if call.span is not None:
-                        call.span.end(access)
-                    return response_of(writer.failure(access))
-                with self.sender(request, access) as sender:
-                    exchange = Exchange(self._host, call)
-                    try:
-                        context_host = HttpContextHost(self._host, access, partial(self.url, request))
-                        exchange.begin(router, access, sender, context_host, closed=self.closed)
-                        return await self._answer(request, send, exchange, writer)
-                    finally:
-                        exchange.abandon()
+            access = await self.access_of(call)
+            if isinstance(access, Internal):
+                self._metrics.refused(router.name_of(call), access)
+                if call.span is not None:
+                    call.span.end(access)
+                return response_of(writer.failure(access))
+            key = _sender_key(request, access)
+            sender = self._senders.enter(key)
+            exchange = Exchange(self._host, call)
+            try:
+                context_host = HttpContextHost(self._host, access, partial(self.url, request))
+                exchange.begin(router, access, sender, context_host, closed=self.closed)
+                return await self._answer(request, send, exchange, writer)
+            finally:
+                exchange.abandon()
+                if sender is not None:
+                    self._senders.leave(key, sender)
+                if self.recent is not None:
+                    self.recent.add(access, exchange.name, exchange.outcome, monotonic() - started)
         finally:
             if call.span is not None:
                 call.span.end(_CANCELLED)  # where nothing else was told
+            self._open -= 1
+            self.on_progress()
 
     async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
         if exchange.is_stream:

@@ -32,12 +32,15 @@ class Exchange:
     def __init__(self, host: Host, call: Call) -> None:
         self.call = call
         self.outcome: Outcome | None = None
+        self.name: str | None = None
+        """The declared name of what is called, once it is known that this caller may call it."""
         self._host = host
         self._metrics = host.request_metrics["http"]
         self._request: Request | None = None
         self._events: EventQueue | None = None
         self._changed: anyio.Event | None = None
         self._gave_up = False
+        self._held = 0
 
     def begin(
         self, router: Router, access: Access, sender: Sender | None, context_host: ContextHost, *, closed: bool
@@ -49,6 +52,7 @@ class Exchange:
         if not isinstance(route, tuple):
             return self._refuse(router, route)
         call, spec = route
+        self.name = spec.name
         if self._at_limit(spec) or sender.backlog.full():
             return self._refuse(router, Overloaded(RETRY_AFTER_MS))
         if spec.mode == "stream":
@@ -75,6 +79,8 @@ class Exchange:
         It lets go of what refers to the exchange. Otherwise the collector would stop all requests to free the answered ones.
         """
         request, self._request = self._request, None
+        held, self._held = self._held, 0
+        self._host.memory.add("replies", -held)
         events, self._events = self._events, None
         if events is not None:
             events.discard()
@@ -86,8 +92,10 @@ class Exchange:
     def deliver(self, request: Request, outcome: Outcome) -> None:
         if request.spec.kind == "query" and isinstance(outcome, bytes) and not self._has_memory(len(outcome)):
             outcome = Overloaded()  # that of a mutation is always told: it would be tried again
+        if isinstance(outcome, bytes) and len(outcome) > SMALL:
+            self._held = len(outcome)
+            self._host.memory.add("replies", self._held)  # at once: the next one that ends must find it counted
         self._metrics.ended(request, outcome)
-        self._metrics.sent()
         self._end(outcome)
 
     def _has_memory(self, size: int) -> bool:
@@ -138,7 +146,7 @@ class Exchange:
             self._events.delivered(events)
 
     async def _wait_for_change(self) -> None:
-        self._changed = anyio.Event()
+        self._changed = self._host.scheduler.make_event()
         await self._changed.wait()
 
     def _wake(self) -> None:

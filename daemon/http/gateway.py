@@ -85,6 +85,10 @@ class Gateway:
             from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
 
             found["metrics"] = MetricsEndpoint(host, self.calls)
+        if settings.http_page:
+            from .page.endpoint import PageEndpoint
+
+            found[""] = found["page"] = PageEndpoint(self.calls, has_operations=settings.http_operations)
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,7 +107,7 @@ class Gateway:
         try:
             response = self._refusal(request)
             if response is None:
-                response = await self._endpoint(path).respond(request, path, send)
+                response = await self._endpoint(request.method, path).respond(request, path, send)
             if response is not None:
                 await self._send(response, send)
         except Exception as exc:
@@ -114,11 +118,13 @@ class Gateway:
             if tracing is not None and kept is not None:
                 tracing.end_http(kept, scope)
 
-    def _endpoint(self, path: str) -> Endpoint:
+    def _endpoint(self, method: str, path: str) -> Endpoint:
         """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
-        tenant.
+        tenant. The root is that of the page, but for JSON-RPC.
         """
         first, _, rest = path.partition("/")
+        if not first and method == "POST":
+            return self._a2a
         endpoint = self._endpoints.get(first) or self._endpoints.get(f"{first}/{rest.partition('/')[0]}")
         return endpoint or self._a2a
 
@@ -146,10 +152,19 @@ class Gateway:
         if self._cors.is_preflight(request):
             if origin is not None and self._origins.allows_cross_origin(origin):
                 return self._cors.preflight()
-        elif self._origins.admits_origin(origin, host):
+        elif self._origins.admits_origin(origin, host) and not _is_embedded_elsewhere(request):
             return None
         self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
         return Response("origin not allowed", 403, media_type="text/plain")
+
+
+def _is_embedded_elsewhere(request: Request) -> bool:
+    """Whether a browser asks for something that a page of another site embeds, such as an image: then it names no origin, but
+    says so (Fetch Metadata, section 2). Links to here may be followed."""
+    headers = request.headers
+    if "origin" in headers or headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return False
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
 def _is_local(request: Request) -> bool:

@@ -38,20 +38,20 @@ _JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
 
 @final
 class _Headers(Headers):
-    """Finds the first header of a name in a table: some dozen are looked for in every request."""
+    """Finds the first header of a name in a table: some dozen are looked for in every request. `first` has them in lower case."""
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope=scope)
-        self._first = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(self.raw)}
+        self.first = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(self.raw)}
 
     def __getitem__(self, key: str) -> str:
-        return self._first[key.lower()]
+        return self.first[key.lower()]
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and key.lower() in self._first
+        return isinstance(key, str) and key.lower() in self.first
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self._first.get(key, default) if key.islower() else self._first.get(key.lower(), default)
+        return self.first.get(key, default) if key.islower() else self.first.get(key.lower(), default)
 
 
 @final
@@ -134,6 +134,8 @@ def note_route(request: Request, route: str) -> None:
 def check_content_type(header: str | None) -> None:
     """Raises `FailureError(InvalidRequest)` for anything but JSON in UTF-8. A missing header is refused as well: browsers send
     such requests across origins without asking."""
+    if header == "application/json":  # which most send
+        return
     media_type, *params = (part.strip() for part in (header or "").split(";"))
     if media_type.lower() not in _JSON_TYPES:
         raise FailureError(InvalidRequest("unsupported-content-type"))
@@ -148,7 +150,8 @@ def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[st
 
     An API key in a place that the card declares becomes an `authorization` of the scheme `ApiKey`, if there is no other.
     """
-    get = request.headers.get
+    headers = request.headers
+    get = headers.first.get if isinstance(headers, _Headers) else headers.get
     params = {name: value for header, name in _PARAMS.items() if (value := get(header)) is not None}
     if "authorization" not in params:
         for key in api_keys:

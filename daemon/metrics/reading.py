@@ -95,7 +95,6 @@ def _requests(
     counts: Counter[tuple[Transport, str, str]] = Counter()
     durations: dict[_Method, Durations] = {}
     for transport, of_transport in metrics.items():
-        of_transport.sent()
         for name, method in of_transport.methods.items():
             shown = name if shows(name) else OTHER
             for code, count in method.codes.items():
@@ -110,6 +109,7 @@ def _requests(
 
 def histogram(durations: Durations) -> Histogram:
     """The same with the buckets of `BOUNDS`, each of which includes the shorter ones."""
+    durations.settle()
     buckets = [sum(count for each, count in durations.exponents.items() if each <= exponent) for exponent in EXPONENTS]
     return Histogram(durations.count, durations.seconds, buckets)
 

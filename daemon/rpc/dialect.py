@@ -98,8 +98,8 @@ class Dialect:
     """Whether the escape of an unpaired surrogate is read as U+FFFD: programs in JavaScript write such texts."""
 
     trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "serviceParams"
-    """Where a request of ours says for which span it is made: beside its params, in them, or nowhere. Those of clients are read in
-    `serviceParams` in any case."""
+    """Where a request of ours says for which span it is made: beside its params, in them, or nowhere. Those of clients are read
+    in `serviceParams` in any case."""
 
     asks: bool = True
     """Whether the client answers requests of ours."""

@@ -41,6 +41,11 @@ HttpOpen: TypeAlias = Annotated[
     OptionInfo(group=HTTP, found_file="no", help="let anybody call who reaches an address beyond this machine"),
 ]
 
+HttpPage: TypeAlias = Annotated[
+    bool,
+    OptionInfo(group=HTTP, found_file="no", help="serve a page for people at the address itself"),
+]
+
 HttpUrl: TypeAlias = Annotated[
     str | None,
     OptionInfo(

@@ -25,6 +25,7 @@ from .http_options import (
     HttpOpen,
     HttpOperations,
     HttpOrigins,
+    HttpPage,
     HttpSessionTimeout,
     HttpUrl,
 )
@@ -250,6 +251,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     http_operations: HttpOperations = False
     http_metrics: HttpMetrics = False
     http_open: HttpOpen = False
+    http_page: HttpPage = False
     http_url: HttpUrl = None
     http_hosts: HttpHosts = None
     http_origins: HttpOrigins = None

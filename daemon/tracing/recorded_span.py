@@ -33,7 +33,7 @@ _NONE: Final = trace.INVALID_SPAN_CONTEXT
 class RecordedSpan(ReadableSpan, trace.Span):
     """Handlers may use it as any other, from any thread. It is exported as it is when it has ended."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a span consists of
         self,
         tracer: Tracer,
         scope: InstrumentationScope,

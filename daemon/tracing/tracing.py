@@ -104,8 +104,8 @@ class Tracing:
         """A request or notification; `method` is None for one that the daemon does not have.
 
         It is done for what `meta` names, the member `_meta` of its params; else for what the HTTP request names that it is in, or
-        for the span that is current; else for what `metadata` names. The first in an HTTP request has one span with it. `jsonrpc` is
-        False where it came in another form.
+        for the span that is current; else for what `metadata` names. The first in an HTTP request has one span with it. `jsonrpc`
+        is False where it came in another form.
         """
         named = OTHER if method is None else method
         told = attributes.of_jsonrpc(named, mcp=mcp) if jsonrpc else {attributes.RPC_METHOD: named}

@@ -109,7 +109,7 @@ async def edit(ctx: Context, id: int, text: Text, version: int) -> Note:
 
 
 @notes.subscription()
-async def changes(ctx: Context, since: int = 0) -> AsyncIterator[Note]:
+async def changes(ctx: Context, since: Annotated[int, Meta(ge=0)] = 0) -> AsyncIterator[Note]:
     """Follow the changes from number `since` on, for as long as the caller listens."""
     store = store_of(ctx)
     while True:

@@ -25,7 +25,7 @@ def test_a_new_project_passes_its_tests(tmp_path: Path, kind: str) -> None:
     doctor = stdout.splitlines()[-1].split()
     assert doctor[:2] == ["discreet", "doctor"]
     made = tmp_path / "shop_server"
-    done = finished([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], made)
+    done = finished([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"], made)
     assert done.returncode == 0, done.stdout + done.stderr
     report = finished([sys.executable, "-P", "-m", *doctor, "--json"], made)
     kinds = [each["status"] for each in json.loads(report.stdout)["findings"] if each["check"] == kind]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from importlib.resources import files
@@ -12,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from discreet import pages
 from discreet.cli.main import main
 from discreet.recording import view
 from support.browser import CHROMIUM, Page, browser
+from support.contrast import contrast, schemes_of
 from support.requirements import missing
 
 HOSTILE = (
@@ -166,21 +167,8 @@ def test_nothing_is_wider_than_the_window(page: Page, tmp_path: Path, capsys: py
 
 
 def test_every_text_has_a_contrast_of_four_and_a_half_to_every_ground_in_both_schemes() -> None:
-    css = files(view).joinpath("page.css").read_text("ascii")
-    light, dark = (
-        dict(re.findall(r"--([\w-]+): #(\w{3,6});", block))
-        for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL)[:2]
-    )
-    for scheme in (light, dark):
-        for text in ("text", "muted", "client", "server", "error", "warn"):
+    css = [files(pages).joinpath("palette.css"), files(view).joinpath("page.css")]
+    for scheme in schemes_of(*(each.read_text("ascii") for each in css)):
+        for text in ("text", "muted", "accent", "server", "error", "warn"):
             for ground in ("ground", "raised", "hover", "chosen"):
-                high, low = sorted((luminance(scheme[text]), luminance(scheme[ground])), reverse=True)
-                assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
-
-
-def luminance(colour: str) -> float:
-    """WCAG 2.2, relative luminance."""
-    digits = colour if len(colour) == 6 else "".join(2 * digit for digit in colour)
-    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+                assert contrast(scheme[text], scheme[ground]) >= 4.5, (text, ground)

@@ -49,11 +49,25 @@ HOSTILE = {
 }
 
 
+OF_ONE_LOOP = {
+    "writes no frame",
+    "writes no JSON",
+    "writes no UTF-8",
+    "writes no message",
+    "writes neither result nor error",
+    "announces what never comes",
+    "answers other questions",
+    "nests too deep",
+    "asks without end",
+}
+"""What these write is read without an event loop."""
+
 QUICK = EndBounds(eof=0.02, terminate=0.02, kill=10.0)
 
 
 @pytest.mark.anyio
-async def test_a_hostile_server_fails_the_calls_and_nothing_else() -> None:
+async def test_a_hostile_server_fails_the_calls_and_nothing_else(anyio_backend: str) -> None:
+    names = HOSTILE.keys() if anyio_backend == "asyncio" else HOSTILE.keys() - OF_ONE_LOOP
     failed: dict[str, int] = {}
 
     async def try_out(name: str) -> None:
@@ -77,9 +91,9 @@ async def test_a_hostile_server_fails_the_calls_and_nothing_else() -> None:
 
     with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
-            for name in HOSTILE:
+            for name in names:
                 tasks.start_soon(try_out, name)
-    assert failed == dict.fromkeys(HOSTILE, 3)
+    assert failed == dict.fromkeys(names, 3)
 
 
 def test_a_message_beyond_the_limit_is_told_as_one() -> None:
@@ -92,13 +106,13 @@ def test_a_message_beyond_the_limit_is_told_as_one() -> None:
 
 # -- what is left behind ----------------------------------------------------------------------------------------------
 
-ROUNDS = 500
+ROUNDS = 100
 """On each of two event loops."""
 
 
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are not reaped there")
-async def test_a_thousand_servers_leave_no_zombie_and_no_descriptor() -> None:
+async def test_hundreds_of_servers_leave_no_zombie_and_no_descriptor() -> None:
     async with spawn(["cat"]):
         pass
     before = os.listdir("/dev/fd")

@@ -74,11 +74,10 @@ async def test_servers_are_told_where_their_protocol_has_a_place_for_it(
 ) -> None:
     ours, theirs = memory_pair()
     bare = Dialect(trace=dialect.trace)
-    async with attach(ours, dialect=bare, timeout=None) as peer:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(peer.call, "work", params)
-            message = _message(await theirs.receive())
-            await theirs.send(frame({"jsonrpc": "2.0", "id": message["id"], "result": None}))
+    async with attach(ours, dialect=bare, timeout=None) as peer, anyio.create_task_group() as tasks:
+        tasks.start_soon(peer.call, "work", params)
+        message = _message(await theirs.receive())
+        await theirs.send(frame({"jsonrpc": "2.0", "id": message["id"], "result": None}))
     told = {
         "serviceParams": message.get("serviceParams"),
         "_meta": (message.get("params") or {}).get("_meta") if not isinstance(params, list) else None,

@@ -129,7 +129,7 @@ def assert_compiles(text: str) -> None:
 
 
 @given(OPERATIONS | ANY_OPERATIONS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_any_document_gives_a_client_that_compiles_or_one_line(operations: list[OperationSchema]) -> None:
     for generate in (python_client, typescript_client):
         try:
@@ -238,7 +238,7 @@ def test_a_member_whose_name_msgspec_refuses_makes_its_object_a_dictionary() -> 
     assert "Odd: TypeAlias = dict[str, Any]" in text
 
 
-@settings(max_examples=80, database=None, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, database=None, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(OPERATIONS)
 def _write_typescript(folder: Path, operations: list[OperationSchema]) -> None:
     try:

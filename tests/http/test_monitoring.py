@@ -351,3 +351,12 @@ async def test_a_collector_of_a_service_that_raises_costs_one_scrape(
             assert logged.names() == ["metrics.failed"]
         failing.fails = False
         assert await scraped(client)
+
+
+async def test_tasks_are_counted_before_the_first_of_them_and_after_the_card_was_read(serve: Serve) -> None:
+    async with serve(agent_of(), http_metrics=True) as client:
+        before = values((await scraped(client))["discreet_tasks"])
+        await client.request("GET", "/.well-known/agent-card.json")
+        await client.request("GET", "/extendedAgentCard", headers={"a2a-version": "1.0"})
+        assert values((await scraped(client))["discreet_tasks"]) == before
+        assert len(before) == 8

@@ -265,9 +265,12 @@ async def test_params_that_are_taken_whole_are_of_their_own_type(served: Any) ->
 
 
 async def test_a_body_that_is_too_large_or_too_slow_is_refused(served: Any) -> None:
-    async with served(max_message_bytes=100) as client:
+    async with served(max_message_bytes=100, frame_timeout=0.05) as client:
         status, _, error = await post(client, "shop/get", {"name": "x" * 100})
         assert (status, error["details"]) == (413, {"reason": "oversize"})
+        async with client.open("POST", "/operations/shop/get", None, JSON) as reply:
+            assert (reply.status, (await reply.json())["code"]) == (408, "TIMEOUT")
+            assert reply.headers["connection"] == "close"
 
 
 # -- callers -------------------------------------------------------------------------------------------------------
@@ -283,6 +286,44 @@ async def test_who_has_no_identity_is_401_and_who_lacks_a_scope_is_403(served: A
         assert (status, error["code"]) == (403, "FORBIDDEN")
         assert (await post(client, "shop/buy", params, **ADA))[0] == 204
         assert (await post(client, "shop/get", {"name": "pen"}))[0] == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"[1,", b'{"item": 1}', b"7"])
+@pytest.mark.parametrize("media_type", ["application/json", "text/plain"])
+async def test_who_may_not_call_learns_nothing_of_the_params(served: Any, body: bytes, media_type: str) -> None:
+    async with served(tokens=TOKENS) as client:
+        for verb in ("POST", "GET", "PUT"):
+            for headers, expected in (({}, 401), (BOB, 403)):
+                status, got, answer = await client.request(
+                    verb, "/operations/shop/buy?a=1&a=2", body, {"content-type": media_type, **headers}
+                )
+                assert (status, msgspec.json.decode(answer)["code"], "allow" in got) == (expected, "FORBIDDEN", False)
+
+
+async def test_large_answers_that_end_together_keep_within_the_memory(served: Any) -> None:
+    going = anyio.Event()
+    waiting: list[int] = []
+
+    async def big() -> str:
+        waiting.append(1)
+        await going.wait()
+        return "x" * 20_000_000
+
+    service = Service("large")
+    service.query(big)
+    statuses: list[int] = []
+
+    async def call(client: Any) -> None:
+        statuses.append((await get(client, "large/big"))[0])
+
+    async with served(service, max_memory=64 << 20) as client, anyio.create_task_group() as tasks:
+        for _ in range(6):
+            tasks.start_soon(call, client)
+        while len(waiting) < 6:
+            await anyio.lowlevel.checkpoint()
+        going.set()
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) <= 3
 
 
 async def test_a_handler_learns_who_calls_and_what_the_headers_say(served: Any) -> None:

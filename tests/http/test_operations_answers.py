@@ -10,8 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet import Context, Numbered, OperationError, Service
+from discreet import Context, Identity, Numbered, OperationError, Service
 from discreet.daemon.http.operations.compression import IN_A_THREAD, SMALLEST, takes_gzip
+from discreet.daemon.http.operations.document import MAX_DOCUMENTS
 from discreet.daemon.openapi.snapshot import read_openapi
 from support.asgi_client import JSON, AsgiClient
 
@@ -236,6 +237,25 @@ async def test_the_document_says_what_the_caller_may_call(serve: Serve) -> None:
             assert found["components"]["securitySchemes"] == {"bearer": {"type": "http", "scheme": "bearer"}}
 
 
+async def test_callers_with_other_scopes_never_get_each_other_s_document(serve: Serve) -> None:
+    class ByScope:
+        schemes = ("bearer",)
+        realm = "scopes"
+
+        def resolve(self, authorization: str) -> Identity:
+            return Identity("somebody", frozenset(authorization.removeprefix("Bearer ").split("+")))
+
+    service, names = Service("s"), [f"op{number}" for number in range(MAX_DOCUMENTS + 3)]
+    for name in names:
+        service.query(name=name, scopes=[name])(lambda: None)
+    async with serve(service, provider=ByScope(), http_operations=True) as client:
+        for name in [*names, names[0], names[-1], names[0]]:
+            found = await document(client, authorization=f"Bearer {name}")
+            assert list(found["paths"]) == [f"/operations/s/{name}"]
+        found = await document(client, authorization=f"Bearer {names[0]}+{names[1]}")
+        assert len(found["paths"]) == 2
+
+
 async def test_the_document_is_that_of_the_command_line(serve: Serve) -> None:
     async with serve(shop(), http_operations=True) as client:
         _, _, body = await client.request("GET", "/openapi.json")
@@ -258,6 +278,10 @@ async def test_the_document_has_a_tag_and_is_compressed(serve: Serve) -> None:
         assert (status, headers["content-encoding"]) == (200, "gzip")
         plain = (await client.request("GET", "/openapi.json"))[2]
         assert gzip.decompress(body) == plain
+        again = await client.request("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
+        assert (again[1]["content-encoding"], again[1]["content-length"], again[2]) == ("gzip", str(len(body)), body)
+        status, told, rest = await client.request("GET", "/openapi.json", headers={**again[1], "if-none-match": "*"})
+        assert (status, "content-encoding" in told, rest) == (304, False, b"")
         known = {"if-none-match": headers["etag"]}
         assert (await client.request("GET", "/openapi.json", headers=known))[0] == 304
         assert (await client.request("GET", "/openapi.json", headers={**known, "host": "127.0.0.1"}))[0] == 200

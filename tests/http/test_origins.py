@@ -37,6 +37,17 @@ async def test_without_a_list_no_page_of_another_origin_may_call_or_read(serve: 
         assert (cors(headers), headers.get("vary", "").lower().count("origin")) == (set(), 0)
 
 
+async def test_what_pages_of_others_embed_is_refused_and_links_to_here_are_followed(serve: Serve) -> None:
+    async with serve() as client:
+        for site in ("cross-site", "same-site", "same-origin", "none"):
+            image = {"sec-fetch-site": site, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
+            frame = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}
+            link = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+            expected = 200 if site in ("same-origin", "none") else 403
+            for headers, status in ((image, expected), (frame, expected), (link, 200)):
+                assert (await client.request("GET", CARD, headers=headers))[0] == status
+
+
 @pytest.mark.parametrize("path", ["/", "/message:send", "/tasks", "/v1/message:send", CARD])
 async def test_a_preflight_of_an_allowed_origin_is_answered(serve: Serve, path: str) -> None:
     async with serve(http_origins=[APP]) as client:

@@ -31,11 +31,16 @@ def sources() -> dict[str, Path]:
 
 
 def page_files() -> dict[str, Path]:
-    """What the page of a recording is made of, by its place as in `sources`."""
-    view = FACE / "recording" / "view"
+    """What the web pages are made of, by its place as in `sources`."""
+    places = {
+        "recording/view": FACE / "recording/view",
+        "pages": FACE / "pages",
+        "daemon/http/page": ROOT / "daemon/http/page",
+    }
     return {
-        f"discreet/{path.relative_to(FACE).as_posix()}": path
-        for path in view.iterdir()
+        f"discreet/{name}/{path.name}": path
+        for name, place in places.items()
+        for path in place.iterdir()
         if path.suffix in (".css", ".html", ".js")
     }
 
@@ -73,7 +78,7 @@ def test_the_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) 
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         contents = {name: archive.read(name) for name in held}
     expected = sources() | page_files()
-    assert len(page_files()) == 5
+    assert len(page_files()) == 15
     assert held == {*expected, "discreet/py.typed"}
     assert {name for name, path in expected.items() if contents[name] != path.read_bytes()} == set()
 

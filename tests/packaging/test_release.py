@@ -59,8 +59,13 @@ def test_they_hold_nothing_beside_modules_but_what_describes_them(sdist: Path, w
     rest = {member.name.partition("/")[2] for member in members if member.isfile() and member.name[-3:] != ".py"}
     described = ("PKG-INFO", "SOURCES.txt", "dependency_links.txt", "entry_points.txt", "requires.txt", "top_level.txt")
     files = {"LICENSE", "README.md", "pyproject.toml", "setup.cfg", "PKG-INFO", "src/discreet/py.typed"}
-    page = {f"recording/view/{name}" for name in ("page.css", "page.html", "page.js", "session.js", "timeline.js")}
-    files |= {f"src/discreet/{name}" for name in page}
+    shown = {
+        f"src/discreet/recording/view/{name}"
+        for name in ("page.css", "page.html", "page.js", "session.js", "timeline.js")
+    }
+    scripts = ("agent.js", "form.js", "operations.js", "page.js", "requests.js", "tasks.js")
+    served = {f"daemon/http/page/{name}" for name in ("page.css", "page.html", *scripts)}
+    files |= shown | served | {"src/discreet/pages/dom.js", "src/discreet/pages/palette.css"}
     assert rest == files | {f"discreet.egg-info/{name}" for name in described}
     assert {(member.mtime, member.uid, member.gid, member.uname) for member in members} == {(1770076800, 0, 0, "")}
     with zipfile.ZipFile(wheel) as archive:
@@ -84,6 +89,8 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
     assert optional == {
         "ahocorasick-rs",
         "httpcore",
+        "opentelemetry-exporter-otlp-proto-http",
+        "opentelemetry-sdk",
         "prometheus-client",
         "pyjwt",
         "rich",

@@ -83,10 +83,9 @@ def test_all_that_is_wrong_is_said_at_once(spawn: Spawn, app_directory: Path) ->
     assert all(f"'{path}'" in line for path in ("./one.py:app", "./two.py:app", "three:app"))
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_same_app_twice_is_refused(spawn: Spawn, app_directory: Path, backend: str) -> None:
+def test_the_same_app_twice_is_refused(spawn: Spawn, app_directory: Path) -> None:
     (app_directory / "fine.py").write_text(STREAMS)
-    assert "app/count" in refused(spawn("serve", "./fine.py:app", "./fine.py:app", "--backend", backend))
+    assert "app/count" in refused(spawn("serve", "./fine.py:app", "./fine.py:app"))
 
 
 @pytest.mark.parametrize(

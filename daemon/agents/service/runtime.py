@@ -64,7 +64,7 @@ class Waits(msgspec.Struct, frozen=True):
 class Runtime:
     """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an agent is, and what it runs in
         self,
         spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         store: TaskStore,
@@ -160,7 +160,9 @@ class Runtime:
     async def count_tasks(self) -> Mapping[TaskState, int] | None:
         """How many tasks the store has in each state; None where it does not tell within a second."""
         with anyio.move_on_after(COUNT_SECONDS):
-            counts = await attempt(self._store.count) if self._store_is_open else None
+            if not self._store_is_open:  # that of a daemon that keeps none is opened for the first call
+                return None if self._store.durable else {}
+            counts = await attempt(self._store.count)
             return None if isinstance(counts, Raised) else counts
         return None
 

@@ -193,7 +193,7 @@ class Posting:
         self._conversation = conversation
         self._answered = self._told = 0
         self._on_answered = on_answered
-        metrics = host.request_metrics["http"]
+        self._metrics = metrics = host.request_metrics["http"]
         self._responder = Responder(self, host.memory, dialect, metrics, conversation.inflight)
         self._dispatcher = Dispatcher(
             conversation.router,
@@ -203,8 +203,8 @@ class Posting:
             conversation.context(self.stream, access, url),
             dialect,
             metrics,
-            access,
-            host.tracing,
+            access=access,
+            tracing=host.tracing,
         )
         if closed:
             self._dispatcher.close()
@@ -220,6 +220,9 @@ class Posting:
         except BaseException:  # a fault of our own must not take up a place for ever
             self._on_answered()
             raise
+        finally:
+            if self._metrics.inline:
+                self._metrics.end_read()
 
     def _take(self, message: Message, metadata: dict[str, str], refusal: Failure | None) -> None:
         match message:

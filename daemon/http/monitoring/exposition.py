@@ -59,7 +59,7 @@ def _requests(figures: Figures) -> Iterator[Metric]:
     yield requests
     durations = HistogramMetricFamily(
         "discreet_request_duration_seconds",
-        "Time from when a request was read until its answer was ready to be sent. Subscriptions have none.",
+        "Time from when a request was read until its outcome was there. Subscriptions have none.",
         labels=("transport", "method"),
     )
     for timed in figures.durations:

@@ -28,13 +28,20 @@ async def compressed(request: Request, response: Response) -> Response:
     body = bytes(response.body)
     if len(body) < SMALLEST:
         return response
-    response.headers.add_vary_header("accept-encoding")
     if not takes_gzip(request.headers.get("accept-encoding", "")):
+        response.headers.add_vary_header("accept-encoding")
         return response
     shorter = _gzip(body) if len(body) < IN_A_THREAD else await anyio.to_thread.run_sync(_gzip, body)
-    response.body = shorter
-    response.headers["content-encoding"] = "gzip"
-    response.headers["content-length"] = str(len(shorter))
+    return gzipped_before(request, response, shorter)
+
+
+def gzipped_before(request: Request, response: Response, shorter: bytes) -> Response:
+    """The same where its body was compressed before."""
+    response.headers.add_vary_header("accept-encoding")
+    if takes_gzip(request.headers.get("accept-encoding", "")):
+        response.body = shorter
+        response.headers["content-encoding"] = "gzip"
+        response.headers["content-length"] = str(len(shorter))
     return response
 
 

@@ -11,11 +11,10 @@ from ....errors.failures import Internal, MethodNotFound
 from ...openapi.about import about
 from ...openapi.document import openapi_document
 from ...rpc.envelope import NULL_ID, Call
-from ...services.identity_cache import IdentityCache
 from ..calls import Calls, response_of
 from ..requests import note_route
-from .compression import compressed
-from .etags import with_etag
+from .compression import compressed, gzipped_before
+from .etags import etag_of, with_etag
 from .writer import OperationWriter, not_allowed
 
 if TYPE_CHECKING:
@@ -23,23 +22,43 @@ if TYPE_CHECKING:
     from starlette.types import Send
 
     from ...host import Host
-    from ...operations.access import Identity
+    from ...operations.spec import OperationSpec
 
 PATH: Final = "openapi.json"
+
+MAX_DOCUMENTS: Final = 16
+"""Documents that are kept, the last ones that were asked for. Callers who may call the same have the same."""
 
 _WRITER: Final = OperationWriter()
 _SERVERS: Final = b'"servers":[{"url":"/"}]'
 """What stands in each document in place of the address."""
 
 
+class _Written(msgspec.Struct):
+    """A document as it is sent to those who ask at this address: compressed once, where somebody takes it so."""
+
+    url: str
+    body: bytes
+    etag: str
+    gzipped: bytes | None = None
+
+
+class _Made(msgspec.Struct):
+    """A document: what stands before its servers, what behind, and as it was sent last."""
+
+    before: bytes
+    after: bytes
+    written: _Written
+
+
 @final
 class DocumentEndpoint:
-    """The documents of one host. Each is made once for an identity."""
+    """The documents of one host."""
 
     def __init__(self, host: Host, calls: Calls) -> None:
         self._host = host
         self._calls = calls
-        self._documents: IdentityCache[tuple[bytes, bytes]] = IdentityCache()
+        self._documents: dict[tuple[str, ...], _Made] = {}
 
     async def respond(self, request: Request, path: str, send: Send) -> Response | None:
         if path != PATH:
@@ -50,16 +69,35 @@ class DocumentEndpoint:
         access = await self._calls.access_of(Call(PATH, NULL_ID, None, self._calls.service_params(request)))
         if isinstance(access, Internal):
             return response_of(_WRITER.failure(access))
-        identity = access.identify({})
-        before, after = self._documents.get(identity, lambda: self._made(identity))
-        servers = msgspec.json.encode([{"url": self._calls.url(request).rstrip("/")}])  # paths begin with one
-        response = Response(b'%b"servers":%b%b' % (before, servers, after), media_type="application/json")
-        return await compressed(request, with_etag(request, response))
+        specs = list(self._host.catalogue.visible_to(access.identify({})))
+        written = self._written(specs, self._calls.url(request).rstrip("/"))  # paths begin with a slash
+        response = with_etag(request, Response(written.body, media_type="application/json"), written.etag)
+        if response.status_code != 200:
+            return response
+        if written.gzipped is not None:
+            return gzipped_before(request, response, written.gzipped)
+        response = await compressed(request, response)
+        if "content-encoding" in response.headers:
+            written.gzipped = bytes(response.body)
+        return response
 
-    def _made(self, identity: Identity | None) -> tuple[bytes, bytes]:
-        """The document for this caller: what stands before its servers, and what behind."""
+    def _written(self, specs: list[OperationSpec], url: str) -> _Written:
+        key = tuple(spec.name for spec in specs)
+        made = self._documents.pop(key, None) or self._made(specs)
+        self._documents[key] = made  # behind all others
+        if len(self._documents) > MAX_DOCUMENTS:
+            del self._documents[next(iter(self._documents))]
+        if made.written.url != url:
+            made.written = _at(made.before, made.after, url)
+        return made.written
+
+    def _made(self, specs: list[OperationSpec]) -> _Made:
         host = self._host
         told = about(host.catalogue.services, host.agent.declared, host.access.provider, version=host.version, url="/")
-        text = msgspec.json.encode(openapi_document(host.catalogue.visible_to(identity), told))
-        before, _, after = text.partition(_SERVERS)
-        return before, after
+        before, _, after = msgspec.json.encode(openapi_document(specs, told)).partition(_SERVERS)
+        return _Made(before, after, _at(before, after, "/"))
+
+
+def _at(before: bytes, after: bytes, url: str) -> _Written:
+    body = b'%b"servers":%b%b' % (before, msgspec.json.encode([{"url": url}]), after)
+    return _Written(url, body, etag_of(body))

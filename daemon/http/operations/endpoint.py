@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from msgspec import Raw
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, InvalidParams, MethodNotFound
+from ....errors.failures import Failure, Internal, InvalidParams, MethodNotFound
 from ...dispatch.router import Router
 from ...openapi.query_params import QueryParam, query_params
 from ...operations.context import last_event_id
@@ -20,7 +20,7 @@ from ...rpc.text import json_failure
 from ...schemas.documents import input_schema
 from ..calls import Calls, response_of
 from ..requests import note_route
-from .compression import compressed
+from .compression import SMALLEST, compressed
 from .etags import with_etag
 from .query import read_query
 from .whole_numbers import with_whole_numbers
@@ -55,6 +55,9 @@ class OperationsEndpoint:
         if served is None:
             return response_of(_UNKNOWN.failure(MethodNotFound()))
         note_route(request, f"/{PREFIX}{served.spec.name}")
+        refusal = await self._refusal(request, served)
+        if refusal is not None:
+            return self._calls.refused(served.writer, refusal, close=request.method == "POST")
         match request.method:
             case "POST":
                 response = await self._post(request, served, send)
@@ -62,7 +65,23 @@ class OperationsEndpoint:
                 response = await self._get(request, served, served.params, send)
             case _:
                 return response_of(not_allowed(served.allowed))
-        return None if response is None else await compressed(request, response)
+        if response is None or len(response.body) < SMALLEST:  # most are small
+            return response
+        return await compressed(request, response)
+
+    async def _refusal(self, request: Request, served: _Served) -> Failure | None:
+        """Why this caller may not call. It is told before anything of the params is: neither do they cost those anything who may
+        not call, nor do errors tell these what they are."""
+        if served.spec.access.open:
+            return None
+        metadata = self._calls.service_params(request)
+        access = await self._calls.access_of(Call(served.spec.name, NULL_ID, None, metadata))
+        if isinstance(access, Internal):
+            return access
+        refusal = access.refusal(served.spec.access, metadata)
+        if refusal is not None and self._calls.recent is not None:
+            self._calls.recent.add(access, None, refusal, 0.0)
+        return refusal
 
     async def _post(self, request: Request, served: _Served, send: Send) -> Response | None:
         body = await self._calls.body(request, served.writer)

@@ -15,9 +15,14 @@ REVALIDATED: Final[Mapping[str, str]] = {"cache-control": "private, no-cache"}
 """What is kept belongs to its caller, and is asked for anew each time."""
 
 
-def with_etag(request: Request, response: Response) -> Response:
+def etag_of(body: bytes) -> str:
+    """The tag of an answer with this body."""
+    return f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def with_etag(request: Request, response: Response, etag: str = "") -> Response:
     """The response with its tag; in its place 304 where the client has what it would say."""
-    etag = f'W/"{hashlib.sha256(response.body).hexdigest()[:32]}"'
+    etag = etag or etag_of(bytes(response.body))
     headers = {"etag": etag, **REVALIDATED}
     if _knows(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers=headers)

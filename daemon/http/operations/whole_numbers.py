@@ -17,13 +17,17 @@ _STRING_OR_NUMBER: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?\d+(?:\.\d+)?(?:[e
 _MAX_EXPONENT: Final = 400
 """Numbers with more digits are left as they are: no float is larger."""
 
+MAX_BYTES: Final = 16 * 1024
+"""Larger params are left as they are: to look at each of their numbers takes the loop too long, and what is written in five
+bytes may have hundreds of digits."""
+
 
 def with_whole_numbers(params: bytes, model: InputModel) -> bytes:
     """Params as JSON text, in which whole numbers are written as integers if the input takes them only so.
 
-    Else they stay as they came: a decimal keeps its zeros.
+    Else they stay as they came: a decimal keeps its zeros. So do those that are large.
     """
-    if not _MAYBE_WHOLE(params):
+    if len(params) > MAX_BYTES or not _MAYBE_WHOLE(params):
         return params
     taken = attempt_now(lambda: model.decode(params))
     if not (isinstance(taken, Raised) and isinstance(taken.exc, FailureError)):

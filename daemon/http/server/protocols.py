@@ -13,6 +13,7 @@ import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...logs import RepeatedWarning, log
+from .joined_writes import JoinedWrites
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +58,7 @@ class _Guard:
     _address: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)  # type: ignore[misc]
+        super().connection_made(JoinedWrites(transport))  # type: ignore[misc]
         address = self.client[0] if self.client else ""
         counts, limits = self.by_address, self.limits
         if counts[address] >= limits.connections_per_address:

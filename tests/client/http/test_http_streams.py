@@ -143,7 +143,8 @@ async def test_no_event_in_time_is_a_time_out() -> None:
     async with http_server(answer) as server, connect(server.url) as peer:
         with pytest.raises(RequestTimeout):
             await anext(peer.subscribe("numbers", timeout=0.1))
-        await server.gone.wait()
+        if server.requests:  # on a busy machine the time may be over before one is sent
+            await server.gone.wait()
 
 
 async def test_a_slow_consumer_holds_up_the_server_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

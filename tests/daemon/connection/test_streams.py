@@ -147,8 +147,12 @@ async def test_a_stream_that_waits_for_its_reader_can_be_cancelled(serving: Serv
 async def test_a_subscription_has_no_deadline_but_its_own(serving: Serving, ticks: Ticks) -> None:
     async with serving(ticks.service, request_timeout=0.01) as wire:
         await wire.send(wire.request("ticks/watch", id="free"), wire.request("ticks/brief", id="brief"))
-        messages = await wire.receive_all(5)
-        assert messages[-1] == {"jsonrpc": "2.0", "id": "brief", "error": TIMEOUT}
+        answer, events = None, 0
+        while answer is None or events < 2:  # those of the other are none, on a busy machine
+            message = await wire.receive()
+            answer = message if "error" in message else answer
+            events += "method" in message and message["params"]["id"] == "free"
+        assert answer == {"jsonrpc": "2.0", "id": "brief", "error": TIMEOUT}
         await until(lambda: ticks.closed == 1)
         await wire.nothing_more()
 

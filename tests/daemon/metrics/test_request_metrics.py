@@ -9,13 +9,17 @@ from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet import OperationError, Service
-from discreet.daemon.dispatch.request import MAX_CODES, Durations, MethodMetrics
+from discreet.daemon.dispatch.request import MAX_CODES, MAX_RECORDED, Durations, MethodMetrics
 from discreet.daemon.metrics.figures import BOUNDS
 from discreet.daemon.metrics.reading import histogram
 
 pytestmark = pytest.mark.anyio
+
+LENGTHS = (0.0, 1e-9, 0.0001, 0.0009, 0.3, 1.5, 31.0, 33.0, 1e6)
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -185,19 +189,42 @@ def test_codes_of_one_method_are_bounded() -> None:
 
 
 def test_a_duration_is_counted_in_every_bucket_whose_bound_it_does_not_exceed() -> None:
-    for seconds in (0.0, 1e-9, 0.0001, 0.0009, 0.3, 1.5, 31.0, 33.0, 1e6):
-        durations = Durations()
-        durations.add(seconds)
-        shown = histogram(durations)
-        assert (shown.count, shown.seconds) == (1, seconds)
-        assert [*shown.buckets] == [int(seconds <= bound) for bound in BOUNDS]
+    for seconds in LENGTHS:
+        added, recorded = Durations(), Durations()
+        added.add(seconds)
+        recorded.recorded.append(seconds)
+        for durations in (added, recorded):
+            shown = histogram(durations)
+            assert (shown.count, shown.seconds) == (1, seconds)
+            assert [*shown.buckets] == [int(seconds <= bound) for bound in BOUNDS]
+
+
+@given(st.lists(st.floats(0, 1e6) | st.sampled_from(LENGTHS), min_size=1, max_size=2 * MAX_RECORDED))
+def test_durations_that_are_sorted_in_together_are_counted_as_one_by_one(lengths: list[float]) -> None:
+    one_by_one, together = Durations(), Durations()
+    for each in lengths:
+        one_by_one.add(each)
+    together.recorded.extend(lengths)
+    assert together.count == one_by_one.count == len(lengths)
+    assert histogram(together).buckets == histogram(one_by_one).buckets
+    assert together.seconds == pytest.approx(one_by_one.seconds)
+    assert together.recorded == []
+
+
+async def test_no_more_durations_are_kept_than_are_sorted_in_together(serving: Serving) -> None:
+    async with serving(shop()) as wire:
+        for _ in range(3):
+            await wire.send(*(wire.request("shop/soon") for _ in range(100)))
+            await wire.receive_all(100)
+        durations = wire.daemon.host.request_metrics["stdio"].methods["shop/soon"].durations
+        assert durations.count == 300
+        assert len(durations.recorded) < MAX_RECORDED
 
 
 async def test_calls_that_are_answered_while_they_are_read_have_the_duration_of_their_read(serving: Serving) -> None:
     async with serving(shop()) as wire:
         await wire.send(*(wire.request("shop/at_once", {"n": n - 1}) for n in range(100)))
         await wire.receive_all(100)
-        await wire.call("services/metrics")
         method = wire.daemon.host.request_metrics["stdio"].methods["shop/at_once"]
         assert (method.durations.count, method.failed, method.codes) == (100, 1, {"EMPTY": 1})
         assert method.durations.seconds > 0

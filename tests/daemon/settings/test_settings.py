@@ -69,6 +69,7 @@ SAMPLES = {
     "http_operations": Sample(["--http-operations"], "yes", "true", True),
     "http_metrics": Sample(["--http-metrics"], "1", "true", True),
     "http_open": Sample(["--http-open"], "1", "true", True),
+    "http_page": Sample(["--http-page"], "1", "true", True),
     "http_url": Sample(["--http-url", "https://a.b/"], "https://a.b/", '"https://a.b/"', "https://a.b/"),
     "http_hosts": Sample(["--http-host", "a", "--http-host=b"], "a b", '["a", "b"]', ("a", "b")),
     "http_origins": Sample(["--http-origin", "https://a"], "https://a", '["https://a"]', ("https://a",)),

@@ -107,10 +107,13 @@ async def test_the_span_of_a_subscription_lasts_until_its_last_event(serving: An
     async with serving(make_shop(), otel=True) as wire:
         first, second, last = [await wire.call("shop/ask_often"), *await wire.receive_all(2)]
     assert spans.tree() == ["SERVER shop/ask_often", "  INTERNAL shop/price", "  INTERNAL shop/price"]
-    assert [first["params"]["value"], second["params"]["value"]] == [
-        trace.format_span_id(span.context.span_id)  # type: ignore[union-attr]
-        for span in spans.all()[1:]
-    ]
+    assert (
+        [first["params"]["value"], second["params"]["value"]]
+        == [
+            trace.format_span_id(span.context.span_id)  # type: ignore[union-attr]
+            for span in spans.all()[1:]
+        ]
+    )
     assert last["result"]["completed"] is True
 
 
@@ -279,7 +282,9 @@ async def test_nothing_that_a_caller_sends_is_in_any_span(serving: Any, spans: S
             ("services/call", {"operationId": CANARY, "input": {CANARY: CANARY}}),
             ("$/cancelRequest", {"id": CANARY}),
         ):
-            await wire.send({"jsonrpc": "2.0", "id": f"{CANARY}-{method}", "method": method, "params": params, **beside})
+            await wire.send(
+                {"jsonrpc": "2.0", "id": f"{CANARY}-{method}", "method": method, "params": params, **beside}
+            )
             await wire.receive()
     assert len(spans.all()) == 8
     assert CANARY not in spans.text()

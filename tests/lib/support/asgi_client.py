@@ -87,12 +87,13 @@ class AsgiClient:
 
     @asynccontextmanager
     async def open(
-        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None, **scope: Any
+        self, method: str, path: str, body: bytes | None = b"", headers: Mapping[str, str] | None = None, **scope: Any
     ) -> AsyncGenerator[Reply]:
-        """A request; leaving the block before its end disconnects the client, and waits for the app to notice."""
+        """A request; leaving the block before its end disconnects the client, and waits for the app to notice. A `body` of None
+        does not come."""
         path, _, query = path.partition("?")
         reply, gone = Reply(), anyio.Event()
-        unread = [{"type": "http.request", "body": body, "more_body": False}]
+        unread = [] if body is None else [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> Any:
             if unread:

@@ -1,18 +1,18 @@
-"""A headless Chromium that tests drive over a pipe, as its DevTools protocol allows. It has no network."""
+"""A headless Chromium that tests drive over a pipe, as its DevTools protocol allows. It has no network but this machine's."""
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from .waits import DEADLINE_SECONDS
 
@@ -26,10 +26,17 @@ _FLAGS: Final = (
     "--disable-background-networking",
     "--disable-component-update",
     "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 )
 
+
+_FAULTS: Final = {
+    "Runtime.exceptionThrown",
+    "Runtime.consoleAPICalled",
+    "Log.entryAdded",
+    "Page.javascriptDialogOpening",
+}
 
 _PLACE_PIPES: Final = """
 import fcntl, os, sys
@@ -44,8 +51,9 @@ os.execv(sys.argv[3], sys.argv[3:])
 class Page:
     """One page. `events` are those of the protocol that have come: its faults, its console, its requests."""
 
-    def __init__(self, to: IO[bytes], back: IO[bytes]) -> None:
+    def __init__(self, to: int, back: int) -> None:
         self._to, self._back = to, back
+        self._unread = b""
         self._number = 0
         self._session = ""
         self.events: list[dict[str, Any]] = []
@@ -60,8 +68,10 @@ class Page:
         message = {"id": self._number, "method": method, "params": params}
         if self._session:
             message["sessionId"] = self._session
-        self._to.write(json.dumps(message).encode() + b"\0")
-        self._to.flush()
+        unsent = json.dumps(message).encode() + b"\0"
+        while unsent:
+            assert select.select([], [self._to], [], DEADLINE_SECONDS)[1], "the browser reads nothing"
+            unsent = unsent[os.write(self._to, unsent) :]
         while True:
             came = self._receive()
             if came.get("id") == self._number:
@@ -69,15 +79,19 @@ class Page:
                 result: dict[str, Any] = came["result"]
                 return result
 
-    def open(self, path: Path) -> None:
-        """Load a file, and wait until it is there."""
-        before = self._loads()
-        self.send("Page.navigate", url=path.as_uri())
-        while self._loads() == before:
-            self._receive()
+    def open(self, where: Path | str) -> None:
+        """Load a file or an address, and wait until it is there. `events` are then those since."""
+        self._load("Page.navigate", url=where.as_uri() if isinstance(where, Path) else where)
 
-    def _loads(self) -> int:
-        return sum(event["method"] == "Page.loadEventFired" for event in self.events)
+    def reload(self) -> None:
+        """Load the page anew, as `open` does."""
+        self._load("Page.reload")
+
+    def _load(self, command: str, **params: Any) -> None:
+        self.events.clear()
+        self.send(command, **params)
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+            self._receive()
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page. A promise is waited for."""
@@ -91,21 +105,56 @@ class Page:
             f"new Promise((done) => {{ const look = () => ({condition}) ? done() : setTimeout(look, 5); look(); }})"
         )
 
+    def click(self, selector: str, text: str = "") -> None:
+        """Click the first element that is there and has this text."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})].find((it) => it.textContent.includes({json.dumps(text)}))"
+        self.until(found)
+        self.run(f"{found}.click()")
+
+    def fill(self, selector: str, text: str) -> None:
+        """Write into the first such control, once there is one, in place of what stands there."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.until(found)
+        self.run(f"{found}.focus(); {found}.select()")
+        self.type(text)
+
+    def text(self, selector: str) -> str:
+        """The text of the first such element, once there is one."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.until(found)
+        text: str = self.run(f"{found}.textContent")
+        return text
+
+    def until_text(self, selector: str, text: str) -> None:
+        """Wait until the first such element has exactly this text."""
+        self.until(f"document.querySelector({json.dumps(selector)})?.textContent === {json.dumps(text)}")
+
+    def faults(self) -> list[dict[str, Any]]:
+        """What the page threw, wrote to the console, or did against its policy. An answer that is an error is none of these."""
+        return [
+            event
+            for event in self.events
+            if event["method"] in _FAULTS and event["params"].get("entry", {}).get("source") != "network"
+        ]
+
     def press(self, key: str) -> None:
         """Press and release a key, as a user does."""
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
-        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+        number = {"windowsVirtualKeyCode": 9} if key == "Tab" else {}
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **number)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, **number)
 
     def type(self, text: str) -> None:
         self.send("Input.insertText", text=text)
 
     def _receive(self) -> dict[str, Any]:
-        data = bytearray()
-        while (byte := self._back.read(1)) not in (b"\0", b""):
-            data += byte
-        assert data, "the browser has ended"
-        message: dict[str, Any] = json.loads(data)
+        while b"\0" not in self._unread:
+            assert select.select([self._back], [], [], DEADLINE_SECONDS)[0], "the browser says nothing"
+            data = os.read(self._back, 1 << 16)
+            assert data, "the browser has ended"
+            self._unread += data
+        text, _, self._unread = self._unread.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
         if "id" not in message:
             self.events.append(message)
         return message
@@ -113,7 +162,7 @@ class Page:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Page]:
-    """Start Chromium with a new profile in `folder`. It is killed at the end, or when the deadline is over."""
+    """Start Chromium with a new profile in `folder`. It is killed at the end. Each command and each wait has a deadline."""
     assert CHROMIUM is not None and sys.platform != "win32"
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
@@ -129,11 +178,9 @@ def browser(folder: Path) -> Iterator[Page]:
         )
         os.close(command_read)
         os.close(answer_write)
-        alarm = threading.Timer(DEADLINE_SECONDS, process.kill)
-        alarm.start()
+        os.set_blocking(to.fileno(), False)
         try:
-            yield Page(to, back)
+            yield Page(to.fileno(), back.fileno())
         finally:
-            alarm.cancel()
             os.killpg(process.pid, signal.SIGKILL)  # its helpers too
             process.wait()

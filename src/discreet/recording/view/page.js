@@ -128,7 +128,7 @@ function event_of(row, [what, from, ms, method, value]) {
   summary.append(make("span", "", `+${took(Math.max(0, ms - row.ms))}`), make("span", `by-${from}`, `${arrow(from)} ${word}`), make("code", "", value ? value[0].slice(0, 200) : ""));
   summary.title = method;
   node.append(summary);
-  node.addEventListener("toggle", () => { if (node.open && node.children.length === 1 && value) node.append(json(value)); });
+  node.addEventListener("toggle", () => { if (node.open && node.children.length === 1 && value) node.append(json(value[0], value[2])); });
   return node;
 }
 function events_of(row) {

@@ -1,0 +1,67 @@
+"""Events with numbers: the number is no part of the value, and a caller says behind which one it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from discreet import Context, Numbered, Service
+from discreet.daemon.schemas.documents import operation_schema
+
+pytestmark = pytest.mark.anyio
+
+Serving = Callable[..., AbstractAsyncContextManager[Any]]
+
+
+def clock() -> Service:
+    service = Service("clock")
+
+    @service.subscription()
+    async def ticks(ctx: Context, until: int) -> AsyncIterator[Numbered[str]]:
+        for number in range((ctx.last_event_id or 0) + 1, until + 1):
+            yield Numbered(f"tick {number}", number)
+
+    @service.subscription()
+    async def anything() -> AsyncIterator[Numbered]:  # type: ignore[type-arg]
+        yield Numbered(1, 1)
+
+    @service.subscription()
+    async def plain() -> AsyncIterator[int]:
+        yield 1
+
+    @service.subscription()
+    async def wrong(number: Any) -> AsyncIterator[Numbered[int]]:
+        yield Numbered(1, number)
+
+    return service
+
+
+def test_the_schema_is_that_of_the_value() -> None:
+    specs = {spec.name.partition("/")[2]: spec for spec in clock().operations}
+    assert operation_schema(specs["ticks"]).output_schema["type"] == "string"
+    assert "type" not in operation_schema(specs["anything"]).output_schema
+    assert {name: spec.numbered for name, spec in specs.items()} == {
+        "ticks": True,
+        "anything": True,
+        "plain": False,
+        "wrong": True,
+    }
+
+
+async def test_over_a_pipe_the_value_is_sent_and_a_service_parameter_says_where_to_go_on(serving: Serving) -> None:
+    async with serving(clock()) as wire:
+        first = await wire.call("clock/ticks", {"until": 3}, serviceParams={"last-event-id": "1"})
+        second, done = await wire.receive(), await wire.receive()
+        assert [first["params"]["value"], second["params"]["value"]] == ["tick 2", "tick 3"]
+        assert done["result"] == {"completed": True, "events": 2}
+        refused = await wire.call("clock/ticks", {"until": 3}, serviceParams={"last-event-id": "one"})
+        assert refused["error"]["data"]["param"] == "Last-Event-ID"
+
+
+@pytest.mark.parametrize("number", ["one", -1, True, 1.0, None])
+async def test_a_number_that_is_none_is_a_fault_of_the_handler(serving: Serving, number: Any) -> None:
+    async with serving(clock()) as wire:
+        assert (await wire.call("clock/wrong", {"number": number}))["error"]["code"] == -32603

@@ -1,0 +1,99 @@
+"""The page on operations by HTTP tells the truth: its commands print what is shown, its streams resume, its statuses are all."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from discreet.daemon.http.operations.compression import SMALLEST
+from discreet.daemon.settings.table import OPTIONS
+from discreet.errors.codes import ERROR_TABLE
+from discreet.errors.failures import AgentFailure
+from support.asgi_client import JSON, AsgiClient
+from support.books import book, described, operations
+from support.gateways import http_daemon
+from support.programs import environment, install_commands
+from support.requirements import missing
+from support.waits import DEADLINE_SECONDS
+
+pytest.importorskip("uvicorn")
+
+from discreet.http import asgi
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "openapi.md").read_text(encoding="utf-8")
+PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+CONSOLE = "".join(re.findall(r"^```console\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+COMMANDS = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", CONSOLE, re.MULTILINE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in PROGRAMS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    install_commands(tmp_path / "bin")
+    return tmp_path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
+def test_the_commands_print_what_is_shown(folder: Path) -> None:
+    if not shutil.which("curl"):
+        missing("curl is not installed")
+    assert len(COMMANDS) == 4
+    search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
+    with http_daemon(folder, "./shop.py:shop", "--http-operations") as url:
+        for command, shown in COMMANDS:
+            typed = command.replace("http://127.0.0.1:8000/", url)
+            done = subprocess.run(
+                ["sh", "-c", typed],
+                cwd=folder,
+                env=environment(PATH=search),
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE_SECONDS,
+                check=False,
+            )
+            assert (done.stdout + done.stderr).rstrip("\n") == shown.rstrip("\n"), typed
+
+
+@pytest.mark.anyio
+async def test_the_stream_goes_on_behind_the_last_event(folder: Path) -> None:
+    app = asgi(runpy.run_path(str(folder / "clock.py"))["clock"], http_operations=True, isolated=True)
+    async with app.lifespan():
+        client = AsgiClient(app)
+        headers = {**JSON, "last-event-id": "2"}
+        _, _, told = await client.request("POST", "/operations/clock/ticks", b'{"until": 4}', headers)
+    assert re.findall(r"^(?:id|event|data): (.*)$", told.decode(), re.MULTILINE) == [
+        "3",
+        '"tick 3"',
+        "4",
+        '"tick 4"',
+        "completed",
+        '{"completed":true,"events":2}',
+    ]
+
+
+def test_every_status_and_every_code_has_its_row() -> None:
+    table = PAGE.partition("\n## Answers\n")[2].partition("\n- ")[0]
+    statuses = {
+        status for row in re.findall(r"^\|([^|]+)\|", table, re.MULTILINE) for status in re.findall(r"\d{3}", row)
+    }
+    of_documents = {status for _, _, operation in operations(described(book())) for status in operation["responses"]}
+    assert statuses | {"431"} == (of_documents | {"405"}) - {"409"}  # which is the example's own
+    codes = {
+        row.protocol_code for row in ERROR_TABLE if row.protocol_code and not issubclass(row.failure, AgentFailure)
+    }
+    assert {code for code in codes if re.search(rf"\b{code}\b", table)} == codes - {"CANCELLED"}
+
+
+def test_the_sizes_are_those_of_the_code() -> None:
+    defaults = {option.flag: option.default for option in OPTIONS}
+    assert f"{defaults['--max-header-bytes']:,} bytes" in PAGE
+    assert SMALLEST == 1024 and "1 KiB" in PAGE
