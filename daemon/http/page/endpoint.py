@@ -14,6 +14,7 @@ from ..calls import response_of
 from ..operations.compression import compressed
 from ..operations.etags import with_etag
 from ..operations.writer import OperationWriter, not_allowed
+from ..requests import note_route
 from .document import document
 from .recent_requests import RecentRequest, RecentRequests
 
@@ -54,6 +55,7 @@ class PageEndpoint:
     async def respond(self, request: Request, path: str, send: Send) -> Response | None:
         if path not in ("", REQUESTS):
             return response_of(_WRITER.failure(MethodNotFound()))
+        note_route(request, f"/{path}")
         if request.method not in ("GET", "HEAD"):
             return response_of(not_allowed("GET, HEAD" if path else "GET, HEAD, POST"))
         response = await self._requests(request) if path else self._page(request)
