@@ -66,7 +66,8 @@ async def test_what_else_of_an_app_keeps_the_loop_is_named_too(
         ends = monotonic() + DEADLINE_SECONDS
         while not found and monotonic() < ends:
             threading.Event().wait(0.001)
-            found.extend(fields for name, fields in logged() if name == "loop.blocked")
+            blocked = (fields for name, fields in logged() if name == "loop.blocked")
+            found.extend(fields for fields in blocked if "Blocking.at" in fields["at"])  # a slow machine blocks, too
 
     app = Blocking(place, block)
     agent = Agent(app, name="Clerk", description="Waits.", interceptors=[app])
@@ -75,7 +76,6 @@ async def test_what_else_of_an_app_keeps_the_loop_is_named_too(
         task = (await wire.call("SendMessage", {"message": message}))["result"]["task"]
         await wire.call("CancelTask", {"id": task["id"]})
     assert [fields["method"] for fields in found] == [place]
-    assert "Blocking.at" in found[0]["at"]
 
 
 async def test_an_identity_provider_that_keeps_the_loop_is_named_too(serving: Serving, logged: LoggedEvents) -> None:
