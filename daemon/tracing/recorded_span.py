@@ -1,7 +1,7 @@
 """A span of the SDK that costs a third of the SDK's own: its attributes are known to be valid, so nothing is checked and copied.
 
-For every request one is made, which the SDK's would make a third slower. Limits, events and links are the SDK's. What the SDK keeps to itself is not
-there: metrics of its own, and `_on_ending` of its processors.
+For every request one is made, which the SDK's would make a third slower. Limits, events and links are the SDK's.
+What the SDK keeps to itself is not there: metrics of its own, and `_on_ending` of its processors.
 """
 
 from __future__ import annotations
