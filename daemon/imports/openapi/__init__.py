@@ -1,0 +1,1 @@
+"""Reads OpenAPI documents as operations."""
