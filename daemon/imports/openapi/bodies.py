@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, final
 
 from msgspec import Struct
 
 from ..http.model import Body, Serialization, Style
 from ..model import Schema
-from .documents.faults import PartError, quoted
+from .documents.faults import Noting, PartError, quoted
 from .documents.nodes import Node
 from .documents.references import Documents
 from .media_types import OCTETS, body_form, body_rank, is_json, is_text, plain, sent_as
@@ -27,7 +26,7 @@ class ReadBody(Struct, frozen=True):
 class BodyReader:
     """Reads the bodies of one import. `note` is told of media types that are not sent."""
 
-    def __init__(self, documents: Documents, schemas: SchemaReader, note: Callable[[str, str, str], None]) -> None:
+    def __init__(self, documents: Documents, schemas: SchemaReader, note: Noting) -> None:
         self._documents = documents
         self._schemas = schemas
         self._note = note
@@ -135,6 +134,8 @@ def text_schema(schema: Schema) -> Schema:
 
 def binary_schema(schema: Schema, media_type: str) -> Schema:
     """The schema of bytes, which stand in JSON as base64."""
-    said = {word: schema[word] for word in ("title", "description") if word in schema} if isinstance(schema, dict) else {}
+    said = (
+        {word: schema[word] for word in ("title", "description") if word in schema} if isinstance(schema, dict) else {}
+    )
     known = {} if "*" in media_type else {"contentMediaType": media_type}
     return {"type": "string", **said, "contentEncoding": "base64", **known}

@@ -10,7 +10,13 @@ JSON: Final = "application/json"
 OCTETS: Final = "application/octet-stream"
 
 _LINES: Final = frozenset(
-    {"application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/x-ndjson", "application/ndjson"}
+    {
+        "application/jsonl",
+        "application/x-jsonlines",
+        "application/jsonlines",
+        "application/x-ndjson",
+        "application/ndjson",
+    }
     | {"application/json-seq", "application/geo+json-seq", "application/stream+json"}
 )
 _TEXTS: Final = frozenset(

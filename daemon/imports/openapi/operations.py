@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, Literal, final
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..http.model import HttpOperation
 from ..model import JsonSchema, Schema
 from .bodies import BodyReader, ReadBody
-from .documents.faults import PartError, quoted
+from .documents.faults import Noting, PartError, quoted
 from .documents.nodes import Node
 from .documents.references import Documents
 from .naming import Found
@@ -27,8 +27,6 @@ _IDEMPOTENT: Final = frozenset({"PUT", "DELETE", "OPTIONS", "TRACE"})
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _BODY: Final = "body"
-
-Noting = Callable[[str, str, str], None]
 
 
 class Place(Struct, frozen=True):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final, final, get_args
 
 from msgspec import Struct
 
 from ..http.model import Location, Param, Serialization, Style
 from ..model import Schema
-from .documents.faults import quoted
+from .documents.faults import Noting, quoted
 from .documents.nodes import Node
 from .documents.references import Documents
 from .media_types import is_any, is_json, sent_as
@@ -47,7 +47,7 @@ class ReadParam(Struct, frozen=True):
 class ParamReader:
     """Reads the params of one import. `note` is told of each that is read otherwise than it stands there."""
 
-    def __init__(self, documents: Documents, schemas: SchemaReader, note: Callable[[str, str, str], None]) -> None:
+    def __init__(self, documents: Documents, schemas: SchemaReader, note: Noting) -> None:
         self._documents = documents
         self._schemas = schemas
         self._note = note
@@ -116,7 +116,9 @@ class ParamReader:
         style: Any = node.text("style") or _STYLES[location][0]
         if style not in _STYLES[location]:
             self._note(
-                node.pointer, "changed", f"{quoted(style)!r} is no style of a {location} param; {_STYLES[location][0]} is taken"
+                node.pointer,
+                "changed",
+                f"{quoted(style)!r} is no style of a {location} param; {_STYLES[location][0]} is taken",
             )
             style = _STYLES[location][0]
         explode = node.flag("explode")
@@ -152,7 +154,7 @@ _ORDER: Final[tuple[Location, ...]] = ("path", "query", "querystring", "header",
 """The order in which params get their names: the first keeps its own."""
 
 
-def named(params: Iterable[ReadParam], taken: str | None, note: Callable[[str, str, str], None]) -> list[ReadParam]:
+def named(params: Iterable[ReadParam], taken: str | None, note: Noting) -> list[ReadParam]:
     """The params with names that no two share: `id` of the query beside `id` of the path is `id_query`. `taken` is the body's."""
     names = {taken, *_RESERVED}
     found: list[ReadParam] = []
@@ -165,7 +167,11 @@ def named(params: Iterable[ReadParam], taken: str | None, note: Callable[[str, s
             while name in names:
                 count += 1
                 name = f"{stem}_{count}"
-            note(read.pointer, "renamed", f"{quoted(param.wire_name)} of the {param.location} is {quoted(name)}, for there is another {quoted(param.name)}")
+            note(
+                read.pointer,
+                "renamed",
+                f"{quoted(param.wire_name)} of the {param.location} is {quoted(name)}, for there is another {quoted(param.name)}",
+            )
             param = Param(name, param.wire_name, param.location, param.serialization, param.required)
         names.add(name)
         found.append(ReadParam(param, read.schema, read.pointer))

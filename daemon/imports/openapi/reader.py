@@ -103,7 +103,9 @@ def _read(
     servers = ServerReader(documents.first.uri, variables, notes)
     places = list(OperationFinder(documents, notes).find(paths)) if paths is not None else []
     names = names_of([place.found for place in places], rename)
-    chosen = [(place, name) for place, name in zip(places, names, strict=True) if is_selected(place.found, name, select)]
+    chosen = [
+        (place, name) for place, name in zip(places, names, strict=True) if is_selected(place.found, name, select)
+    ]
     if places and not chosen:
         raise DocumentError(f"none of the {len(places)} operations is selected by the filters")
     schemas = SchemaReader(documents, notes.part, has_marks=has_marks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, final
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..http.model import Reply, ReplyForm
 from ..model import ImportedError, Schema
 from .bodies import binary_schema, text_schema
-from .documents.faults import quoted
+from .documents.faults import Noting, quoted
 from .documents.nodes import Node
 from .documents.references import Documents
 from .media_types import STREAMS, is_any, is_text, reply_form
@@ -48,7 +48,7 @@ class ReadReplies(Struct, frozen=True):
 class ReplyReader:
     """Reads the responses of one import. `note` is told of what is left out."""
 
-    def __init__(self, documents: Documents, schemas: SchemaReader, note: Callable[[str, str, str], None]) -> None:
+    def __init__(self, documents: Documents, schemas: SchemaReader, note: Noting) -> None:
         self._documents = documents
         self._schemas = schemas
         self._note = note

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, final
 from urllib.parse import urljoin, urlsplit
 
 from ..http.model import SecurityScheme
-from .documents.faults import DocumentError, PartError, quoted
+from .documents.faults import DocumentError, Noting, PartError, quoted
 from .documents.nodes import Node
 from .documents.references import Documents
 
@@ -19,20 +19,24 @@ _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
 class ServerReader:
     """Reads servers. `given` are values for their variables; `origin` is the address of the document."""
 
-    def __init__(self, origin: str, given: Mapping[str, str], note: Callable[[str, str, str], None]) -> None:
+    def __init__(self, origin: str, given: Mapping[str, str], note: Noting) -> None:
         self._origin = origin if urlsplit(origin).scheme in ("http", "https") else ""
         self._given = given
         self._note = note
         self._known: set[str] = set()
 
     def read(self, *lists: Node | None) -> str:
-        """The base URL by the first of these lists that has a server; empty if none has. Raises `PartError`."""
+        """The base URL by the first of these lists that has a server; empty if it can't be known."""
         for servers in lists:
-            nodes = list(servers.items()) if servers is not None else []
-            if nodes:
-                if len(nodes) > 1:
-                    self._note(servers.pointer if servers else "", "changed", f"the first of {len(nodes)} servers is taken")
-                return self._url(nodes[0])
+            try:
+                nodes = list(servers.items()) if servers is not None else []
+                if servers is not None and nodes:
+                    if len(nodes) > 1:
+                        self._note(servers.pointer, "changed", f"the first of {len(nodes)} servers is taken")
+                    return self._url(nodes[0])
+            except PartError as exc:
+                self._note(exc.pointer, "left-out", exc.reason)
+                return ""
         return urljoin(self._origin, "/") if self._origin else ""
 
     def check_given(self) -> None:
@@ -40,7 +44,9 @@ class ServerReader:
         for name in self._given:
             if name not in self._known:
                 known = ", ".join(sorted(self._known)) or "none"
-                raise DocumentError(f"no server has the variable {quoted(name)}; those of this document: {quoted(known)}")
+                raise DocumentError(
+                    f"no server has the variable {quoted(name)}; those of this document: {quoted(known)}"
+                )
 
     def _url(self, node: Node) -> str:
         node.object()
@@ -64,7 +70,9 @@ class ServerReader:
             given = self._given[name]
             allowed = [str(each.value) for each in choices.items()] if choices is not None else [given]
             if given not in allowed:
-                raise DocumentError(f"the variable {quoted(name)} must be one of {quoted(', '.join(allowed))}, not {quoted(given)}")
+                raise DocumentError(
+                    f"the variable {quoted(name)} must be one of {quoted(', '.join(allowed))}, not {quoted(given)}"
+                )
             return given
         default = variable.get("default") if variable is not None else None
         if default is None or not isinstance(default.value, str | int | float):
@@ -76,7 +84,7 @@ class ServerReader:
 class SecurityReader:
     """Reads security schemes and requirements."""
 
-    def __init__(self, documents: Documents, note: Callable[[str, str, str], None]) -> None:
+    def __init__(self, documents: Documents, note: Noting) -> None:
         self._note = note
         self._documents = documents
         self.schemes: dict[str, SecurityScheme] = {}
@@ -103,10 +111,12 @@ class SecurityReader:
                 return SecurityScheme("api-key", location, node.text("name"))  # type: ignore[arg-type] # likewise
             case "apiKey", _, _:
                 raise node.wrong("an API key needs `name`, and `in`: header, query or cookie")
-            case ("oauth2" | "openIdConnect"), _, _:
+            case (("oauth2" | "openIdConnect"), _, _):
                 return SecurityScheme("bearer")
             case ("http" | "mutualTLS") as kind, scheme, _:
-                self._note(node.pointer, "changed", f"{quoted(f'{kind} {scheme}'.strip())} can't be sent; calls go without it")
+                self._note(
+                    node.pointer, "changed", f"{quoted(f'{kind} {scheme}'.strip())} can't be sent; calls go without it"
+                )
                 return SecurityScheme("other")
             case kind, _, _:
                 raise node.wrong(f"{quoted(kind)!r} is no type of security scheme")
@@ -118,7 +128,9 @@ class SecurityReader:
             names = tuple(requirement.object())
             unknown = [name for name in names if name not in self.schemes]
             if unknown:
-                self._note(requirement.pointer, "left-out", f"the security scheme {quoted(unknown[0])} is declared nowhere")
+                self._note(
+                    requirement.pointer, "left-out", f"the security scheme {quoted(unknown[0])} is declared nowhere"
+                )
             else:
                 alternatives.append(names)
         return tuple(alternatives)

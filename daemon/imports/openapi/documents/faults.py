@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable
+from typing import Final, TypeAlias, final
 
-from ....errors.printable import cut, printable
+from .....errors.printable import cut, printable
+from ...model import NoteKind
 
-_SHOWN_CHARACTERS = 80
+Noting: TypeAlias = Callable[[str, NoteKind, str], None]
+"""Is told what is not as the document has it: pointer, kind, reason."""
+
+_SHOWN_CHARACTERS: Final = 80
 """How much of a name of the document stands in a message."""
 
 

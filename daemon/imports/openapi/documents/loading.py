@@ -138,7 +138,9 @@ def _download(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
                     if not response.has_redirect_location:
                         return _body(response, limit, deadline, shown), url
                     target = urljoin(url, response.headers["Location"])
-                if (_host_of(target) != _host_of(url) and not outside) or (url[:6] == "https:" and target[:6] != "https:"):
+                if (_host_of(target) != _host_of(url) and not outside) or (
+                    url[:6] == "https:" and target[:6] != "https:"
+                ):
                     raise DocumentError(f"{shown}: redirects to another origin")
                 if not target.startswith(_HTTP):
                     raise DocumentError(f"{shown}: redirects to what is no http(s) URL")

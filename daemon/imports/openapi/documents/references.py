@@ -119,7 +119,9 @@ class Documents:
         while waiting:
             value, path, base = waiting.pop()
             if type(value) is list:
-                waiting += [(item, (path, str(at)), base) for at, item in enumerate(value) if type(item) in (dict, list)]
+                waiting += [
+                    (item, (path, str(at)), base) for at, item in enumerate(value) if type(item) in (dict, list)
+                ]
                 continue
             if type(value) is not dict:
                 continue

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, final
 
 from .faults import DocumentError, quoted
-from .nodes import Document, Path
+from .nodes import Path
 
 _EXPANDED_MIN: Final = 200_000
 _EXPANDED_TIMES: Final = 10
@@ -20,7 +20,9 @@ _EXPANDED_TIMES: Final = 10
 _TAG: Final = "tag:yaml.org,2002:"
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NUMBER: Final = re.compile(r"(?P<int>[-+]?[0-9]+)|0o(?P<oct>[0-7]+)|0x(?P<hex>[0-9a-fA-F]+)|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NUMBER: Final = re.compile(
+    r"(?P<int>[-+]?[0-9]+)|0o(?P<oct>[0-7]+)|0x(?P<hex>[0-9a-fA-F]+)|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+)
 _NUMBER_STARTS: Final = frozenset("+-.0123456789")
 _MAX_DIGITS: Final = 300
 """A longer number is a string: Python refuses to read those of thousands of digits, and floats end here."""
@@ -109,7 +111,9 @@ class _Builder:
 
     def alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            raise DocumentError(f"line {event.start_mark.line + 1}: *{quoted(event.anchor)} refers to nothing before it")
+            raise DocumentError(
+                f"line {event.start_mark.line + 1}: *{quoted(event.anchor)} refers to nothing before it"
+            )
         value, size = self._anchors[event.anchor]
         self._grow(size)
         parent = self._open[-1] if self._open else None
@@ -146,7 +150,10 @@ class _Builder:
     def _key(self, parent: _Open, key: str, event: Any) -> None:
         key = self._keys.setdefault(key, key)
         if key in parent.value:
-            self._note(self._path(key), f"the key occurs twice, the second time in line {event.start_mark.line + 1}; that one counts")
+            self._note(
+                self._path(key),
+                f"the key occurs twice, the second time in line {event.start_mark.line + 1}; that one counts",
+            )
         parent.key = key
 
     def _add(self, value: Any, size: int) -> None:

@@ -127,7 +127,9 @@ def with_encoding(schema: JsonSchema) -> JsonSchema:
     """Bytes are base64 in JSON: `format: byte` and `format: binary` of 3.0, and what 3.1 calls an octet stream."""
     if "contentEncoding" in schema:
         return schema
-    is_binary = schema.get("format") in ("byte", "binary") or schema.get("contentMediaType") == "application/octet-stream"
+    is_binary = (
+        schema.get("format") in ("byte", "binary") or schema.get("contentMediaType") == "application/octet-stream"
+    )
     if is_binary and schema.get("type", "string") in ("string", ["string", "null"]):
         return {**schema, "contentEncoding": "base64"}
     return schema
@@ -162,8 +164,12 @@ def with_null(schema: JsonSchema) -> JsonSchema:
     if types is not None and "enum" in changed and None not in changed["enum"]:
         changed = {**changed, "enum": [*changed["enum"], None]}
     if types is not None and "const" in changed and changed["const"] is not None:
-        changed = {word: value for word, value in changed.items() if word != "const"} | {"enum": [changed["const"], None]}
-    constraints = {word: value for word, value in changed.items() if word in _COMBINING or (types is None and word in _CLOSED)}
+        changed = {word: value for word, value in changed.items() if word != "const"} | {
+            "enum": [changed["const"], None]
+        }
+    constraints = {
+        word: value for word, value in changed.items() if word in _COMBINING or (types is None and word in _CLOSED)
+    }
     if not constraints:
         return changed
     told = {word: value for word, value in changed.items() if word in _SPOKEN}
@@ -174,5 +180,16 @@ def with_null(schema: JsonSchema) -> JsonSchema:
 _COMBINING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if"})
 _CLOSED: Final = frozenset({"enum", "const"})
 _SPOKEN: Final = frozenset(
-    {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "externalDocs", "xml", "$comment"}
+    {
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "externalDocs",
+        "xml",
+        "$comment",
+    }
 )

@@ -139,7 +139,9 @@ class _Reading:
                 changes[word] = changed
         words = raw
         if changes:
-            words = {word: changes.get(word, value) for word, value in raw.items() if changes.get(word, value) is not UNSET}
+            words = {
+                word: changes.get(word, value) for word, value in raw.items() if changes.get(word, value) is not UNSET
+            }
         words = with_encoding(with_example(with_bounds(words), raw))
         result: Schema = words
         word = "$ref" if isinstance(ref, str) else "$dynamicRef"
@@ -195,7 +197,9 @@ class _Reading:
                 return self._shaped(shape, word, value, path, "any", raw)
             except _Circle:
                 if self._form is None or not self._form.trimmed:
-                    self._changed(path, "refers to the type that it is in before it says anything of the value; left out")
+                    self._changed(
+                        path, "refers to the type that it is in before it says anything of the value; left out"
+                    )
                 return UNSET
         return self._shaped(shape, word, value, path, within, raw)
 
@@ -237,7 +241,9 @@ class _Reading:
                 if own.trimmed or self._same(self._types.any_circles, own, form):
                     raise _Circle
             elif self._same(self._types.all_circles, own, form):
-                self._changed((path, "$ref"), "refers to the type that it is in before it says anything of the value; left out")
+                self._changed(
+                    (path, "$ref"), "refers to the type that it is in before it says anything of the value; left out"
+                )
                 return True
             else:
                 form = self._types.form(node, self._direction, trimmed=True)

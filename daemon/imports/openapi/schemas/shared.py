@@ -128,9 +128,7 @@ class SharedTypes:
     def _graph(self, places: set[Place]) -> dict[Target, set[Target]]:
         graph: dict[Target, set[Target]] = {}
         for form in self._forms.values():
-            graph.setdefault(form.target, set()).update(
-                other.target for other, place in form.edges if place in places
-            )
+            graph.setdefault(form.target, set()).update(other.target for other, place in form.edges if place in places)
         return graph
 
     def finish(self) -> dict[str, Schema]:
