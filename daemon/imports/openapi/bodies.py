@@ -1,4 +1,4 @@
-"""Reads the request bodies of operations: the one media type that is sent, its schema, and how the parts of a form are written."""
+"""Reads the request bodies of operations: the media type that is sent, its schema, and how the parts of a form are written."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ class BodyReader:
             self._note(content.pointer, "changed", f"sent as {quoted(name)}, and not as {others}")
         form = body_form(name)
         media_type = self._documents.follow(media_type)
+        media_type.object()
         schema = media_type.get("schema")
         read: Schema = True if schema is None else self._schemas.read(schema, "input")
         parts: dict[str, Serialization] = {}

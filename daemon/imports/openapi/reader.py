@@ -1,4 +1,4 @@
-"""Reads an OpenAPI document of 3.0, 3.1 or 3.2 as operations that are called by HTTP. Fetches by the function that it is given."""
+"""Reads an OpenAPI document of 3.0, 3.1 or 3.2 as operations that are called by HTTP. Gets no document by itself."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def read_openapi(
     `variables` values for the variables of servers. `fetch` gets the documents that this one refers to; without it such
     references lead nowhere.
 
-    A wrong part leaves its operation out, with a note. Raises `DocumentError`, whose message is one line, for a document that can't
-    be read, and for a name or value in the arguments that fits nothing in it.
+    A wrong part leaves its operation out, with a note. Raises `DocumentError`, whose message is one line, for a document that
+    can't be read, and for a name or value in the arguments that fits nothing in it.
     """
     text = document if isinstance(document, bytes) else _encoded(document)
     notes = _Notes()

@@ -149,7 +149,7 @@ class ReplyReader:
         return "text", text_schema(read)
 
     def _stream(self, form: ReplyForm, node: Node) -> tuple[ReplyForm, Schema]:
-        """A stream, and the schema of one event: `itemSchema` of 3.2. Older documents describe the data of an event, or a line."""
+        """A stream, and the schema of one event: `itemSchema` of 3.2. Older ones describe the data of an event, or a line."""
         item = node.get("itemSchema")
         if item is not None:
             return form, self._schemas.read(item, "output")

@@ -30,8 +30,8 @@ def get(operation_id: str | None = None, **members: Any) -> dict[str, Any]:
         ("2fa", "_2fa"),
         ("/a//b/", "a/b"),
         ("größe", "gr_e"),
-        ("", "get_pets_id.json"),
-        (None, "get_pets_id.json"),
+        ("", "get_pets_id_.json"),
+        (None, "get_pets_id_.json"),
     ],
 )
 def test_an_operation_is_named_by_its_id_or_by_method_and_path(operation_id: str | None, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The documents of one import, and what `$ref`, `$id` and `$anchor` in them refer to. Fetches by the function that it is given."""
+"""The documents of one import, and what `$ref`, `$id` and `$anchor` in them mean. Fetches by the function that it is given."""
 
 from __future__ import annotations
 

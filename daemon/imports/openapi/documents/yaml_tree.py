@@ -101,6 +101,8 @@ class _Builder:
         self._written += 1
         parent = self._open[-1] if self._open else None
         if parent is not None and parent.key is None and type(parent.value) is dict:
+            if event.anchor is not None:
+                self._anchors[event.anchor] = event.value, 1
             self._key(parent, event.value, event)
             return
         tag = event.tag

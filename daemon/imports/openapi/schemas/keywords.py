@@ -37,6 +37,9 @@ DROPPED: Final = frozenset(
 )
 """Keywords that are no part of what is read: references are resolved, and those of 3.0 have become others."""
 
+DATA: Final = frozenset({"default", "const", "enum", "examples"})
+"""Keywords that hold values, in which nothing is a reference."""
+
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 
 
@@ -97,6 +100,20 @@ CHECKS: Final[dict[str, _Check]] = {
     "discriminator": (lambda value: isinstance(value, dict), "an object"),
 }
 """What the value of a keyword must be, and how that is said."""
+
+
+def holds_reference(value: Any) -> bool:
+    """Whether a `$ref` stands anywhere in a value."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if "$ref" in each:
+                return True
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+    return False
 
 
 def read_types(value: Any) -> Any:

@@ -18,8 +18,10 @@ from ..documents.references import Documents
 from .keywords import (
     APPLICATORS,
     CHECKS,
+    DATA,
     DROPPED,
     Applicator,
+    holds_reference,
     read_types,
     with_bounds,
     with_encoding,
@@ -34,7 +36,7 @@ _MARKS: Final[Mapping[Direction, str]] = {"input": "readOnly", "output": "writeO
 
 _REFERENCES: Final = ("$ref", "$dynamicRef")
 
-_MAX_SCHEMAS: Final = 80
+_MAX_SCHEMAS: Final = 50
 """How deep schemas may be nested in one that is no reference."""
 
 _MAX_BRANCHES: Final = 50
@@ -179,6 +181,8 @@ class _Reading:
                 return self._discriminator(value, path)
             case "$ref" | "$dynamicRef" if not isinstance(value, str):
                 return self._left_out(path, f"must be a string, not {type_name(value)}")
+            case _ if check is None and word not in DATA and holds_reference(value):
+                return self._left_out(path, "holds references, and is no keyword of schemas")
             case _:
                 return value
 
@@ -306,6 +310,8 @@ class _Reading:
             return node
 
     def _discriminator(self, value: JsonSchema, path: Path) -> Any:
+        if holds_reference(value):
+            return self._left_out(path, "holds references, and is no schema")
         mapping = value.get("mapping")
         if not isinstance(mapping, dict):
             return value

@@ -172,7 +172,7 @@ class SharedTypes:
         while path is not None:
             path, token = path
             tokens.append(token)
-        tokens.reverse()
+        tokens = [token for token in reversed(tokens) if token != "$defs"]
         if len(tokens) == 3 and (tokens[0], tokens[1]) == _COMPONENT:
             plain = _name_of(tokens[2])
             if not node.document.label:
@@ -181,7 +181,7 @@ class SharedTypes:
             plain = _name_of("_".join(tokens[2:]))
         else:
             stem = node.document.label.rpartition("/")[2].partition(".")[0]
-            plain = _name_of("_".join(([stem] if stem else []) + [each for each in tokens if each != "$defs"]))
+            plain = _name_of("_".join(([stem] if stem else []) + tokens))
         return self._unique(plain)
 
     def _unique(self, name: str, *, own: bool = False) -> str:
