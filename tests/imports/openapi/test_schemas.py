@@ -15,6 +15,8 @@ TEXT = {"type": "string"}
 REF = {"$ref": "#/components/schemas/T"}
 DEF = {"$ref": "#/$defs/T"}
 
+PATTERNS = pytest.mark.needs("jsonschema_rs")
+
 OLD = [
     ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
     ({"type": "string", "nullable": False}, {"type": "string"}),
@@ -53,6 +55,7 @@ NEW = [
     ({"default": {"$ref": "#/none"}, "enum": [{"nullable": True}]}, {"default": {"$ref": "#/none"}, "enum": [{"nullable": True}]}),
     ({"oneOf": [REF], "discriminator": {"propertyName": "k", "mapping": {"a": "#/components/schemas/T", "b": "T"}}},
      {"oneOf": [DEF], "discriminator": {"propertyName": "k", "mapping": {"a": "#/$defs/T", "b": "T"}}}),
+    ({"x-y": REF, "default": {}, "pattern": r"^\p{L}(?=x)"}, {"x-y": REF, "default": {}, "pattern": r"^\p{L}(?=x)"}),
     ({"maximum": 2**70}, {"maximum": float(2**70)}),
 ]  # fmt: skip
 
@@ -86,6 +89,7 @@ def test_a_schema_becomes_that_of_2020_12(version: str, schema: Any, expected: A
         ({"nullable": "yes", "deprecated": 1}, {}),
         ({"dependentRequired": {"a": "b"}}, {}),
         ({"uniqueItems": "true", "type": "array"}, {"type": "array"}),
+        pytest.param({"pattern": "(", "patternProperties": {"(": {}, "a": {}}}, {"patternProperties": {"a": {}}}, marks=PATTERNS),
     ],
 )  # fmt: skip
 def test_a_keyword_with_a_value_that_it_cannot_have_is_left_out_with_a_note(schema: Any, expected: Any) -> None:

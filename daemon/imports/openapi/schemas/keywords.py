@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 JsonSchema: TypeAlias = dict[str, Any]
@@ -36,9 +37,6 @@ DROPPED: Final = frozenset(
     {"$id", "$anchor", "$dynamicAnchor", "$defs", "definitions", "$schema", "$vocabulary", "nullable", "example"}
 )
 """Keywords that are no part of what is read: references are resolved, and those of 3.0 have become others."""
-
-DATA: Final = frozenset({"default", "const", "enum", "examples"})
-"""Keywords that hold values, in which nothing is a reference."""
 
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 
@@ -102,18 +100,19 @@ CHECKS: Final[dict[str, _Check]] = {
 """What the value of a keyword must be, and how that is said."""
 
 
-def holds_reference(value: Any) -> bool:
-    """Whether a `$ref` stands anywhere in a value."""
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            if "$ref" in each:
-                return True
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
-    return False
+@lru_cache(maxsize=4096)
+def is_pattern(text: str) -> bool:
+    """Whether a text is a regular expression for the library that checks values, if that is installed: one that it can't read
+    would make the whole schema useless."""
+    try:
+        import jsonschema_rs  # late: an extra
+    except ImportError:
+        return True
+    try:
+        jsonschema_rs.Draft202012Validator({"pattern": text})
+    except (ValueError, jsonschema_rs.ValidationError):
+        return False
+    return True
 
 
 def read_types(value: Any) -> Any:

@@ -18,10 +18,9 @@ from ..documents.references import Documents
 from .keywords import (
     APPLICATORS,
     CHECKS,
-    DATA,
     DROPPED,
     Applicator,
-    holds_reference,
+    is_pattern,
     read_types,
     with_bounds,
     with_encoding,
@@ -169,6 +168,8 @@ class _Reading:
         check = CHECKS.get(word)
         if check is not None and not check[0](value):
             return self._left_out(path, f"must be {check[1]}, not {type_name(value)}")
+        if word == "pattern" and not is_pattern(value):
+            return self._left_out(path, f"{quoted(value)!r} is no regular expression")
         if word in DROPPED:
             return UNSET
         match word:
@@ -181,8 +182,6 @@ class _Reading:
                 return self._discriminator(value, path)
             case "$ref" | "$dynamicRef" if not isinstance(value, str):
                 return self._left_out(path, f"must be a string, not {type_name(value)}")
-            case _ if check is None and word not in DATA and holds_reference(value):
-                return self._left_out(path, "holds references, and is no keyword of schemas")
             case _:
                 return value
 
@@ -209,20 +208,24 @@ class _Reading:
 
     def _shaped(self, shape: str, word: str, value: Any, path: Path, place: Place, raw: JsonSchema) -> Any:
         if shape == "map":
-            return self._map(value, path, place)
+            return self._map(value, path, place, patterns=word == "patternProperties")
         if shape == "list":
             return self._list(value, path, place, raw if word == "allOf" else None)
         return self.schema(value, path, place)
 
-    def _map(self, value: Any, path: Path, place: Place) -> Any:
+    def _map(self, value: Any, path: Path, place: Place, *, patterns: bool) -> Any:
         if type(value) is not dict:
             return self._left_out(path, f"must be an object, not {type_name(value)}")
         changes: dict[str, Any] = {}
         for name, each in value.items():
-            schema = self.schema(each, (path, name), place)
+            schema: Schema | UnsetType = self.schema(each, (path, name), place)
+            if patterns and not is_pattern(name):
+                schema = self._left_out((path, name), f"{quoted(name)!r} is no regular expression")
             if schema is not each:
                 changes[name] = schema
-        return {**value, **changes} if changes else value
+        if not changes:
+            return value
+        return {name: each for name, each in {**value, **changes}.items() if each is not UNSET}
 
     def _list(self, value: Any, path: Path, place: Place, around: JsonSchema | None) -> Any:
         if type(value) is not list or not value:
@@ -310,8 +313,6 @@ class _Reading:
             return node
 
     def _discriminator(self, value: JsonSchema, path: Path) -> Any:
-        if holds_reference(value):
-            return self._left_out(path, "holds references, and is no schema")
         mapping = value.get("mapping")
         if not isinstance(mapping, dict):
             return value
