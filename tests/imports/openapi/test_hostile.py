@@ -106,8 +106,7 @@ MUTATION = st.tuples(st.sampled_from(PLACES), st.sampled_from(ODD) | st.sampled_
 def test_any_mutant_is_an_import_or_one_line(mutations: list[tuple[tuple[Any, ...], Any]]) -> None:
     mutant = copy.deepcopy(FULL)
     for place, value in mutations:
-        if isinstance(value, tuple):
-            value = copy.deepcopy(_at(FULL, value))
+        value = copy.deepcopy(_at(FULL, value) if isinstance(value, tuple) else value)
         try:
             _at(mutant, place[:-1])[place[-1]] = value
         except (LookupError, TypeError):
@@ -139,9 +138,9 @@ def test_a_hundred_thousand_paths_are_read() -> None:
 
 
 def test_a_long_chain_of_types_takes_no_stack() -> None:
-    schemas = {f"T{n}": {"allOf": [{"$ref": f"#/components/schemas/T{n + 1}"}]} for n in range(20_000)}
-    imported = read(with_schema({"$ref": "#/components/schemas/T0"}, {**schemas, "T20000": {}}))
-    assert len(imported.definitions) == 20_001
+    schemas = {f"T{n}": {"allOf": [{"$ref": f"#/components/schemas/T{n + 1}"}]} for n in range(3000)}
+    imported = read(with_schema({"$ref": "#/components/schemas/T0"}, {**schemas, "T3000": {}}))
+    assert len(imported.definitions) == 3001
 
 
 @pytest.mark.parametrize(
