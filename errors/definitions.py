@@ -19,8 +19,8 @@ _UNREADABLE = (TypeError, ValueError, NameError, AttributeError, SyntaxError, Ru
 
 
 class ErrorDefinition(msgspec.Struct, frozen=True):
-    """One declared error; `details` is the struct type of its fields, or one with a given schema. `number` is the JSON-RPC code, None
-    for that of all.
+    """One declared error; `details` is the struct type of its fields, or a type with a given schema. `number` is the JSON-RPC
+    code, None for that of all.
     """
 
     code: str

@@ -342,8 +342,6 @@ def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
             case "OVERLOADED":
                 return Overloaded(decoder_for(RetryAfter)(details).retry_after_ms if details else None)
             case code:
-                return DomainFailure(
-                    code, message, server.retryable, details, retry_after_ms=server.retry_after_ms
-                )
+                return DomainFailure(code, message, server.retryable, details, retry_after_ms=server.retry_after_ms)
     except msgspec.DecodeError:
         return Internal()
