@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar, final
 import msgspec
 from msgspec import Raw, Struct
 
+from ...errors.type_building import build_msgpack_decoder
 from .model import Imported, ImportedOperation, JsonSchema, Schema
 
 FORMAT: Final = 1
@@ -44,9 +45,12 @@ class _Bytes(Struct, frozen=True, array_like=True):
     definitions: dict[str, Raw]
 
 
+_decode_bytes: Final = msgspec.msgpack.Decoder(_Bytes).decode
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
 def pack(imported: Imported) -> bytes:
     """The bytes of an import."""
-    encode = msgspec.msgpack.Encoder().encode
     head = msgspec.structs.replace(imported, operations=(), definitions={})
     entries = [
         Entry(
@@ -59,9 +63,9 @@ def pack(imported: Imported) -> bytes:
         )
         for each in imported.operations
     ]
-    operations = [Raw(encode(each)) for each in imported.operations]
-    definitions = {name: Raw(encode(schema)) for name, schema in imported.definitions.items()}
-    return encode(_Bytes(FORMAT, Raw(encode(head)), entries, operations, definitions))
+    operations = [Raw(_encode(each)) for each in imported.operations]
+    definitions = {name: Raw(_encode(schema)) for name, schema in imported.definitions.items()}
+    return _encode(_Bytes(FORMAT, Raw(_encode(head)), entries, operations, definitions))
 
 
 @final
@@ -70,14 +74,14 @@ class Packed(Generic[Operation]):
 
     def __init__(self, data: bytes, head: type[Imported], operation: type[Operation]) -> None:
         try:
-            self._bytes: Final = msgspec.msgpack.decode(data, type=_Bytes)
-            self.head: Final[Imported] = msgspec.msgpack.decode(self._bytes.head, type=head)
+            self._bytes: Final[_Bytes] = _decode_bytes(data)
+            self.head: Final[Imported] = build_msgpack_decoder(head)(self._bytes.head)
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             raise ValueError("not an import, or one of another version") from exc
         if self._bytes.format != FORMAT or len(self._bytes.entries) != len(self._bytes.operations):
             raise ValueError("not an import of this version")
-        decoder = msgspec.msgpack.Decoder(operation)
-        self._operation = lru_cache(_DECODED)(lambda index: decoder.decode(self._bytes.operations[index]))
+        decode = build_msgpack_decoder(operation)
+        self._operation = lru_cache(_DECODED)(lambda index: decode(self._bytes.operations[index]))
 
     @property
     def entries(self) -> Sequence[Entry]:
