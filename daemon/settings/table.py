@@ -29,6 +29,7 @@ from .http_options import (
     HttpSessionTimeout,
     HttpUrl,
 )
+from .imports import ImportSettings
 from .jwt_options import JwtAlgorithms, JwtAudience, JwtIssuer, JwtKeys
 from .option import MEMORY, Option, OptionInfo, option_from_field
 
@@ -135,6 +136,17 @@ class Settings(Struct, frozen=True, kw_only=True):
             default_text="none",
         ),
     ] = None
+    imports: Annotated[
+        tuple[ImportSettings, ...],
+        OptionInfo(
+            group=_SERVICES,
+            found_file="no",
+            kind="imports",
+            key="import",
+            help="operations of an OpenAPI document, as NAME=FILE or NAME=URL; may be repeated",
+            default_text="none",
+        ),
+    ] = ()
     store: Annotated[
         str,
         OptionInfo(

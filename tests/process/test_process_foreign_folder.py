@@ -50,6 +50,7 @@ UNSAFE = {
     "jwt-jwks": '"https://evil/keys"',
     "jwt-algorithm": '["PS256"]',
     "credential": '["key=shop.py"]',
+    "import": '["evil=evil.json"]',
     "store": '"sqlite:stolen.db"',
     "push-private": "true",
     "dialect": '"lsp"',
