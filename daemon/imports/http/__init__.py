@@ -1,0 +1,1 @@
+"""Calls operations of an OpenAPI document by HTTP."""

@@ -1,8 +1,8 @@
-"""Decides where push notifications may go: parses the URL of a webhook and checks every address of its host.
+"""Decides where outgoing requests may go: parses the URL of a webhook or a server and checks every address of its host.
 
-A caller who sets a push config chooses the URL. It must not make the daemon connect to hosts that only the daemon can reach
-(server-side request forgery, A2A 1.0 section 13.2). So the URL is parsed once, here, and the addresses that are checked are
-those that are connected to. Opens no connection.
+A caller who sets a push config chooses the URL, and so does whoever writes a document that is imported. Neither must make the
+daemon connect to hosts that only the daemon can reach (server-side request forgery, A2A 1.0 section 13.2). So the URL is parsed
+once, here, and the addresses that are checked are those that are connected to. Opens no connection.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 
 
 class AddressRefusedError(Exception):
-    """The host has an address to which no notification may go."""
+    """The host has an address to which no request may go."""
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -82,11 +82,11 @@ def parse_url(url: str, *, allow_private: bool) -> Destination | str:
 
 
 def check_addresses(addresses: Sequence[str], *, allow_private: bool) -> None:
-    """Raises `AddressRefusedError` unless notifications may go to every one of the addresses.
+    """Raises `AddressRefusedError` unless requests may go to every one of the addresses.
 
     One private address refuses all: among public ones it is a sign of an attack.
     """
-    from ipaddress import ip_address  # late: only daemons that push load it
+    from ipaddress import ip_address  # late: only daemons that push or import load it
 
     if not allow_private and not all(is_public(ip_address(address.partition("%")[0])) for address in addresses):
         raise AddressRefusedError
