@@ -49,7 +49,10 @@ class SystemNetwork:
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
     async def connect(self, address: str, port: int, timeout: float) -> Any:
-        return await load_httpcore().AnyIOBackend().connect_tcp(address, port, timeout=timeout)
+        from ...framing.transports.keep_alive import keep_alive_options  # late, as above
+
+        options = keep_alive_options()
+        return await load_httpcore().AnyIOBackend().connect_tcp(address, port, timeout=timeout, socket_options=options)
 
     def ssl_context(self) -> ssl.SSLContext:
         context: ssl.SSLContext = load_httpcore().default_ssl_context()

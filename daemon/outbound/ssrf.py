@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -37,6 +37,10 @@ _ISATAP_MASK: Final = 0xFDFF_FFFF  # the bit of global addresses may be set (RFC
 _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 
 
+Origin: TypeAlias = tuple[str, str, int]
+"""Scheme, host and port."""
+
+
 class AddressRefusedError(Exception):
     """The host has an address to which no request may go."""
 
@@ -51,6 +55,11 @@ class Destination(msgspec.Struct, frozen=True):
     host: str
     port: int
     request_target: str
+
+    @property
+    def origin(self) -> Origin:
+        """Who gets what is sent (RFC 6454)."""
+        return self.scheme, self.host, self.port
 
     @property
     def authority(self) -> str:
