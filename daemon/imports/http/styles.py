@@ -106,8 +106,7 @@ def header_text(value: Any, *, explode: bool) -> str:
 def cookie_pairs(name: str, value: Any, how: Serialization) -> list[str]:
     """The pairs for the header `Cookie`. The style `form` percent-encodes them, `cookie` does not."""
     if how.style != "cookie":
-        encode = reserved if how.allow_reserved else percent
-        return _form(name, value, explode=how.explode, encode=encode)
+        return _form(name, value, explode=how.explode, encode=percent)
     if not isinstance(value, list | dict):
         return [f"{name}={_cookie_octets(scalar(value))}"]
     if not how.explode:
