@@ -6,7 +6,7 @@ Knows nothing of operations. Raises `UpstreamFault` and `OutboundError`.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final, final
 from urllib.parse import urljoin
@@ -20,6 +20,10 @@ from .faults import UpstreamFault
 from .request import HttpRequest
 
 MAX_REDIRECTS: Final = 5
+
+UNCOUNTED_BYTES: Final = 65_536
+HELD_BYTES: Final = 1024 * 1024
+"""A body of more than the first is counted against the daemon's memory budget, in steps of the second."""
 
 MAX_DRAINED_BYTES: Final = 65_536
 """How much of the body of a redirect is read, so that its connection can be used again."""
@@ -51,17 +55,28 @@ class Response:
                 return b""
             self._pieces = self._decoder.feed(data)
 
-    async def read_all(self, limit: int) -> bytes:
-        """The whole body. Raises `UpstreamFault` for one of more bytes, as it is sent or as it is decompressed."""
+    async def read_all(self, limit: int, hold: Callable[[int], None]) -> bytes:
+        """The whole body. Raises `UpstreamFault` for one of more bytes when it is decompressed.
+
+        `hold` counts what a large one takes while it is read; what it raises ends the reading.
+        """
         announced = self.head.value(b"content-length")
         if announced.isdecimal() and int(announced[:18]) > limit:
             raise UpstreamFault("too-large")
-        body = bytearray()
-        while piece := await self.read():
-            if len(body) + len(piece) > limit:
-                raise UpstreamFault("too-large")
-            body += piece
-        return bytes(body)
+        body, held = bytearray(), 0
+        try:
+            while piece := await self.read():
+                size = len(body) + len(piece)
+                if size > limit:
+                    raise UpstreamFault("too-large")
+                if size > held + UNCOUNTED_BYTES:
+                    hold(HELD_BYTES)
+                    held += HELD_BYTES
+                body += piece
+            return bytes(body)
+        finally:
+            if held:
+                hold(-held)
 
 
 @asynccontextmanager

@@ -143,8 +143,10 @@ class HttpUpstream:
         with self._logged(described):
             request = self._request(described, arguments, ctx, streamed=False)
             async with self._sent(described, request) as response:
-                reply = self._success(described, response.status, response) or await self._refusal(described, response)
-                return await self._result(described, reply, response)
+                reply = self._success(described, response.status, response) or await self._refusal(
+                    described, response, ctx
+                )
+                return await self._result(described, reply, response, ctx)
 
     async def stream(
         self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
@@ -159,12 +161,14 @@ class HttpUpstream:
         with self._logged(described), self._counted():
             request = self._request(described, arguments, ctx, streamed=True)
             async with self._sent(described, request, head_seconds=self._limits.stream_head_seconds) as response:
-                reply = self._success(described, response.status, response) or await self._refusal(described, response)
+                reply = self._success(described, response.status, response) or await self._refusal(
+                    described, response, ctx
+                )
                 media_type = parse_media_type(response.head.value(b"content-type"))
                 form = form_of(reply, media_type)
                 decoder = None if form is None else event_decoder(form, media_type.name, limit=self._limits.event_bytes)
                 if decoder is None:
-                    yield await self._result(described, reply, response)
+                    yield await self._result(described, reply, response, ctx)
                     return
                 while not decoder.is_over and (piece := await response.read()):
                     for event in decoder.feed(piece):
@@ -232,13 +236,13 @@ class HttpUpstream:
             raise UpstreamFault("redirect" if _is_redirect(response) else "status", status)
         return reply if 200 <= status < 300 else None
 
-    async def _refusal(self, operation: HttpOperation, response: Response) -> Reply:
+    async def _refusal(self, operation: HttpOperation, response: Response, ctx: Context) -> Reply:
         """Raises `UpstreamError`, the declared error. Details that can't be read are left out, and the log says so."""
         reply = declared_reply(operation, response.status)
         assert reply is not None
         details: Raw | None = None
         try:
-            found = await self._result(operation, reply, response)
+            found = await self._result(operation, reply, response, ctx)
             details = None if found is NULL else found
         except UpstreamFault as exc:
             self._warn("import.details_unreadable", operation, exc.reason, response.status)
@@ -247,7 +251,7 @@ class HttpUpstream:
             reply.code, details, None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000)
         )
 
-    async def _result(self, operation: HttpOperation, reply: Reply, response: Response) -> Raw:
+    async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
         if response.status in _WITHOUT_BODY or operation.method.upper() == "HEAD":
             await response.read()
             return NULL
@@ -255,7 +259,7 @@ class HttpUpstream:
         form = form_of(reply, media_type)
         if form is None or form in STREAMS:
             raise UpstreamFault("content-type", response.status)
-        body = await response.read_all(self._limits.response_bytes)
+        body = await response.read_all(self._limits.response_bytes, ctx.hold_memory)
         try:
             return json_of(form, body, media_type.charset)
         except UpstreamFault as exc:

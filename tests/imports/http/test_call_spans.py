@@ -68,9 +68,12 @@ async def test_a_call_that_fails_says_by_which_status_or_that_there_was_none(spa
 async def test_a_stream_that_is_left_is_no_error(spans: Spans) -> None:
     described = operation(replies=REPLIES)
     stream = response(b"data: 1\n\ndata: 2\n\n", content_type="text/event-stream")
-    async with answering(stream) as server, opened(described, url=server.url) as upstream:
-        async with aclosing(upstream.stream(described, {}, context())) as events:
-            await anext(events)
+    async with (
+        answering(stream) as server,
+        opened(described, url=server.url) as upstream,
+        aclosing(upstream.stream(described, {}, context())) as events,
+    ):
+        await anext(events)
     [span] = spans.all()
     assert "error.type" not in attributes(span) and span.status.status_code is StatusCode.UNSET
 

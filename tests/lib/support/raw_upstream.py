@@ -165,9 +165,9 @@ def upstream_of(
     return HttpUpstream(imported, base_url=url, allow_private=options.pop("allow_private", True), **options)
 
 
-def context(**credentials: str) -> Context:
+def context(hold_memory: Callable[[int], None] = lambda _: None, **credentials: str) -> Context:
     """All that an upstream asks of a context."""
-    return cast(Context, SimpleNamespace(credentials=credentials))
+    return cast(Context, SimpleNamespace(credentials=credentials, hold_memory=hold_memory))
 
 
 @asynccontextmanager
