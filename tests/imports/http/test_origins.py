@@ -336,3 +336,9 @@ async def test_an_unknown_name_is_unavailable(logged: LoggedEvents) -> None:
         with pytest.raises(FailureError) as caught:
             await upstream.call(described, {}, context())
     assert (caught.value.failure, [fields["reason"] for _, fields in logged()]) == (Unavailable(), ["unresolved"])
+
+
+def test_credentials_for_a_scheme_that_the_document_does_not_have_end_the_start() -> None:
+    with pytest.raises(ValueError) as caught:
+        upstream_of(secured(("token",)), url="https://a.example", schemes=SCHEMES, credentials={"tokken": "t"})
+    assert "'tokken'" in str(caught.value) and "token" in str(caught.value)
