@@ -26,7 +26,7 @@ from .faults import FaultReason, UpstreamFault, failure_of
 from .model import HttpImport, HttpOperation, Reply
 from .replies import NULL, STREAMS, accepted_types, declared_reply, form_of, json_of, parse_media_type
 from .request import HttpRequest, build_request
-from .security import Chosen, Credentials, authorize, choose_security
+from .security import Alternatives, Chosen, Credentials, authorize, check_schemes, choose_security
 from .servers import server_of
 
 if TYPE_CHECKING:
@@ -99,18 +99,19 @@ class HttpUpstream:
         self._network = network
         self._pool: ConnectionPool | None = None
         self._streams = 0
-        servers: dict[str, Destination] = {}
-        self._routes: dict[str, _Route] = {}
+        self._routes: dict[tuple[str, Alternatives], _Route] = {}
+        check_schemes(imported.security_schemes, credentials or {})
         for operation in imported.operations:
+            if (operation.server, operation.security) in self._routes:
+                continue
             try:
-                if operation.server not in servers:
-                    servers[operation.server] = server_of(
-                        operation.server, base_url=base_url, document_url=document_url, allow_private=allow_private
-                    )
-                security = choose_security(operation, imported.security_schemes, credentials or {})
+                to = server_of(
+                    operation.server, base_url=base_url, document_url=document_url, allow_private=allow_private
+                )
+                security = choose_security(operation.security, imported.security_schemes, credentials or {})
             except ValueError as exc:
                 raise ValueError(f"operation {operation.name!r}: {exc}") from None
-            self._routes[operation.name] = _Route(servers[operation.server], security)
+            self._routes[operation.server, operation.security] = _Route(to, security)
 
     @property
     def credentials(self) -> frozenset[str]:
@@ -178,10 +179,13 @@ class HttpUpstream:
 
     # -- the request -------------------------------------------------------------------------------------------
 
+    def _route(self, operation: HttpOperation) -> _Route:
+        return self._routes[operation.server, operation.security]
+
     def _request(
         self, operation: HttpOperation, arguments: Mapping[str, Any], ctx: Context, *, streamed: bool
     ) -> HttpRequest:
-        route = self._routes[operation.name]
+        route = self._route(operation)
         headers = {
             "user-agent": f"discreet/{__version__}",
             "accept": accepted_types(operation, streamed=streamed),
@@ -201,7 +205,7 @@ class HttpUpstream:
 
         if self._pool is None:
             raise RuntimeError("the import is not open: its lifespan has not begun, or has ended")
-        to = self._routes[operation.name].to
+        to = self._route(operation).to
         tracer = call_tracing.tracer
         span = None if tracer is None else tracer.http_request(request.method, to.host, to.port)
         if span is not None:
@@ -252,11 +256,12 @@ class HttpUpstream:
         )
 
     async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
-        if response.status in _WITHOUT_BODY or operation.method.upper() == "HEAD":
-            await response.read()
-            return NULL
         media_type = parse_media_type(response.head.value(b"content-type"))
-        form = form_of(reply, media_type)
+        has_body = response.status not in _WITHOUT_BODY and operation.method.upper() != "HEAD"
+        form = form_of(reply, media_type) if has_body else "nothing"
+        if form == "nothing":
+            await response.drain()
+            return NULL
         if form is None or form in STREAMS:
             raise UpstreamFault("content-type", response.status)
         body = await response.read_all(self._limits.response_bytes, ctx.hold_memory)
@@ -273,8 +278,9 @@ class HttpUpstream:
         try:
             yield
         except UpstreamFault as exc:
-            self._warn("import.failed", operation, exc.reason, exc.status)
-            raise FailureError(failure_of(exc.reason)) from exc
+            failure = failure_of(exc.reason)
+            self._warn("import.failed", operation, exc.reason, exc.status, told=row_of(failure).protocol_code)
+            raise FailureError(failure) from exc
 
     @contextmanager
     def _counted(self) -> Generator[None]:
@@ -286,11 +292,10 @@ class HttpUpstream:
         finally:
             self._streams -= 1
 
-    def _warn(self, event: str, operation: HttpOperation, reason: FaultReason, status: int | None) -> None:
-        facts = {} if status is None else {"status": status}
-        told = row_of(failure_of(reason)).protocol_code
-        host = self._routes[operation.name].to.authority
-        log.warning(event, import_=self._name, operation=operation.name, host=host, reason=reason, told=told, **facts)
+    def _warn(self, event: str, operation: HttpOperation, reason: FaultReason, status: int | None, **more: str) -> None:
+        facts: dict[str, object] = {**more} if status is None else {"status": status, **more}
+        host = self._route(operation).to.authority
+        log.warning(event, import_=self._name, operation=operation.name, host=host, reason=reason, **facts)
 
 
 def _described(operation: ImportedOperation) -> HttpOperation:
