@@ -162,14 +162,15 @@ class Recorder:
         ids, root = tracer.id_generator, not parent.is_valid
         trace_id = ids.generate_trace_id() if root else parent.trace_id
         if root and tracer.sampler is DEFAULT_ON:  # whose answer is known, and which takes as long as all the rest
-            found, told = SpanContext(trace_id, ids.generate_span_id(), False, _SAMPLED), dict(attributes)
+            found = SpanContext(trace_id, ids.generate_span_id(), False, _SAMPLED)
+            told: dict[str, AttributeValue] = {**attributes}
         else:
             result = tracer.sampler.should_sample(context, trace_id, name, kind, attributes, links)
             flags = _SAMPLED if result.decision is Decision.RECORD_AND_SAMPLE else _UNSAMPLED
             found = SpanContext(trace_id, ids.generate_span_id(), False, flags, result.trace_state)
             if result.decision is Decision.DROP:
                 return NonRecordingSpan(found)
-            told = dict(result.attributes)
+            told = {**result.attributes}
         begun = time_ns() if start_time is None else start_time
         given = (name, found, None if root else parent, told, kind, begun)
         span: Any = RecordedSpan(tracer, self._scope, self._limits, *given)  # Any: to processors it is one of the SDK's
