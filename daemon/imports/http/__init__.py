@@ -1,1 +1,1 @@
-"""Calls operations of an OpenAPI document by HTTP."""
+"""Calls operations of OpenAPI documents by HTTP."""
