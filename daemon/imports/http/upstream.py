@@ -20,7 +20,7 @@ from ....errors.exceptions import FailureError
 from ....framing.http.retry_after import retry_after_seconds
 from ....version import __version__
 from ...logs import log
-from ..failures import UpstreamError
+from ..failures import ImportFailed, UpstreamError
 from .compression import ACCEPTED
 from .faults import FaultReason, UpstreamFault, failure_of
 from .model import HttpImport, HttpOperation, Reply
@@ -78,7 +78,7 @@ class HttpUpstream:
     document came from. `credentials` are names of credentials by the names of security schemes, or one name for all of them.
     Private addresses are refused unless `allow_private`, also a `base_url` that names one.
 
-    Raises `ValueError` for an operation that has no server or no credential, in one line for the operator.
+    Raises `ImportFailed` for an operation that has no server or no credential.
     """
 
     def __init__(
@@ -99,19 +99,20 @@ class HttpUpstream:
         self._network = network
         self._pool: ConnectionPool | None = None
         self._streams = 0
+        self._base_url = base_url
+        self._document_url = document_url
+        self._schemes = imported.security_schemes
+        self._credentials = credentials or {}
         self._routes: dict[tuple[str, Alternatives], _Route] = {}
-        check_schemes(imported.security_schemes, credentials or {})
-        for operation in imported.operations:
-            if (operation.server, operation.security) in self._routes:
-                continue
+        try:
+            check_schemes(self._schemes, self._credentials)
+        except ValueError as exc:
+            raise ImportFailed(str(exc)) from None
+        for route in imported.routes:
             try:
-                to = server_of(
-                    operation.server, base_url=base_url, document_url=document_url, allow_private=allow_private
-                )
-                security = choose_security(operation.security, imported.security_schemes, credentials or {})
+                self._add_route(route.server, route.security)
             except ValueError as exc:
-                raise ValueError(f"operation {operation.name!r}: {exc}") from None
-            self._routes[operation.server, operation.security] = _Route(to, security)
+                raise ImportFailed(f"operation {route.first!r}: {exc}") from None
 
     @property
     def credentials(self) -> frozenset[str]:
@@ -181,6 +182,12 @@ class HttpUpstream:
 
     def _route(self, operation: HttpOperation) -> _Route:
         return self._routes[operation.server, operation.security]
+
+    def _add_route(self, server: str, security: Alternatives) -> None:
+        to = server_of(
+            server, base_url=self._base_url, document_url=self._document_url, allow_private=self._allow_private
+        )
+        self._routes[server, security] = _Route(to, choose_security(security, self._schemes, self._credentials))
 
     def _request(
         self, operation: HttpOperation, arguments: Mapping[str, Any], ctx: Context, *, streamed: bool
@@ -252,7 +259,9 @@ class HttpUpstream:
             self._warn("import.details_unreadable", operation, exc.reason, response.status)
         seconds = retry_after_seconds(response.head.value(b"retry-after"))
         raise UpstreamError(
-            reply.code, details, None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000)
+            reply.code,
+            details,
+            retry_after_ms=None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000),
         )
 
     async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
@@ -299,8 +308,7 @@ class HttpUpstream:
 
 
 def _described(operation: ImportedOperation) -> HttpOperation:
-    if not isinstance(operation, HttpOperation):
-        raise TypeError(f"{operation.name} is no operation of an OpenAPI document")
+    assert isinstance(operation, HttpOperation), "an operation of an OpenAPI document"
     return operation
 
 
