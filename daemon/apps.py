@@ -67,7 +67,7 @@ def _imported(settings: Settings) -> Iterator[Service]:
     credentials = {text.partition("=")[0] for text in settings.credentials or ()}
     for each in settings.imports:
         try:
-            yield service_of(each, credentials)
+            yield service_of(each, credentials, private=settings.import_private)
         except DeclarationError as exc:
             raise AppError(f"import {each.name}: {printable(scrub_secrets(str(exc))[0])}") from None
 

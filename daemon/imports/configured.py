@@ -11,9 +11,9 @@ from ..operations.service import Service
 from ..settings.imports import ImportSettings
 
 
-def service_of(given: ImportSettings, credentials: Collection[str]) -> Service:
+def service_of(given: ImportSettings, credentials: Collection[str], *, private: bool = False) -> Service:
     """The service of one import. `credentials` are the names that have a value: one that is called like the import is for it,
-    unless the import names another. Raises `DeclarationError`, in one line.
+    unless the import names another. `private` allows private addresses. Raises `DeclarationError`, in one line.
     """
     if not (given.credential or given.credentials) and given.name in credentials:
         given = msgspec.structs.replace(given, credential=given.name)
@@ -38,7 +38,7 @@ def service_of(given: ImportSettings, credentials: Collection[str]) -> Service:
             paths=given.paths,
             methods=given.methods,
             variables=given.variables,
-            allow_private=given.allow_private,
+            allow_private=given.allow_private or private,
             outside=given.outside,
             max_age=given.max_age,
             **shared,
@@ -46,7 +46,9 @@ def service_of(given: ImportSettings, credentials: Collection[str]) -> Service:
     if given.mcp:
         from .from_mcp import from_mcp
 
-        return from_mcp(given.mcp, credential=given.credential, allow_private=given.allow_private, **shared)
+        return from_mcp(given.mcp, credential=given.credential, allow_private=given.allow_private or private, **shared)
     from .from_daemon import from_daemon
 
-    return from_daemon(given.daemon, credential=given.credential, allow_private=given.allow_private, **shared)
+    return from_daemon(
+        given.daemon, credential=given.credential, allow_private=given.allow_private or private, **shared
+    )

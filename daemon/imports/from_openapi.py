@@ -30,6 +30,7 @@ Document: TypeAlias = str | os.PathLike[str] | bytes | Mapping[str, Any]
 DAY: Final = 86_400.0
 
 _URLS: Final = ("http://", "https://")
+_LIBRARIES: Final = ("httpx", "jsonschema_rs")
 
 
 def from_openapi(  # noqa: PLR0913 - what can be said of an import
@@ -77,8 +78,10 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
         check_name(namespace)
         select = Selection(tags, paths, methods, operation_ids, include, exclude)
         packed, origin = _packed(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
+        head = packed.head
+        assert isinstance(head, HttpImport)
         upstream = HttpUpstream(
-            packed.head,
+            head,
             name=namespace,
             base_url=base_url,
             document_url=origin if origin.startswith(_URLS) else "",
@@ -87,19 +90,14 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
         )
     except (DocumentError, ValueError) as exc:
         raise ImportFailed(f"{_shown(document)}: {exc}") from None
-    names = (credentials,) if isinstance(credentials, str) else credentials.values()
     options = ImportOptions(
-        expose=expose,
-        validate=validate,
-        timeout=timeout,
-        scopes=scopes,
-        credentials=tuple(dict.fromkeys(name for name in names if name)),
+        expose=expose, validate=validate, timeout=timeout, scopes=scopes, credentials=sorted(upstream.credentials)
     )
     return imported_service(namespace, packed, upstream, options)
 
 
 def _require_libraries() -> None:
-    missing = [name for name in ("httpx", "jsonschema_rs") if find_spec(name) is None]
+    missing = [name for name in _LIBRARIES if find_spec(name) is None]
     if missing:
         raise ImportFailed(f"from_openapi needs {' and '.join(missing)}: pip install 'discreet[openapi]'")
 

@@ -47,6 +47,8 @@ less than the default, or nothing. It must neither run code nor loosen a limit, 
 
 PREFIX: Final = "DISCREET_"
 MEMORY: Final = "memory"
+SERVICES: Final = "services"
+"""The group of settings that say what is served."""
 SQLITE: Final = "sqlite:"
 _MAX_SHOWN: Final = 200
 """Characters of the name of an app in a message. Values of other settings are not shown."""

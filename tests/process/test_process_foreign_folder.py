@@ -51,6 +51,7 @@ UNSAFE = {
     "jwt-algorithm": '["PS256"]',
     "credential": '["key=shop.py"]',
     "import": '["evil=evil.json"]',
+    "import-private": "true",
     "store": '"sqlite:stolen.db"',
     "push-private": "true",
     "dialect": '"lsp"',

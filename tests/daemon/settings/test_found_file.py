@@ -30,6 +30,7 @@ NO = {
     "jwt_algorithms": '["PS256"]',
     "credentials": '["key=/etc/passwd"]',
     "imports": '["evil=https://evil"]',
+    "import_private": "true",
     "store": '"sqlite:x.db"',
     "push_private": "true",
     "dialect": '"lsp"',

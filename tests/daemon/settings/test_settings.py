@@ -54,6 +54,7 @@ SAMPLES = {
             ImportSettings(name="b", openapi="https://b/c", expose=True),
         ),
     ),
+    "import_private": Sample(["--import-private"], "yes", "true", True),
     "identity": Sample(["--identity", "app:who"], "app:who", '"app:who"', "app:who"),
     "jwt_issuer": Sample(["--jwt-issuer", "https://i/"], "https://i/", '"https://i/"', "https://i/"),
     "jwt_audience": Sample(["--jwt-audience", "api://a"], "api://a", '"api://a"', "api://a"),
