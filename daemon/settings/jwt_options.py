@@ -7,12 +7,12 @@ from typing import Annotated, Final, TypeAlias
 
 from .option import OptionInfo
 
-_SERVICES: Final = "services"
+
 
 JwtIssuer: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_SERVICES,
+        group=SERVICES,
         found_file="no",
         kind="word",
         help="accept the JSON Web Tokens of this issuer: the value of their iss",
@@ -23,7 +23,7 @@ JwtIssuer: TypeAlias = Annotated[
 JwtAudience: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_SERVICES,
+        group=SERVICES,
         found_file="no",
         kind="word",
         help="what the tokens must be issued for: a value of their aud",
@@ -34,7 +34,7 @@ JwtAudience: TypeAlias = Annotated[
 JwtKeys: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_SERVICES,
+        group=SERVICES,
         found_file="no",
         kind="keys",
         help="the issuer's public keys, a JSON Web Key Set, as a file or an address",
@@ -45,7 +45,7 @@ JwtKeys: TypeAlias = Annotated[
 JwtAlgorithms: TypeAlias = Annotated[
     tuple[str, ...] | None,
     OptionInfo(
-        group=_SERVICES,
+        group=SERVICES,
         found_file="no",
         kind="words",
         key="jwt-algorithm",
