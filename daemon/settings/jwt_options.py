@@ -3,11 +3,9 @@
 The annotations are evaluated by it, so it must not use `from __future__ import annotations`.
 """
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
-from .option import OptionInfo
-
-
+from .option import SERVICES, OptionInfo
 
 JwtIssuer: TypeAlias = Annotated[
     str | None,
