@@ -1,1 +1,1 @@
-"""Reads OpenAPI documents as operations."""
+"""Reads OpenAPI documents of other programs as operations. Calls nothing."""
