@@ -106,9 +106,9 @@ class SecurityReader:
         node.object()
         match node.text("type"), node.text("scheme").lower(), node.text("in"):
             case "http", ("bearer" | "basic") as kind, _:
-                return SecurityScheme(kind)  # type: ignore[arg-type] # it is one of them
+                return SecurityScheme(kind)
             case "apiKey", _, ("header" | "query" | "cookie") as location if node.text("name"):
-                return SecurityScheme("api-key", location, node.text("name"))  # type: ignore[arg-type] # likewise
+                return SecurityScheme("api-key", location, node.text("name"))
             case "apiKey", _, _:
                 raise node.wrong("an API key needs `name`, and `in`: header, query or cookie")
             case (("oauth2" | "openIdConnect"), _, _):

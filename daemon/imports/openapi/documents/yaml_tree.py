@@ -42,7 +42,7 @@ def parse_yaml(text: bytes, note: Callable[[Path, str], None]) -> Any:  # Any: J
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(note)
-    kinds = {
+    kinds: dict[type, Callable[[Any], None]] = {
         yaml.ScalarEvent: builder.scalar,
         yaml.MappingStartEvent: builder.start_mapping,
         yaml.SequenceStartEvent: builder.start_sequence,
