@@ -169,7 +169,7 @@ class _Reading:
         if check is not None and not check[0](value):
             return self._left_out(path, f"must be {check[1]}, not {type_name(value)}")
         if word == "pattern" and not is_pattern(value):
-            return self._left_out(path, f"{quoted(value)!r} is no regular expression")
+            return self._left_out(path, f"{quoted(value)!r} is no regular expression that can be checked")
         if word in DROPPED:
             return UNSET
         match word:
@@ -220,7 +220,7 @@ class _Reading:
         for name, each in value.items():
             schema: Schema | UnsetType = self.schema(each, (path, name), place)
             if patterns and not is_pattern(name):
-                schema = self._left_out((path, name), f"{quoted(name)!r} is no regular expression")
+                schema = self._left_out((path, name), f"{quoted(name)!r} is no regular expression that can be checked")
             if schema is not each:
                 changes[name] = schema
         if not changes:
