@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from support.openapi_documents import output_of, read, reasons, refs_in, with_schema
+from support.openapi_documents import document, output_of, read, reasons, refs_in, with_schema
 
 TEXT = {"type": "string"}
 REF = {"$ref": "#/components/schemas/T"}
@@ -237,3 +237,14 @@ def test_references_that_are_used_nowhere_are_not_kept() -> None:
     assert read(with_schema(TEXT, {"Unused": TEXT})).definitions == {}
     assert output_of(REF, {"T": {"items": {"$ref": "#/components/schemas/U"}}, "U": TEXT}) == DEF
     assert list(refs_in(DEF)) == ["#/$defs/T"]
+
+
+def test_a_large_schema_of_a_shared_response_is_a_shared_type() -> None:
+    large = {"type": "object", "properties": {"code": TEXT}}
+    content = {"application/json": {"schema": large}}
+    responses = {"200": {"description": "", "content": content}, "404": {"$ref": "#/components/responses/NotFound"}}
+    components = {"responses": {"NotFound": {"description": "", "content": content}}}
+    found = read(document({"/x": {"get": {"operationId": "op", "responses": responses}}}, components=components))
+    assert found.operations[0].output == large
+    assert found.operations[0].errors[0].schema == {"$ref": "#/$defs/responses_NotFound"}
+    assert found.definitions == {"responses_NotFound": large}

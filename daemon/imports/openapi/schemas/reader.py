@@ -7,6 +7,7 @@ have is left out, and a reference that leads nowhere accepts anything; a note sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, final
 
 from msgspec import UNSET, UnsetType
@@ -55,8 +56,11 @@ class SchemaReader:
         self.types = SharedTypes(schemas.value if schemas and isinstance(schemas.value, dict) else ())
         self._read: dict[tuple[int, Direction], Schema] = {}
 
-    def read(self, node: Node, direction: Direction) -> Schema:
-        """The schema at a node. Raises `PartError` if it is nothing but a reference, and that leads nowhere."""
+    def read(self, node: Node, direction: Direction, *, shared: bool = False) -> Schema:
+        """The schema at a node. A large one becomes a shared type if it stands in what is `shared` by operations.
+
+        Raises `PartError` if it is nothing but a reference, and that leads nowhere.
+        """
         direction = self._direction(direction)
         key = (id(node.value), direction)  # the documents live as long as this
         if key not in self._read:
@@ -64,7 +68,11 @@ class SchemaReader:
                 self._documents.follow(node)
             elif not isinstance(node.value, dict | bool):
                 raise node.wrong(f"a schema must be an object or a boolean, not {type_name(node.value)}")
-            self._read[key] = _Reading(self, node, direction, None).schema(node.value, node.path)
+            if shared and _is_large(node.value):
+                self._read[key] = reference = {}
+                self.types.use(self.types.form(node, direction), reference, "$ref")
+            else:
+                self._read[key] = _Reading(self, node, direction, None).schema(node.value, node.path)
         return self._read[key]
 
     def extended(self, schema: Schema, words: Mapping[str, Any]) -> Schema:
@@ -87,6 +95,19 @@ class SchemaReader:
 
     def _direction(self, direction: Direction) -> Direction:
         return direction if self._has_marks else "output"  # without marks both are the same
+
+
+_LARGE: Final = ("properties", "patternProperties", "allOf", "anyOf", "oneOf", "prefixItems")
+_MANY: Final = 20
+"""An `enum` of more values makes a schema large."""
+
+
+def _is_large(raw: Any) -> bool:
+    while isinstance(raw, dict) and "$ref" not in raw:
+        if any(word in raw for word in _LARGE) or (isinstance(raw.get("enum"), list) and len(raw["enum"]) > _MANY):
+            return True
+        raw = raw.get("items")
+    return False
 
 
 class _Circle(Exception):
@@ -304,7 +325,7 @@ class _Reading:
                 yield from (each.value for each in (own, self._followed(own)) if isinstance(each.value, dict))
             branches = schema.get("allOf")
             if branches is not None and isinstance(branches.value, list):
-                waiting += branches.items()
+                waiting += islice(branches.items(), _MAX_BRANCHES)
 
     def _followed(self, node: Node) -> Node:
         try:

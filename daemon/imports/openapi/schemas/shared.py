@@ -177,6 +177,8 @@ class SharedTypes:
             plain = _name_of(tokens[2])
             if not node.document.label:
                 return self._unique(plain, own=True)
+        elif tokens[:1] == ["components"] and tokens[1:2] != ["schemas"] and tokens[-1] == "schema":
+            plain = _name_of("_".join(tokens[1:3]))
         elif tuple(tokens[:2]) == _COMPONENT:
             plain = _name_of("_".join(tokens[2:]))
         else:
