@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Mapping
 from typing import Any, Final, final
@@ -42,6 +43,25 @@ def read_openapi(
     A wrong part leaves its operation out, with a note. Raises `DocumentError`, whose message is one line, for a document that
     can't be read, and for a name or value in the arguments that fits nothing in it.
     """
+    collects = gc.isenabled()
+    gc.disable()  # it would look again and again through all that is made here, and find nothing
+    try:
+        return _read_text(document, origin, select, rename or {}, variables or {}, fetch)
+    except RecursionError as exc:
+        raise DocumentError("nested too deeply") from exc
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read_text(
+    document: bytes | Mapping[str, Any],
+    origin: str,
+    select: Selection,
+    rename: Mapping[str, str],
+    variables: Mapping[str, str],
+    fetch: Fetcher | None,
+) -> HttpImport:
     text = document if isinstance(document, bytes) else _encoded(document)
     notes = _Notes()
     doubles: list[tuple[Path, str]] = []
@@ -54,10 +74,7 @@ def read_openapi(
     documents = Documents(first, fetch, notes.part)
     has_marks = b"readOnly" in text or b"writeOnly" in text or text.count(b"$ref") != len(_LOCAL.findall(text))
     del text, document
-    try:
-        return _read(documents, notes, origin, select, rename or {}, variables or {}, has_marks)
-    except RecursionError as exc:
-        raise DocumentError("nested too deeply") from exc
+    return _read(documents, notes, select, rename, variables, has_marks)
 
 
 def _encoded(document: Mapping[str, Any]) -> bytes:
@@ -88,7 +105,6 @@ def _version(tree: Any) -> str:
 def _read(
     documents: Documents,
     notes: _Notes,
-    origin: str,
     select: Selection,
     rename: Mapping[str, str],
     variables: Mapping[str, str],

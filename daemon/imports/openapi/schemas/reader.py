@@ -61,19 +61,21 @@ class SchemaReader:
 
         Raises `PartError` if it is nothing but a reference, and that leads nowhere.
         """
-        direction = self._direction(direction)
+        direction = direction if self._has_marks else "output"  # without marks both are the same
         key = (id(node.value), direction)  # the documents live as long as this
-        if key not in self._read:
-            if isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):
-                self._documents.follow(node)
-            elif not isinstance(node.value, dict | bool):
-                raise node.wrong(f"a schema must be an object or a boolean, not {type_name(node.value)}")
-            if shared and _is_large(node.value):
-                self._read[key] = reference = {}
-                self.types.use(self.types.form(node, direction), reference, "$ref")
-            else:
-                self._read[key] = _Reading(self, node, direction, None).schema(node.value, node.path)
-        return self._read[key]
+        if key in self._read:
+            return self._read[key]
+        if isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):
+            self._documents.follow(node)
+        elif not isinstance(node.value, dict | bool):
+            raise node.wrong(f"a schema must be an object or a boolean, not {type_name(node.value)}")
+        if shared and _is_large(node.value):
+            schema: Schema = self.types.form(node, direction).reference
+        else:
+            schema = _Reading(self, node, direction, None).schema(node.value, node.path)
+        if isinstance(node.value, dict) and len(node.value) > 1:  # smaller ones are in many places at once (`parsing`)
+            self._read[key] = schema
+        return schema
 
     def extended(self, schema: Schema, words: Mapping[str, Any]) -> Schema:
         """A schema with more words, where it does not have them."""
@@ -92,9 +94,6 @@ class SchemaReader:
             form = queue.popleft()
             node = form.target.node
             form.schema = _Reading(self, node, form.direction, form).schema(node.value, node.path)
-
-    def _direction(self, direction: Direction) -> Direction:
-        return direction if self._has_marks else "output"  # without marks both are the same
 
 
 _LARGE: Final = ("properties", "patternProperties", "allOf", "anyOf", "oneOf", "prefixItems")
@@ -277,9 +276,7 @@ class _Reading:
                 form = self._types.form(node, self._direction, trimmed=True)
         if own is not None:
             own.edges.append((form, place))
-        schema: JsonSchema = {}
-        self._types.use(form, schema, "$ref")
-        return schema
+        return form.reference
 
     @staticmethod
     def _same(circles: Mapping[Any, int], own: SharedType, other: SharedType) -> bool:

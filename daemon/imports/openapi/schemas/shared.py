@@ -42,20 +42,22 @@ class Target:
 class SharedType:
     """One form of a type: for one direction; and `trimmed`, as the common part of the alternatives that extend it.
 
-    `relaxed` says that this form differs from that of the other direction by itself. `edges` lead to the types that it needs.
+    `reference` is the schema that is nothing but a reference to it; `uses` are all places that refer to it. `relaxed` says that
+    this form differs from that of the other direction by itself. `edges` lead to the types that it needs.
     """
 
-    __slots__ = ("direction", "edges", "ref", "relaxed", "schema", "target", "trimmed", "uses")
+    __slots__ = ("direction", "edges", "ref", "reference", "relaxed", "schema", "target", "trimmed", "uses")
 
     def __init__(self, target: Target, direction: Direction, ref: str, *, trimmed: bool) -> None:
         self.target = target
         self.direction: Direction = direction
         self.trimmed = trimmed
         self.ref = ref
+        self.reference: JsonSchema = {"$ref": ref}
         self.relaxed = False
         self.schema: Schema = True
         self.edges: list[tuple[SharedType, Place]] = []
-        self.uses: list[tuple[dict[str, Any], str]] = []
+        self.uses: list[tuple[dict[str, Any], str]] = [(self.reference, "$ref")]
 
 
 @final
