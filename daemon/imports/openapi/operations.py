@@ -185,8 +185,10 @@ def _description(node: Node, item: Node) -> str:
     for each in (node, item):
         parts = [each.prose("summary"), each.prose("description")]
         if any(parts):
-            return "\n\n".join(dict.fromkeys(part for part in parts if part))
-    return ""
+            break
+    if node.value.get("deprecated") is True:
+        parts.append("Deprecated.")
+    return "\n\n".join(dict.fromkeys(part for part in parts if part))
 
 
 def _because(exc: PartError, node: Node) -> str:

@@ -15,7 +15,7 @@ from .documents.faults import DocumentError, quoted, type_name
 from .documents.nodes import Document, Node, Path
 from .documents.parsing import parse
 from .documents.references import Documents, Fetcher
-from .naming import Selection, is_selected, names_of
+from .naming import Selection, check_selection, is_selected, names_of
 from .operations import OperationFinder, OperationReader, Place
 from .schemas.reader import SchemaReader
 from .servers import SecurityReader, ServerReader
@@ -110,6 +110,7 @@ def _read(
     variables: Mapping[str, str],
     has_marks: bool,
 ) -> HttpImport:
+    check_selection(select)
     root = documents.first.root
     info = root.get("info")
     paths = root.get("paths")

@@ -110,6 +110,12 @@ def test_filters_that_select_nothing_are_an_error() -> None:
         read(document(PATHS), select=Selection(tags=["pet"]))
 
 
+@pytest.mark.parametrize("selection", [Selection(tags="pets"), Selection(paths=[1])])  # type: ignore[list-item]
+def test_a_filter_that_is_no_list_of_strings_is_one_line(selection: Selection) -> None:
+    with pytest.raises(DocumentError, match="must be a list of strings"):
+        read(document(PATHS), select=selection)
+
+
 def test_what_is_not_selected_is_neither_read_nor_noted() -> None:
     paths = {"/a": {"get": get("a")}, "/b": {"get": {"operationId": "b", "responses": 1}}}
     imported = read(document(paths), select=Selection(include=["a"]))
@@ -232,12 +238,18 @@ def test_what_a_document_and_its_operations_say_is_carried_over() -> None:
     info = {"title": "Pets", "version": "2", "description": "All of them."}
     imported = read(
         document(
-            {"/a": {"summary": "Path.", "get": get("a"), "put": get("b", summary="Put.", description=" It. ")}},
+            {
+                "/a": {
+                    "summary": "Path.",
+                    "get": get("a"),
+                    "put": get("b", summary="Put.", description=" It. ", deprecated=True),
+                }
+            },
             info=info,
         )
     )
     assert (imported.title, imported.version, imported.description) == ("Pets", "2", "All of them.")
-    assert [each.description for each in imported.operations] == ["Path.", "Put.\n\nIt."]
+    assert [each.description for each in imported.operations] == ["Path.", "Put.\n\nIt.\n\nDeprecated."]
 
 
 @pytest.mark.parametrize(
