@@ -182,6 +182,7 @@ def _kind(method: str) -> Literal["query", "mutation"]:
 
 def _description(node: Node, item: Node) -> str:
     """The summary and the description, as paragraphs; those of the path if the operation has none."""
+    parts: list[str] = []
     for each in (node, item):
         parts = [each.prose("summary"), each.prose("description")]
         if any(parts):
