@@ -10,14 +10,17 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from hashlib import blake2b
-from tempfile import mkstemp
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from .packed import FORMAT
+
+try:
+    from _blake2 import blake2b  # hashlib loads OpenSSL first, which takes as long as all of this
+except ImportError:
+    from hashlib import blake2b
 
 _LARGEST: Final = 256 * 1024 * 1024
 """Bytes of a file that is read."""
@@ -65,14 +68,19 @@ def keep(key: bytes, data: bytes, digests: Mapping[str, bytes], *, made: float) 
         return
     with suppress(OSError):
         os.makedirs(folder, mode=_PRIVATE, exist_ok=True)
-        fd, name = mkstemp(dir=folder)
+        name = os.path.join(folder, f"{os.urandom(8).hex()}.tmp")
         try:
-            with open(fd, "wb") as file:
+            with open(name, "xb", opener=_open_private) as file:
                 file.write(_encode(Cached(FORMAT, made, dict(digests), data)))
             os.replace(name, _path(folder, key))
-        except OSError:
-            os.unlink(name)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
             raise
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _path(folder: str, key: bytes) -> str:
