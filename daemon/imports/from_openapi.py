@@ -15,7 +15,7 @@ from ...version import __version__
 from ..operations.options import check_name
 from ..operations.service import Service
 from ..operations.spec import Timeout
-from .cache import digest_of, keep, read_cached
+from .cache import Cached, digest_of, keep, read_cached, stamp_of
 from .failures import ImportFailed
 from .http.model import HttpImport, HttpOperation
 from .openapi.documents.faults import DocumentError
@@ -131,12 +131,13 @@ def _packed(
     key = msgspec.msgpack.encode(_Key(__version__, where, select, rename, variables, outside), enc_hook=list)
     cached = read_cached(key)
     if cached is not None:
-        current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached.digests, where, outside=outside)
+        current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached, where, outside=outside)
         if current:
             return cached.data, source if is_url else ""
     from .openapi.documents.loading import load_document  # late, as above
     from .openapi.reader import read_openapi
 
+    stamp = "" if is_url else _stamp(where)
     loaded = load_document(source, outside=outside)
     digests = {where: digest_of(loaded.text)}
     imported = read_openapi(
@@ -148,18 +149,27 @@ def _packed(
         fetch=_recording(loaded.fetch, digests),
     )
     data = pack(imported)
-    keep(key, data, digests, made=time())
+    keep(key, data, digests, stamp=stamp)
     return data, loaded.origin if is_url else ""
 
 
-def _is_current(digests: Mapping[str, bytes], path: str, *, outside: bool) -> bool:
-    """Whether a file, and all that was read for it, is the same today."""
+def _stamp(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            if digest_of(file.read()) != digests.get(path):
-                return False
+        return stamp_of(path)
     except OSError:
-        return False
+        return ""
+
+
+def _is_current(cached: Cached, path: str, *, outside: bool) -> bool:
+    """Whether a file, and all that was read for it, is the same today."""
+    digests = cached.digests
+    if not cached.stamp or _stamp(path) != cached.stamp:
+        try:
+            with open(path, "rb") as file:
+                if digest_of(file.read()) != digests.get(path):
+                    return False
+        except OSError:
+            return False
     beside = digests.keys() - {path}
     if not beside:
         return True

@@ -15,7 +15,7 @@ DOCUMENT = Path(__file__).with_name("pets.json").read_bytes()
 class Pets(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that http.server asks for
+    def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
         name = path.removeprefix("/pets/")
         if path == "/openapi.json":
@@ -28,7 +28,7 @@ class Pets(BaseHTTPRequestHandler):
         else:
             self.answer(404, json.dumps({"unknown": name}).encode())
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         pet = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.headers["authorization"] != "Bearer secret":
             self.answer(401, b"")
