@@ -101,6 +101,13 @@ class Access:
         """Whom `for_caller` was given."""
         return None if self._caller is None else self._caller[0]
 
+    @property
+    def unknown_caller(self) -> AuthenticationRequired | None:
+        """What the caller whom `for_caller` was given gets where only known ones are answered; None for a known one, and where
+        nobody tells callers apart.
+        """
+        return None if self.provider is None or self.caller is not None else challenge(self.provider)
+
     def for_caller(self, identity: Identity | None) -> Access:
         """The same for one caller, whom the provider has named before: it is not asked again."""
         access = Access(self.parent, self.provider)
@@ -135,8 +142,13 @@ class Access:
         if rule.allows(identity):
             return None
         if identity is None and self.provider is not None:
-            return AuthenticationRequired(tuple(self.provider.schemes), self.provider.realm)
+            return challenge(self.provider)
         return InsufficientPermissions(tuple(sorted(rule.all_of | rule.any_of)))
+
+
+def challenge(provider: IdentityProvider) -> AuthenticationRequired:
+    """What a caller gets whose credentials are missing or not accepted by this provider."""
+    return AuthenticationRequired(tuple(provider.schemes), provider.realm)
 
 
 class Token(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.daemon.http.operations.compression import SMALLEST
+from discreet.daemon.http.responses.compression import SMALLEST
 from discreet.daemon.settings.table import OPTIONS
 from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.failures import AgentFailure

@@ -14,7 +14,6 @@ import msgspec
 from starlette.responses import Response
 
 from ....errors.failures import (
-    AuthenticationRequired,
     Cancelled,
     Internal,
     InvalidRequest,
@@ -123,12 +122,10 @@ class McpEndpoint:
         access = await self._calls.access_of(Call(PATH, None, None, metadata))
         if isinstance(access, Internal):
             return self._calls.refused(answers, access)
-        provider = access.provider
-        if provider is None:
-            return Caller(access, "", metadata, answers, url)
-        if access.caller is None:
-            return self._calls.refused(answers, AuthenticationRequired(tuple(provider.schemes), provider.realm))
-        return Caller(access, access.caller.subject, metadata, answers, url)
+        if (unknown := access.unknown_caller) is not None:
+            return self._calls.refused(answers, unknown)
+        known = access.caller if access.provider is not None else None
+        return Caller(access, "" if known is None else known.subject, metadata, answers, url)
 
     def _new_session(self, request: Request, caller: Caller) -> Session | Response:
         if (wrong := _wrong_version(request)) is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from starlette.responses import Response
 
-from ....errors.failures import AuthenticationRequired, Internal
+from ....errors.failures import Internal
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
@@ -44,9 +44,8 @@ class MetricsEndpoint:
         access = await self._calls.access_of(Call("metrics", None, None, self._calls.service_params(request)))
         if isinstance(access, Internal):
             return plain_text("internal error", 500)
-        if access.provider is not None and access.caller is None:
-            missing = AuthenticationRequired(tuple(access.provider.schemes), access.provider.realm)
-            return plain_text("authentication required", 401, headers_of(missing))
+        if (unknown := access.unknown_caller) is not None:
+            return plain_text("authentication required", 401, headers_of(unknown))
         return await self._figures(access.caller, request.headers.get("accept", ""))
 
     async def _figures(self, identity: Identity | None, accept: str) -> Response:

@@ -13,8 +13,8 @@ from ...openapi.document import openapi_document
 from ...rpc.envelope import NULL_ID, Call
 from ..calls import Calls, response_of
 from ..requests import note_route
-from .compression import compressed, gzipped_before
-from .etags import etag_of, with_etag
+from ..responses.compression import compressed, gzipped_before
+from ..responses.etags import etag_of, with_etag
 from .writer import OperationWriter, not_allowed
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from ...rpc.text import json_failure
 from ...schemas.documents import input_schema
 from ..calls import Calls, response_of
 from ..requests import note_route
-from .compression import SMALLEST, compressed
-from .etags import with_etag
+from ..responses.compression import SMALLEST, compressed
+from ..responses.etags import with_etag
 from .query import read_query
 from .whole_numbers import with_whole_numbers
 from .writer import OperationWriter, not_allowed

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 from starlette.responses import Response
 
-from ....errors.failures import AuthenticationRequired, Internal, MethodNotFound
+from ....errors.failures import Internal, MethodNotFound
 from ...rpc.envelope import NULL_ID, Call
 from ..answers import JSON
 from ..calls import response_of
-from ..operations.compression import compressed
-from ..operations.etags import with_etag
 from ..operations.writer import OperationWriter, not_allowed
 from ..requests import note_route
+from ..responses.compression import compressed
+from ..responses.etags import with_etag
 from .document import document
 from .recent_requests import RecentRequest, RecentRequests
 
@@ -69,8 +69,7 @@ class PageEndpoint:
         access = await self._calls.access_of(Call(REQUESTS, NULL_ID, None, self._calls.service_params(request)))
         if isinstance(access, Internal):
             return response_of(_WRITER.failure(access))
-        provider = access.provider
-        if provider is not None and access.caller is None:
-            return response_of(_WRITER.failure(AuthenticationRequired(tuple(provider.schemes), provider.realm)))
+        if (unknown := access.unknown_caller) is not None:
+            return response_of(_WRITER.failure(unknown))
         body = msgspec.json.encode(_Requests(self._recent.of(access)))
         return Response(body, headers={"cache-control": "no-store"}, media_type=JSON)
