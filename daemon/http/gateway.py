@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import ip_address
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 from starlette.responses import Response
@@ -20,7 +21,6 @@ from .monitoring.health import Liveness, Readiness
 from .requests import GatewayRequest, address_of, route_path
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from ..host import Host
@@ -33,6 +33,9 @@ MAX_SHOWN: Final = 255
 PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
 """Asked for every few seconds, for as long as the daemon runs: no spans are recorded."""
 
+_REFUSED: Final = 400
+"""The least status of what is refused."""
+
 _HOST_HINT: Final = "answer to this name, too: http-host; behind a proxy, name the public address: http-url"
 _ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
 
@@ -40,7 +43,7 @@ _ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
 class Endpoint(Protocol):
     """Answers the requests of some paths."""
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         """The response; None where it is sent already, or nobody waits. `path` is percent-encoded, with no slash in front."""
         ...
 
@@ -107,7 +110,7 @@ class Gateway:
         try:
             response = self._refusal(request)
             if response is None:
-                response = await self._endpoint(request.method, path).respond(request, path, send)
+                response = await self._respond(request, path, send)
             if response is not None:
                 await self._send(response, send)
         except Exception as exc:
@@ -117,6 +120,15 @@ class Gateway:
         finally:
             if tracing is not None and kept is not None:
                 tracing.end_http(kept, scope)
+
+    async def _respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+        began = monotonic()
+        response = await self._endpoint(request.method, path).respond(request, path, send)
+        if response is not None and self.calls.recent is not None and not request.noted:
+            status = response.status_code
+            if (request.failure is not None or status >= _REFUSED) and path not in PROBES:
+                await self.calls.note_refused(request, status, monotonic() - began)
+        return response
 
     def _endpoint(self, method: str, path: str) -> Endpoint:
         """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
@@ -140,7 +152,7 @@ class Gateway:
         finally:
             self._host.memory.add("replies", -size)
 
-    def _refusal(self, request: Request) -> Response | None:
+    def _refusal(self, request: GatewayRequest) -> Response | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
         if self._local_only and not _is_local(request):
             self._stranger_refused(hint="only this machine may call; add a token, or allow everybody: http-open")
@@ -158,7 +170,7 @@ class Gateway:
         return Response("origin not allowed", 403, media_type="text/plain")
 
 
-def _is_embedded_elsewhere(request: Request) -> bool:
+def _is_embedded_elsewhere(request: GatewayRequest) -> bool:
     """Whether a browser asks for something that a page of another site embeds, such as an image: then it names no origin, but
     says so (Fetch Metadata, section 2). Links to here may be followed."""
     headers = request.headers
@@ -167,7 +179,7 @@ def _is_embedded_elsewhere(request: Request) -> bool:
     return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
-def _is_local(request: Request) -> bool:
+def _is_local(request: GatewayRequest) -> bool:
     """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
     address = address_of(request)
     try:

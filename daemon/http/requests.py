@@ -16,8 +16,10 @@ from ..tracing.attributes import SCOPE_MEMBER
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
+    from ...errors.failures import Failure, Internal
     from ..agents.card.model import ApiKey
     from ..memory import MemoryBudget
+    from ..operations.access import Access
     from ..tracing.http_request import HttpRequest
 
 _PARAMS: Final = {
@@ -61,6 +63,12 @@ class GatewayRequest(Request):
     def __init__(self, scope: Scope, receive: Receive) -> None:
         super().__init__(scope, receive)
         self._headers = _Headers(scope)
+        self.access: Access | Internal | None = None
+        """Who sends it, once somebody has asked; what it gets where that can't be told."""
+        self.failure: Failure | None = None
+        """Why it never became a call."""
+        self.noted = False
+        """Whether it is among the last requests."""
 
     @property
     def headers(self) -> Headers:

@@ -33,10 +33,10 @@ from msgspec import UNSET
 from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
 from ..offers import Completer, Offer, Prompt, Resource, asks_of, check_offer
-from .access import AccessRule
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
+    access_rule,
     check_kind,
     check_lifespan,
     check_name,
@@ -318,7 +318,7 @@ class Service:
             concurrency_group=concurrency_group(options, model.names, kind),
             concurrency_limit=options.get("concurrency", 1),
             visibility=options.get("visibility", "external"),
-            access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
+            access=access_rule(options),
             namespace=self.namespace,
             limit=options.get("limit"),
             options=options.get("options"),

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from discreet import Context, Identity, Numbered, OperationError, Service
-from discreet.daemon.http.responses.compression import IN_A_THREAD, SMALLEST, takes_gzip
 from discreet.daemon.http.operations.document import MAX_DOCUMENTS
+from discreet.daemon.http.responses.compression import IN_A_THREAD, SMALLEST, takes_gzip
 from discreet.daemon.openapi.snapshot import read_openapi
 from support.asgi_client import JSON, AsgiClient
 

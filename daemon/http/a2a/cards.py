@@ -15,9 +15,8 @@ from ..responses.etags import with_etag
 from .version import asked_version
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from ...agents.card.model import AgentCard
+    from ..requests import GatewayRequest
 
 MAX_AGE_SECONDS: Final = 300
 """How long a cache may use a card without asking: cards change with a new start only."""
@@ -37,7 +36,7 @@ class Cards:
         self._make = make
         self._started = int(time())
 
-    def answer(self, request: Request, url: str) -> Response:
+    def answer(self, request: GatewayRequest, url: str) -> Response:
         """The card, or 304 where the client has it already (RFC 9110, section 13)."""
         body = msgspec.json.encode(_written(self._make(url), asked_version(request)))
         return with_etag(
@@ -60,4 +59,3 @@ def _merged(new: Any, old: Any) -> Any:  # JSON
     if isinstance(new, list | tuple) and isinstance(old, list | tuple) and len(new) == len(old):
         return [_merged(*pair) for pair in zip(new, old, strict=True)]
     return new
-

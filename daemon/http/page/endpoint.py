@@ -12,14 +12,13 @@ from ...rpc.envelope import NULL_ID, Call
 from ..answers import JSON
 from ..calls import response_of
 from ..operations.writer import OperationWriter, not_allowed
-from ..requests import note_route
+from ..requests import GatewayRequest, note_route
 from ..responses.compression import compressed
 from ..responses.etags import with_etag
 from .document import document
 from .recent_requests import RecentRequest, RecentRequests
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Send
 
     from ..calls import Calls
@@ -52,7 +51,7 @@ class PageEndpoint:
             "x-content-type-options": "nosniff",
         }
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         if path not in ("", REQUESTS):
             return response_of(_WRITER.failure(MethodNotFound()))
         note_route(request, f"/{path}")
@@ -61,12 +60,14 @@ class PageEndpoint:
         response = await self._requests(request) if path else self._page(request)
         return await compressed(request, response)
 
-    def _page(self, request: Request) -> Response:
+    def _page(self, request: GatewayRequest) -> Response:
         return with_etag(request, Response(self._body, headers=self._headers, media_type="text/html; charset=utf-8"))
 
-    async def _requests(self, request: Request) -> Response:
+    async def _requests(self, request: GatewayRequest) -> Response:
         """The last requests of this caller; those of all where nobody tells callers apart."""
-        access = await self._calls.access_of(Call(REQUESTS, NULL_ID, None, self._calls.service_params(request)))
+        access = await self._calls.access_of(
+            request, Call(REQUESTS, NULL_ID, None, self._calls.service_params(request))
+        )
         if isinstance(access, Internal):
             return response_of(_WRITER.failure(access))
         if (unknown := access.unknown_caller) is not None:

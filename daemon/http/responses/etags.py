@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
+    from ..requests import GatewayRequest
 
 REVALIDATED: Final[Mapping[str, str]] = {"cache-control": "private, no-cache"}
 """What is kept belongs to its caller, and is asked for anew each time."""
@@ -22,7 +22,7 @@ def etag_of(body: bytes) -> str:
 
 
 def with_etag(
-    request: Request,
+    request: GatewayRequest,
     response: Response,
     etag: str = "",
     *,
@@ -42,7 +42,7 @@ def with_etag(
     return response
 
 
-def _knows(request: Request, etag: str, modified: int | None) -> bool:
+def _knows(request: GatewayRequest, etag: str, modified: int | None) -> bool:
     """A tag that the client names counts more than a time (section 13.2.2)."""
     tags = request.headers.get("if-none-match")
     if tags is not None:
