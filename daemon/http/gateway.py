@@ -13,6 +13,7 @@ from ...errors.printable import cut
 from ..logs import RepeatedWarning
 from ..memory import SMALL
 from .a2a.endpoint import A2AEndpoint
+from .answers import NO_SNIFFING
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
@@ -145,7 +146,8 @@ class Gateway:
         size = len(response.body)
         self._host.memory.add("replies", size)
         try:
-            await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+            headers = [*response.raw_headers, NO_SNIFFING]
+            await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
             await send({"type": "http.response.body", "body": bytes(response.body), "more_body": size > SMALL})
             if size > SMALL:  # this waits until there is room for more
                 await send({"type": "http.response.body", "body": b""})

@@ -229,7 +229,7 @@ async def document(client: AsgiClient, **headers: str) -> Any:
 
 async def test_the_document_says_what_the_caller_may_call(serve: Serve) -> None:
     async with serve(shop(), tokens=TOKENS, http_operations=True) as client:
-        for headers, may_buy in (({}, False), (BOB, False), (ADA, True), ({}, False)):
+        for headers, may_buy in ((BOB, False), (ADA, True), (BOB, False)):
             found = await document(client, **headers)
             assert ("/operations/shop/buy" in found["paths"]) is may_buy
             assert "/operations/shop/get" in found["paths"]

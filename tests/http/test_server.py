@@ -242,6 +242,17 @@ def test_at_the_end_what_runs_finishes_and_streams_are_told(tmp_path: Path) -> N
         assert "Traceback" not in daemon.log
 
 
+def test_a_client_that_reads_nothing_is_cut_at_the_end_and_that_is_no_error(tmp_path: Path) -> None:
+    with http_daemon(tmp_path, *ALONE, "--drain-timeout", "0.1") as daemon:
+        daemon.listening()
+        with daemon.connected() as client:
+            client.send(message("big 30000000"))  # more than the sockets hold
+            assert client.head().status == 200
+            assert daemon.end() == 0
+        assert "http.client_cut" in daemon.log
+        assert "level=error" not in daemon.log
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_each_ending_signal_ends_a_server_of_the_network(tmp_path: Path, number: signal.Signals) -> None:
     with http_daemon(tmp_path, *ALONE) as daemon:

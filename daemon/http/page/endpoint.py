@@ -48,7 +48,6 @@ class PageEndpoint:
             "cross-origin-resource-policy": "same-origin",
             "permissions-policy": "camera=(), geolocation=(), microphone=()",
             "referrer-policy": "no-referrer",
-            "x-content-type-options": "nosniff",
         }
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:

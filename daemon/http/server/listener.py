@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -124,6 +125,15 @@ class HttpListener:
             self._file.remove()
 
 
+def _is_fault(record: logging.LogRecord) -> bool:
+    """What ends with the loop is none: a client that did not take its answer in time."""
+    exc = record.exc_info[1] if record.exc_info else None
+    if isinstance(exc, asyncio.CancelledError):
+        log.info("http.client_cut")
+        return False
+    return True
+
+
 def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
     """Raises `AppError` for a certificate that is none."""
     if settings.http_key is not None and settings.http_cert is None:
@@ -134,7 +144,9 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
         head_bytes=settings.max_header_bytes,
         connections_per_address=settings.http_max_connections,
     )
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what it says below that, our own events say
+    errors = logging.getLogger("uvicorn.error")
+    errors.setLevel(logging.ERROR)  # what it says below that, our own events say
+    errors.addFilter(_is_fault)
     config = uvicorn.Config(
         StrictHttp(gateway, settings.max_header_bytes),
         http=protocol_class(limits),
