@@ -37,6 +37,7 @@ PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
 _REFUSED: Final = 400
 """The least status of what is refused."""
 
+_LOCAL_HINT: Final = "add a token, or allow everybody: http-open"
 _HOST_HINT: Final = "answer to this name, too: http-host; behind a proxy, name the public address: http-url"
 _ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
 
@@ -157,19 +158,19 @@ class Gateway:
     def _refusal(self, request: GatewayRequest) -> Response | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
         if self._local_only and not _is_local(request):
-            self._stranger_refused(hint="only this machine may call; add a token, or allow everybody: http-open")
-            return Response("only callers on this machine are answered", 403, media_type="text/plain")
+            self._stranger_refused(hint=f"only this machine may call; {_LOCAL_HINT}")
+            return Response(f"only callers on this machine are answered; {_LOCAL_HINT}", 403, media_type="text/plain")
         host, origin = request.headers.get("host"), request.headers.get("origin")
         if not self._origins.admits_host(host):
             self._host_refused(host=cut(host or "", MAX_SHOWN), hint=_HOST_HINT)
-            return Response("unknown host", 421, media_type="text/plain")
+            return Response(f"unknown host; to {_HOST_HINT}", 421, media_type="text/plain")
         if self._cors.is_preflight(request):
             if origin is not None and self._origins.allows_cross_origin(origin):
                 return self._cors.preflight()
         elif self._origins.admits_origin(origin, host) and not _is_embedded_elsewhere(request):
             return None
         self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
-        return Response("origin not allowed", 403, media_type="text/plain")
+        return Response(f"origin not allowed; to {_ORIGIN_HINT}", 403, media_type="text/plain")
 
 
 def _is_embedded_elsewhere(request: GatewayRequest) -> bool:

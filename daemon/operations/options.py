@@ -158,6 +158,12 @@ def access_rule(options: OperationOptions) -> AccessRule:
     return rule
 
 
+def description_of(func: Callable[..., Any]) -> str:
+    """The first paragraph of its docstring, in one line."""
+    doc = inspect.getdoc(func) or ""
+    return doc.split("\n\n")[0].replace("\n", " ").strip()
+
+
 def name_of(func: Callable[..., Any], options: OperationOptions) -> str:
     """The operation's name without its namespace. Raises `TypeError` for what is no function."""
     if isinstance(func, type) or not callable(func):

@@ -287,39 +287,6 @@ async def test_who_has_no_identity_is_401_and_who_lacks_a_scope_is_403(served: A
         assert (await post(client, "shop/buy", params, **ADA))[0] == 204
 
 
-async def test_without_scopes_too_callers_must_be_known_unless_an_operation_is_public(served: Any) -> None:
-    shop = Service("shop")
-
-    @shop.query
-    def closed() -> int:
-        return 1
-
-    @shop.query(public=True)
-    def opened(ctx: Context) -> str | None:
-        return ctx.identity and ctx.identity.subject
-
-    async with served(shop, tokens=TOKENS) as client:
-        for headers, status in (({}, 401), ({"authorization": "Bearer wrong"}, 401), (BOB, 200)):
-            assert (await get(client, "shop/closed", **headers))[0] == status
-            assert (await post(client, "shop/closed", **headers))[0] == status
-        assert (await get(client, "shop/opened"))[::2] == (200, None)
-        assert (await get(client, "shop/opened", **BOB))[::2] == (200, "bob")
-        for headers, paths in (({}, ["opened"]), (BOB, ["closed", "opened"])):
-            document = json.loads((await client.request("GET", "/openapi.json", headers=headers))[2])
-            assert list(document["paths"]) == [f"/operations/shop/{name}" for name in paths]
-        security = {path.rpartition("/")[2]: each["get"].get("security") for path, each in document["paths"].items()}
-        assert security == {"closed": [{"bearer": []}], "opened": None}
-    async with served(shop) as client:
-        assert (await get(client, "shop/closed"))[0] == 200
-
-
-async def test_who_may_call_nothing_is_asked_for_credentials_before_there_is_a_document(served: Any) -> None:
-    async with served(tokens=TOKENS) as client:
-        status, headers, _ = await client.request("GET", "/openapi.json")
-        assert (status, headers["www-authenticate"]) == (401, 'Bearer realm="discreet"')
-        assert (await client.request("GET", "/openapi.json", headers=BOB))[0] == 200
-
-
 @pytest.mark.parametrize("body", [b"", b"[1,", b'{"item": 1}', b"7"])
 @pytest.mark.parametrize("media_type", ["application/json", "text/plain"])
 async def test_who_may_not_call_learns_nothing_of_the_params(served: Any, body: bytes, media_type: str) -> None:

@@ -19,6 +19,8 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
+from discreet.daemon.apps import AppError
+from discreet.daemon.http.server.certificates import check_certificate
 from discreet.framing.encoder import encode_frame
 from support.http_process import AGENT, HttpDaemon, http_daemon, message, post, rpc, sent
 from support.issuer import public, rsa_key, token, written
@@ -52,8 +54,8 @@ def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> s
         (["--http", "nowhere.invalid:0", "--http-open"], "--http nowhere.invalid:0"),
         (["--http", "127.0.0.1:0", "--backend", "trio"], "--backend asyncio"),
         (["--no-stdio"], "--http"),
-        (["--http", "127.0.0.1:0", "--http-cert", "worker.py"], "--http-cert"),
-        (["--http", "127.0.0.1:0", "--http-cert", "nowhere.pem"], "--http-cert"),
+        (["--http", "127.0.0.1:0", "--http-cert", "worker.py"], "worker.py: there is no certificate"),
+        (["--http", "127.0.0.1:0", "--http-cert", "nowhere.pem"], "--http-cert: expected an existing file"),
         (["--http", "127.0.0.1:0", "--http-key", "worker.py"], "--http-cert"),
         (["--http", "unix:worker.py"], "no socket"),
         (["--http", "unix:."], "no socket"),
@@ -185,6 +187,37 @@ def test_tls_from_end_to_end(tmp_path: Path) -> None:
             client.send(message())
             assert b"200" not in client.rest()
         assert daemon.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("cert", "key", "wrong"),
+    [
+        ("cert.pem", "nowhere.pem", "--http-key nowhere.pem: No such file"),
+        ("cert.pem", "cert.pem", "--http-key cert.pem: there is no private key"),
+        ("cert.pem", None, "--http-cert cert.pem: there is no private key in PEM form; --http-key"),
+        ("cert.pem", "other.pem", "--http-key other.pem: the key is not that of the certificate"),
+        ("cert.pem", "locked.pem", "--http-key locked.pem: the key has a passphrase"),
+        ("key.pem", "key.pem", "--http-cert key.pem: there is no certificate"),
+        (".", "key.pem", "--http-cert .: Is a directory"),
+    ],
+)
+def test_of_two_files_for_tls_the_wrong_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cert: str, key: str | None, wrong: str
+) -> None:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    certify(tmp_path)
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    other = ec.generate_private_key(ec.SECP256R1())
+    (tmp_path / "other.pem").write_bytes(other.private_bytes(pem, form, serialization.NoEncryption()))
+    locked = rsa_key().private_bytes(pem, form, serialization.BestAvailableEncryption(b"x"))
+    (tmp_path / "locked.pem").write_bytes(locked)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AppError) as caught:
+        check_certificate(cert, key)
+    assert wrong in str(caught.value)
+    check_certificate("cert.pem", "key.pem")
 
 
 def certify(folder: Path) -> tuple[Path, Path]:

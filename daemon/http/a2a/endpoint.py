@@ -33,6 +33,7 @@ class A2AEndpoint:
 
     def __init__(self, host: Host, calls: Calls) -> None:
         self._calls = calls
+        self._settings = host.settings
         methods, rest_methods = Registry((), host.agent.lazy_operations), Registry((), host.agent.rest_operations)
         self._router = Router(methods, host.registry, calls.access, named=False)
         self._rest: Final[Mapping[A2AVersion, tuple[Registry, Router]]] = {
@@ -46,7 +47,7 @@ class A2AEndpoint:
             note_route(request, "/")
             if request.method == "POST":
                 return await self._jsonrpc(request, send)
-            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}"
+            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}; a page for people is served with http-page"
             return _not_allowed(version_to_answer(request), ("POST",), hint)
         if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD):
             note_route(request, f"/{path}")
@@ -75,7 +76,7 @@ class A2AEndpoint:
             case None:
                 from .rest.meant import meant_by  # late: only errors need it
 
-                meant = meant_by(path, version, request.scope.get("root_path", ""))
+                meant = meant_by(path, version, request.scope.get("root_path", ""), self._settings)
                 return response_of(writer.failure(MethodNotFound(meant)))
             case NotAllowed(allowed):
                 return _not_allowed(version, allowed)

@@ -57,7 +57,7 @@ class Conversation:
     `listening` is what goes to the client beside the answers to its requests. With `keeps`, its messages and those of
     `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
 
-    Its session does not hold it, and nothing does that `close` has closed: so what it takes is free as soon as nobody uses it, and
+    Its session does not hold it, and nothing does that `close` has closed: what it takes is free as soon as nobody uses it, and
     not only when the cyclic collector comes by.
     """
 

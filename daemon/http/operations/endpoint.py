@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import unquote
 
 from msgspec import Raw
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, Internal, InvalidParams, MethodNotFound
+from ....errors.failures import Failure, Internal, InvalidParams, MethodNotFound, ParseFailure
+from ....errors.nearest import nearest_hint
 from ...dispatch.router import Router
 from ...openapi.query_params import QueryParam, query_params
 from ...operations.context import last_event_id
@@ -34,6 +36,14 @@ if TYPE_CHECKING:
     from ...operations.spec import OperationSpec
 
 PREFIX: Final = "operations/"
+
+MAX_NAME: Final = 64
+"""Characters of an unknown name that is compared: each one more costs time."""
+
+MAX_COMPARED: Final = 256
+"""Names that it is compared with. That takes the loop a few milliseconds at most."""
+
+_EMPTY: Final = ParseFailure("invalid-json", "the body is empty; without params it is {}")
 _UNKNOWN: Final = OperationWriter()
 
 
@@ -52,7 +62,7 @@ class OperationsEndpoint:
         name = path.removeprefix(PREFIX)
         served = self._served.get(unquote(name) if "%" in name else name)
         if served is None:
-            return self._calls.refused(request, _UNKNOWN, MethodNotFound())
+            return self._calls.refused(request, _UNKNOWN, MethodNotFound(await self._nearest(request, unquote(name))))
         note_route(request, f"/{PREFIX}{served.spec.name}")
         call = Call(served.spec.name, NULL_ID, None, self._calls.service_params(request))
         refusal = await self._refusal(request, call, served)
@@ -64,10 +74,20 @@ class OperationsEndpoint:
             case "GET" | "HEAD" if served.params is not None:
                 response = await self._get(request, call, served, send)
             case _:
-                return response_of(not_allowed(served.allowed))
+                return response_of(not_allowed(served.allowed, served.hint))
         if response is None or len(response.body) < SMALLEST:  # most are small
             return response
         return await compressed(request, response)
+
+    async def _nearest(self, request: GatewayRequest, name: str) -> str:
+        """The nearest name of those that the caller may call, of at most `MAX_COMPARED`."""
+        call = Call(PREFIX, NULL_ID, None, self._calls.service_params(request))
+        access = await self._calls.access_of(request, call)
+        if isinstance(access, Internal) or len(name) > MAX_NAME:
+            return ""
+        specs = (served.spec for served in self._served.values())
+        known = (spec.name for spec in specs if access.refusal(spec.access, {}) is None)
+        return nearest_hint(name, islice(known, MAX_COMPARED)).removeprefix("; ")
 
     async def _refusal(self, request: GatewayRequest, call: Call, served: _Served) -> Failure | None:
         """Why this caller may not call. It is told before anything of the params is: neither do they cost those anything who may
@@ -79,7 +99,7 @@ class OperationsEndpoint:
         body = await self._calls.body(request, served.writer)
         if not isinstance(body, bytes):
             return body
-        failure = json_failure(body) or served.wrong_form(body)
+        failure = _EMPTY if not body else json_failure(body) or served.wrong_form(body)
         if failure is not None:
             return self._calls.refused(request, served.writer, failure)
         return await self._run(request, call, served, body, send)
@@ -126,6 +146,12 @@ class _Served:
     @property
     def allowed(self) -> str:
         return "POST" if self.params is None else "GET, HEAD, POST"
+
+    @property
+    def hint(self) -> str:
+        """What to send in place of another verb."""
+        by = "POST" if self.params is None else "GET, or by POST"
+        return f"this {self.spec.kind} is called by {by} with its params as a JSON object"
 
     def wrong_form(self, body: bytes) -> Failure | None:
         """What is wrong with a body whose params have names, and that holds no object."""

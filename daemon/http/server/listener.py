@@ -16,6 +16,7 @@ from ...logs import ConfiguredPath, log
 from ...settings.addresses import read_address
 from ..gateway import Gateway
 from ..settings import call_settings, origins_of
+from .certificates import check_certificate
 from .protocols import Limits, protocol_class
 from .sockets import SocketFile, listen
 from .strict import StrictHttp
@@ -138,6 +139,8 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
     """Raises `AppError` for a certificate that is none."""
     if settings.http_key is not None and settings.http_cert is None:
         raise AppError("--http-key needs --http-cert beside it")
+    if settings.http_cert is not None:
+        check_certificate(settings.http_cert, settings.http_key)
     limits = Limits(
         head_seconds=settings.frame_timeout,
         write_seconds=settings.frame_timeout,
@@ -163,8 +166,5 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
         ssl_keyfile=settings.http_key,
     )
     if config.is_ssl:
-        try:
-            config.load()
-        except (OSError, ValueError):  # of ssl: its errors are both
-            raise AppError("--http-cert, --http-key: no certificate with its key, in PEM form") from None
+        config.load()
     return config
