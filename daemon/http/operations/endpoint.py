@@ -62,7 +62,7 @@ class OperationsEndpoint:
         name = path.removeprefix(PREFIX)
         served = self._served.get(unquote(name) if "%" in name else name)
         if served is None:
-            return self._calls.refused(request, _UNKNOWN, MethodNotFound(await self._nearest(request, unquote(name))))
+            return self._calls.refused(request, _UNKNOWN, await self._not_found(request, unquote(name)))
         note_route(request, f"/{PREFIX}{served.spec.name}")
         call = Call(served.spec.name, NULL_ID, None, self._calls.service_params(request))
         refusal = await self._refusal(request, call, served)
@@ -79,15 +79,21 @@ class OperationsEndpoint:
             return response
         return await compressed(request, response)
 
-    async def _nearest(self, request: GatewayRequest, name: str) -> str:
-        """The nearest name of those that the caller may call, of at most `MAX_COMPARED`."""
+    async def _not_found(self, request: GatewayRequest, name: str) -> Failure:
+        """It names the nearest operation that the caller may call, of at most `MAX_COMPARED`. Who must be known first gets the same
+        for names that there are and for others.
+        """
         call = Call(PREFIX, NULL_ID, None, self._calls.service_params(request))
         access = await self._calls.access_of(request, call)
-        if isinstance(access, Internal) or len(name) > MAX_NAME:
-            return ""
+        if isinstance(access, Internal):
+            return access
+        if (unknown := access.unknown_caller) is not None:
+            return unknown
+        if len(name) > MAX_NAME:
+            return MethodNotFound()
         specs = (served.spec for served in self._served.values())
         known = (spec.name for spec in specs if access.refusal(spec.access, {}) is None)
-        return nearest_hint(name, islice(known, MAX_COMPARED)).removeprefix("; ")
+        return MethodNotFound(nearest_hint(name, islice(known, MAX_COMPARED)).removeprefix("; "))
 
     async def _refusal(self, request: GatewayRequest, call: Call, served: _Served) -> Failure | None:
         """Why this caller may not call. It is told before anything of the params is: neither do they cost those anything who may
