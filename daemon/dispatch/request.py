@@ -223,7 +223,11 @@ class Request:
 class RequestCounts(Protocol):
     """What is told of each request of a client when it has ended: `RequestMetrics`, or what stands before it."""
 
-    since: float
+    @property
+    def since(self) -> float: ...
+
+    @since.setter
+    def since(self, seconds: float) -> None: ...
 
     @property
     def inline(self) -> list[str]: ...

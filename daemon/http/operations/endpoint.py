@@ -80,8 +80,8 @@ class OperationsEndpoint:
         return await compressed(request, response)
 
     async def _not_found(self, request: GatewayRequest, name: str) -> Failure:
-        """It names the nearest operation that the caller may call, of at most `MAX_COMPARED`. Who must be known first gets the same
-        for names that there are and for others.
+        """It names the nearest operation that the caller may call. Who must be known first gets the same for names that there are
+        and for others.
         """
         call = Call(PREFIX, NULL_ID, None, self._calls.service_params(request))
         access = await self._calls.access_of(request, call)
