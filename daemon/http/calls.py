@@ -220,7 +220,7 @@ class Calls:
         started = monotonic()
         self._open += 1  # what `open` and `sender` do, which cost more
         try:
-            access = await self.access_of(request, call)
+            access = request.access or await self.access_of(request, call)
             if isinstance(access, Internal):
                 self._metrics.refused(router.name_of(call), access)
                 if call.span is not None:

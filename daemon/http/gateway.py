@@ -112,7 +112,11 @@ class Gateway:
         try:
             response = self._refusal(request)
             if response is None:
-                response = await self._respond(request, path, send)
+                endpoint = self._endpoint(request.method, path)
+                if self.calls.recent is None:
+                    response = await endpoint.respond(request, path, send)
+                else:
+                    response = await self._noted(endpoint, request, path, send)
             if response is not None:
                 await self._send(response, send)
         except Exception as exc:
@@ -123,10 +127,11 @@ class Gateway:
             if tracing is not None and kept is not None:
                 tracing.end_http(kept, scope)
 
-    async def _respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+    async def _noted(self, endpoint: Endpoint, request: GatewayRequest, path: str, send: Send) -> Response | None:
+        """The same, put down among the last requests if it never became a call."""
         began = monotonic()
-        response = await self._endpoint(request.method, path).respond(request, path, send)
-        if response is not None and self.calls.recent is not None and not request.noted:
+        response = await endpoint.respond(request, path, send)
+        if response is not None and not request.noted:
             status = response.status_code
             if (request.failure is not None or status >= _REFUSED) and path not in PROBES:
                 await self.calls.note_refused(request, status, monotonic() - began)

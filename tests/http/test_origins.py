@@ -243,3 +243,15 @@ async def test_no_answer_may_be_taken_for_another_type(
         async with client.open(method, path, body if method == "POST" else b"", headers) as reply:
             await reply.body()
         assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_who_is_refused_is_told_which_setting_lets_it_in(serve: Serve) -> None:
+    async with serve() as client:
+        for headers, address, status, setting in (
+            ({"host": "tools.example"}, "127.0.0.1", 421, b"http-host"),
+            ({"origin": APP}, "127.0.0.1", 403, b"http-origin"),
+            ({}, "192.0.2.1", 403, b"http-open"),
+        ):
+            client.client = address
+            found, _, text = await client.request("GET", CARD, headers=headers)
+            assert (found, setting in text) == (status, True)

@@ -65,9 +65,10 @@ class OperationsEndpoint:
             return self._calls.refused(request, _UNKNOWN, await self._not_found(request, unquote(name)))
         note_route(request, f"/{PREFIX}{served.spec.name}")
         call = Call(served.spec.name, NULL_ID, None, self._calls.service_params(request))
-        refusal = await self._refusal(request, call, served)
-        if refusal is not None:
-            return self._calls.refused(request, served.writer, refusal, close=request.method == "POST")
+        if not self._calls.access.unrestricted:
+            refusal = await self._refusal(request, call, served)
+            if refusal is not None:
+                return self._calls.refused(request, served.writer, refusal, close=request.method == "POST")
         match request.method:
             case "POST":
                 response = await self._post(request, call, served, send)
