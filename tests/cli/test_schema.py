@@ -141,9 +141,9 @@ def test_what_can_t_be_read_is_wrong_usage_in_one_line(tmp_path: Path, argv: lis
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_that_can_t_be_written_is_a_failure(tmp_path: Path) -> None:
+def test_a_file_that_can_t_be_written_is_a_mistake(tmp_path: Path) -> None:
     done = schema(tmp_path, "-o", "missing/kept.json")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
 
 
