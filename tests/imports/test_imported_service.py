@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 from msgspec import Raw
@@ -14,6 +15,8 @@ from discreet.daemon.imports.failures import ImportFailed
 from discreet.daemon.imports.model import Imported, ImportedOperation
 from discreet.daemon.imports.packed import Packed, pack
 from discreet.daemon.imports.service import ImportOptions, imported_service
+from discreet.errors import failures
+from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import DomainFailure
 from discreet.testing import in_memory
 from support.imported import IMPORTED, Scripted, UpstreamError, nodes
@@ -33,7 +36,7 @@ WRONG_PARAMS: list[tuple[Any, tuple[str, str, str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("params", "fault"), WRONG_PARAMS, ids=str)
+@pytest.mark.parametrize(("params", "fault"), WRONG_PARAMS, ids=[str(row[1][:2]) for row in WRONG_PARAMS])
 async def test_wrong_params_are_named_in_declared_words_and_go_nowhere(params: Any, fault: tuple[Any, ...]) -> None:
     upstream = Scripted()
     async with in_memory(nodes(upstream)) as peer:
@@ -42,6 +45,22 @@ async def test_wrong_params_are_named_in_declared_words_and_go_nowhere(params: A
     failure = caught.value.failure
     assert (failure.param, failure.expected, failure.received, failure.accepted) == fault
     assert upstream.calls == []
+
+
+NOT_TO_BE_READ = {
+    b'{"id":1e400}': ("*", "number in range", "number"),
+    b'{"id":' + b"[" * 5000 + b"]" * 5000 + b"}": ("$", "object nested less deeply", "object"),
+}
+
+
+@pytest.mark.parametrize("text", NOT_TO_BE_READ, ids=["number", "nesting"])
+def test_params_that_can_not_be_read_are_wrong_params(text: bytes) -> None:
+    (spec, *_) = nodes(Scripted()).operations
+    with pytest.raises(FailureError) as caught:
+        spec.input.decode(text)
+    failure = caught.value.failure
+    assert isinstance(failure, failures.InvalidParams)
+    assert (failure.param, failure.expected, failure.received) == NOT_TO_BE_READ[text]
 
 
 async def test_params_go_on_as_they_are_and_the_result_comes_back_as_it_is() -> None:
@@ -216,3 +235,25 @@ def test_a_name_that_can_be_none_is_one_line() -> None:
     wrong = Imported(operations=(ImportedOperation(name="a b", kind="query", input={}),))
     with pytest.raises(ImportFailed, match="an operation called 'a b'"):
         imported_service("n", Packed(pack(wrong), Imported, ImportedOperation), Scripted(), ImportOptions())
+
+
+async def test_the_upstream_is_opened_with_the_first_call_and_closed_at_the_end() -> None:
+    upstream = Scripted(b'{"name":"x"}', b'{"name":"x"}')
+    async with in_memory(nodes(upstream)) as peer:
+        assert await peer.call("services/list")
+        assert not upstream.open
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(peer.call, "list/nodes/get", {"id": 1})
+        assert upstream.open
+        assert upstream.opens == 1
+    assert not upstream.open
+
+
+async def test_an_upstream_that_can_not_be_opened_fails_the_call_and_is_tried_again_with_the_next() -> None:
+    upstream = Scripted(b'{"name":"x"}')
+    upstream.refusals = 1
+    async with in_memory(nodes(upstream)) as peer:
+        with pytest.raises(InternalError):
+            await peer.call("list/nodes/get", {"id": 1})
+        assert await peer.call("list/nodes/get", {"id": 1}) == {"name": "x"}
