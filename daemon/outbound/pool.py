@@ -55,10 +55,7 @@ class ConnectionPool:
     @asynccontextmanager
     async def connection(self, to: Destination) -> AsyncGenerator[HttpConnection]:
         """A connection for one request. It is kept at the end if its response was read to the end. Raises `OutboundError`."""
-        with anyio.move_on_after(self._timeouts.free) as waiting:
-            await self._free.acquire()
-        if waiting.cancelled_caught:
-            raise OutboundError("connections")
+        await self._wait_for_room()
         try:
             connection = await self._take(to.origin) or await self._connect(to)
             try:
@@ -76,6 +73,15 @@ class ConnectionPool:
     def counts(self) -> dict[str, int]:
         """Connections that are idle."""
         return {"idle": len(self._idle)}
+
+    async def _wait_for_room(self) -> None:
+        try:
+            self._free.acquire_nowait()
+        except anyio.WouldBlock:
+            with anyio.move_on_after(self._timeouts.free) as waiting:
+                await self._free.acquire()
+            if waiting.cancelled_caught:
+                raise OutboundError("connections") from None
 
     async def _take(self, origin: Origin) -> HttpConnection | None:
         """The idle connection to the server that was used last."""

@@ -15,7 +15,7 @@ from ....lazy import anyio
 from ...outbound.connection import HttpConnection, ResponseHead
 from ...outbound.pool import ConnectionPool
 from ...outbound.ssrf import Destination, parse_url
-from .compression import decoder_of
+from .compression import Decoder, decoder_of
 from .faults import UpstreamFault
 from .request import HttpRequest
 
@@ -40,7 +40,7 @@ class Response:
         self.status: Final = head.status
         self.head: Final = head
         self._connection = connection
-        self._decoder = decoder_of(head.value(b"content-encoding"))
+        self._decoder: Decoder | None = None
         self._pieces: Iterator[bytes] = iter(())
 
     async def read(self) -> bytes:
@@ -49,6 +49,8 @@ class Response:
             piece = next(self._pieces, None)
             if piece:
                 return piece
+            if self._decoder is None:
+                self._decoder = decoder_of(self.head.value(b"content-encoding"))
             data = await self._connection.read_body()
             if not data:
                 self._decoder.end()

@@ -25,8 +25,16 @@ def reply(status: str, code: str = "", **forms: str) -> Reply:
 
 
 async def result(answer: bytes, *replies: Reply, method: str = "GET") -> Raw:
+    """What one call returns or raises. An exception that passed the server's block would come out of its task group."""
+    outcome: Raw | Exception
     async with answering(answer) as server:
-        return await called(server.url, operation(method, replies=replies))
+        try:
+            outcome = await called(server.url, operation(method, replies=replies))
+        except (FailureError, UpstreamError) as exc:
+            outcome = exc
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 JSON = reply("200", application_json="json")
