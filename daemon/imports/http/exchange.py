@@ -93,17 +93,19 @@ async def open_response(
 ) -> AsyncGenerator[Response]:
     """The response to a request. Redirects of a GET or HEAD within the server are followed, others are responses."""
     target = request.target
+    status = 0
     for _ in range(MAX_REDIRECTS + 1):
         async with pool.connection(to) as connection:
             head = await _exchange(connection, to, request, target, head_seconds)
             followed = _target_of_redirect(head, to, request.method, target)
             response = Response(head, connection)
+            status = head.status
             if followed is None:
                 yield response
                 return
             await response.drain()
         target = followed
-    raise UpstreamFault("redirect", head.status)
+    raise UpstreamFault("redirect", status)
 
 
 async def _exchange(

@@ -80,7 +80,9 @@ def form_of(reply: Reply, media_type: MediaType) -> ReplyForm | None:
     The nearest declaration counts. A response without a type is of the only declared one. JSON of any type is JSON where JSON is
     declared.
     """
-    forms = {declared.partition(";")[0].strip().lower(): form for declared, form in reply.forms.items()}
+    forms: dict[str, ReplyForm] = {
+        declared.partition(";")[0].strip().lower(): form for declared, form in reply.forms.items()
+    }
     if not forms:
         return "nothing"
     name = media_type.name
