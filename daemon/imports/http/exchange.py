@@ -59,9 +59,7 @@ class Response:
 
     async def drain(self) -> None:
         """Read a body that nobody wants, unless it is large: then its connection is closed."""
-        remaining = MAX_DRAINED_BYTES
-        while remaining > 0 and (piece := await self._connection.read_body()):
-            remaining -= len(piece)
+        await self._connection.drain(MAX_DRAINED_BYTES)
 
     async def read_all(self, limit: int, hold: Callable[[int], None]) -> bytes:
         """The whole body. Raises `UpstreamFault` for one of more bytes when it is decompressed.

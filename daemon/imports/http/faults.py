@@ -9,13 +9,14 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
 
 FaultReason: TypeAlias = Literal[
-    "address", "connect", "connections", "content-type", "credential", "encoding", "json", "lost", "protocol", "redirect",
-    "status", "timeout", "tls", "too-large", "unresolved",
+    "address", "connect", "connect-timeout", "connections", "content-type", "credential", "encoding", "json", "lost", "protocol",
+    "redirect", "status", "timeout", "tls", "too-large", "unresolved",
 ]  # fmt: skip
 """`encoding`: a compression or a charset that can't be read. `timeout`: a stream did not begin in time. The others say it."""
 
 _FAILURES: Final[Mapping[FaultReason, Callable[[], Failure]]] = {
     "connect": Unavailable,
+    "connect-timeout": Unavailable,
     "connections": Overloaded,
     "lost": Unavailable,
     "timeout": TimedOut,

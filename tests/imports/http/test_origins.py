@@ -290,9 +290,9 @@ class Names:
             raise socket.gaierror("no such name")
         return self.addresses
 
-    async def connect(self, address: str, port: int, timeout: float) -> Any:
+    async def connect(self, address: str, port: int) -> Any:
         self.dialled.append(address)
-        return await SystemNetwork().connect("127.0.0.1", port, timeout)
+        return await SystemNetwork().connect("127.0.0.1", port)
 
     def ssl_context(self) -> Any:
         raise NotImplementedError

@@ -31,8 +31,8 @@ class Names:
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         return ["93.184.215.14"]
 
-    async def connect(self, address: str, port: int, timeout: float) -> Any:
-        return await SystemNetwork().connect("127.0.0.1", port, timeout)
+    async def connect(self, address: str, port: int) -> Any:
+        return await SystemNetwork().connect("127.0.0.1", port)
 
     def ssl_context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self._cafile)

@@ -39,7 +39,7 @@ EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "jwt": ("jwt", "callers can't be told apart by JSON Web Tokens", "'discreet[jwt]'"),
     "metrics": ("prometheus_client", "there are no metrics by HTTP", "'discreet[metrics]'"),
     "otel": ("opentelemetry", "no spans are recorded", "'discreet[otel]'"),
-    "push": ("httpcore", "agents send no push notifications", "'discreet[push]'"),
+    "push": ("h11", "agents send no push notifications", "'discreet[push]'"),
     "watch": ("watchfiles", "fs/watch lists directories at intervals", "'discreet[watch]'"),
     "trio": ("trio", "the backend is asyncio", "trio"),
 }
