@@ -98,6 +98,7 @@ class HttpUpstream:
         self._limits = limits
         self._network = network
         self._pool: ConnectionPool | None = None
+        self._is_open = False
         self._streams = 0
         self._base_url = base_url
         self._document_url = document_url
@@ -127,14 +128,14 @@ class HttpUpstream:
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Calls can be made within the block. Connections are made when they are needed, and closed at its end."""
-        from ...outbound.pool import ConnectionPool  # late: loads h11 and ssl
-
-        self._pool = ConnectionPool(allow_private=self._allow_private, network=self._network)
+        self._is_open = True
         try:
             yield
         finally:
+            self._is_open = False
             pool, self._pool = self._pool, None
-            await pool.aclose()
+            if pool is not None:
+                await pool.aclose()
 
     async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
         """The JSON text of the result; `null` where there is none.
@@ -210,8 +211,7 @@ class HttpUpstream:
         from ...outbound.connection import OutboundError  # late: loads h11
         from .exchange import open_response
 
-        if self._pool is None:
-            raise RuntimeError("the import is not open: its lifespan has not begun, or has ended")
+        pool = self._open_pool()
         to = self._route(operation).to
         tracer = call_tracing.tracer
         span = None if tracer is None else tracer.http_request(request.method, to.host, to.port)
@@ -221,7 +221,7 @@ class HttpUpstream:
             request = msgspec.structs.replace(request, headers=(*request.headers, *traced))
         error: BaseException | None = None
         try:
-            async with open_response(self._pool, to, request, head_seconds=head_seconds) as response:
+            async with open_response(pool, to, request, head_seconds=head_seconds) as response:
                 if span is not None:
                     span.answered(response.status)
                 yield response
@@ -236,6 +236,15 @@ class HttpUpstream:
         finally:
             if span is not None:
                 span.end(error)
+
+    def _open_pool(self) -> ConnectionPool:
+        from ...outbound.pool import ConnectionPool  # late: loads h11 and ssl
+
+        if not self._is_open:
+            raise RuntimeError("the import is not open: its lifespan has not begun, or has ended")
+        if self._pool is None:
+            self._pool = ConnectionPool(allow_private=self._allow_private, network=self._network)
+        return self._pool
 
     # -- the response ------------------------------------------------------------------------------------------
 
