@@ -7,6 +7,7 @@ one could tell where a request goes.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Protocol, final
 
@@ -42,7 +43,8 @@ class Network(Protocol):
 
 @final
 class SystemNetwork:
-    """The system's resolver and network, and the certificate authorities of the system and, if it is installed, of certifi."""
+    """The system's resolver, network and certificate authorities. Those of certifi are added where the system has none (Python
+    from python.org on macOS), or not all (Windows, which loads them when they are asked for)."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         import socket  # late, as everything that only requests need
@@ -64,6 +66,8 @@ class SystemNetwork:
         from importlib import import_module
 
         context = ssl.create_default_context()
+        if sys.platform != "win32" and context.cert_store_stats()["x509_ca"]:
+            return context
         try:
             certificates: str = import_module("certifi").where()
         except ImportError:

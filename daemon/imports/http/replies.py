@@ -96,7 +96,7 @@ def form_of(reply: Reply, media_type: MediaType) -> ReplyForm | None:
     return None
 
 
-def json_of(form: ReplyForm, body: bytes, charset: str) -> Raw:
+def json_of(form: ReplyForm | None, body: bytes, charset: str) -> Raw:
     """The body as JSON text. Raises `UpstreamFault`."""
     match form:
         case "json":

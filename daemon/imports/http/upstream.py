@@ -280,9 +280,11 @@ class HttpUpstream:
         if form == "nothing":
             await response.drain()
             return NULL
-        if form is None or form in STREAMS:
+        if form in STREAMS or (form is None and media_type.name):
             raise UpstreamFault("content-type", response.status)
         body = await response.read_all(self._limits.response_bytes, ctx.hold_memory)
+        if not (body or media_type.name):
+            return NULL
         try:
             return json_of(form, body, media_type.charset)
         except UpstreamFault as exc:
