@@ -87,10 +87,10 @@ def build_request(
     body = _body(operation, arguments)
     if body is not None:
         sent["content-type"] = body.content_type
-    if body is not None or operation.method.upper() not in _IGNORED_BODY_METHODS:
+    if body is not None or operation.method not in _IGNORED_BODY_METHODS:
         sent["content-length"] = str(0 if body is None else len(body.data))
     return HttpRequest(
-        operation.method.upper(),
+        operation.method,
         target or "/",
         tuple({**sent, **headers, **authorization.headers}.items()),
         b"" if body is None else body.data,

@@ -275,7 +275,7 @@ class HttpUpstream:
 
     async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
         media_type = parse_media_type(response.head.value(b"content-type"))
-        has_body = response.status not in _WITHOUT_BODY and operation.method.upper() != "HEAD"
+        has_body = response.status not in _WITHOUT_BODY and operation.method != "HEAD"
         form = form_of(reply, media_type) if has_body else "nothing"
         if form == "nothing":
             await response.drain()

@@ -58,8 +58,11 @@ async def test_nothing_is_sent_to_a_server_without_a_valid_certificate(
     trusted: bool, name: str, certificate: tuple[Path, Path], logged: LoggedEvents
 ) -> None:
     received: list[bytes] = []
+    connections = 0
 
     async def answer(stream: anyio.abc.ByteStream) -> None:
+        nonlocal connections
+        connections += 1
         async with stream:
             try:
                 while True:
@@ -80,7 +83,7 @@ async def test_nothing_is_sent_to_a_server_without_a_valid_certificate(
                 if trusted and name == "shop.example":
                     for _ in range(2):
                         assert bytes(await upstream.call(described, {}, context())) == b"1"
-                    assert len(received) == 2
+                    assert (len(received), connections) == (2, 1)
                 else:
                     with pytest.raises(FailureError) as caught:
                         await upstream.call(described, {}, context())
