@@ -20,7 +20,7 @@ from ....errors.exceptions import FailureError
 from ....framing.http.retry_after import retry_after_seconds
 from ....version import __version__
 from ...logs import log
-from ..failures import ImportFailed, UpstreamError
+from ..failures import UpstreamError
 from .compression import ACCEPTED
 from .faults import FaultReason, UpstreamFault, failure_of
 from .model import HttpImport, HttpOperation, Reply
@@ -78,7 +78,7 @@ class HttpUpstream:
     document came from. `credentials` are names of credentials by the names of security schemes, or one name for all of them.
     Private addresses are refused unless `allow_private`, also a `base_url` that names one.
 
-    Raises `ImportFailed` for an operation that has no server or no credential.
+    Raises `ValueError` for an operation that has no server or no credential, in one line for the operator.
     """
 
     def __init__(
@@ -105,15 +105,12 @@ class HttpUpstream:
         self._schemes = imported.security_schemes
         self._credentials = credentials or {}
         self._routes: dict[tuple[str, Alternatives], _Route] = {}
-        try:
-            check_schemes(self._schemes, self._credentials)
-        except ValueError as exc:
-            raise ImportFailed(str(exc)) from None
+        check_schemes(self._schemes, self._credentials)
         for route in imported.routes:
             try:
                 self._add_route(route.server, route.security)
             except ValueError as exc:
-                raise ImportFailed(f"operation {route.first!r}: {exc}") from None
+                raise ValueError(f"operation {route.first!r}: {exc}") from None
 
     @property
     def credentials(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ pytest.importorskip("jsonschema_rs")
 
 from discreet import Service, from_openapi
 from discreet.client import InternalError, InvalidParams, OperationFailed, OperationTimedOut
+from discreet.daemon.operations.service import DeclarationError
 from discreet.testing import in_memory
 from support.raw_upstream import Conversation, answering, response, serving
 
@@ -187,3 +188,16 @@ async def test_what_the_request_can_not_hold_is_the_callers_mistake() -> None:
                 await peer.call("shop/getPet", arguments)
             assert caught.value.failure.param == param
         assert server.connections == 0
+
+
+def test_what_can_not_be_called_ends_the_start_in_one_line_that_names_the_document() -> None:
+    for options in ({"base_url": ""}, {"credentials": {}}, {"credentials": {"kee": "shop"}}, {"allow_private": False}):
+        given: dict[str, Any] = {
+            "base_url": "http://127.0.0.1:1",
+            "credentials": "shop",
+            "allow_private": True,
+            **options,
+        }
+        with pytest.raises(DeclarationError) as caught:
+            from_openapi(json.dumps(DOCUMENT).encode(), namespace="shop", **given)
+        assert str(caught.value).startswith("the OpenAPI document: ") and "\n" not in str(caught.value)
