@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from ....errors.exceptions import FailureError
@@ -14,13 +14,15 @@ FaultReason: TypeAlias = Literal[
 ]  # fmt: skip
 """`encoding`: a compression or a charset that can't be read. `timeout`: a stream did not begin in time. The others say it."""
 
-_FAILURES: Final[Mapping[FaultReason, Callable[[], Failure]]] = {
-    "connect": Unavailable,
-    "connect-timeout": Unavailable,
-    "connections": Overloaded,
-    "lost": Unavailable,
-    "timeout": TimedOut,
-    "unresolved": Unavailable,
+_UNREACHABLE: Final = Unavailable(upstream=True)
+
+_FAILURES: Final[Mapping[FaultReason, Failure]] = {
+    "connect": _UNREACHABLE,
+    "connect-timeout": _UNREACHABLE,
+    "connections": Overloaded(),
+    "lost": _UNREACHABLE,
+    "timeout": TimedOut(),
+    "unresolved": _UNREACHABLE,
 }
 """All others are INTERNAL: the same call would fail again."""
 
@@ -36,7 +38,7 @@ class UpstreamFault(Exception):
 
 def failure_of(reason: FaultReason) -> Failure:
     """What the caller is told."""
-    return _FAILURES.get(reason, Internal)()
+    return _FAILURES.get(reason, Internal())
 
 
 def invalid_input(param: str, expected: str, value: Any) -> FailureError:  # Any: a JSON value

@@ -103,7 +103,7 @@ def dict_of(given: Any) -> dict[str, tuple[Param, Any]]:  # Any: pairs of params
 
 
 def _path(operation: HttpOperation, given: Mapping[str, tuple[Param, Any]]) -> str:
-    path, question, fixed = operation.path.partition("?")
+    path, question, fixed = f"/{operation.path.removeprefix('/')}".partition("?")
     segments = [_segment(segment, given) for segment in path.split("/")]
     return "/".join(segments) + (f"?{quote(fixed, safe=_PATH_SAFE)}" if question else "")
 

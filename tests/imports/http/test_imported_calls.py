@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("jsonschema_rs")
 
 from discreet import Service, from_openapi
-from discreet.client import InternalError, InvalidParams, OperationFailed, OperationTimedOut
+from discreet.client import InternalError, InvalidParams, OperationFailed, OperationTimedOut, Unavailable
 from discreet.daemon.operations.service import DeclarationError
 from discreet.testing import in_memory
 from support.raw_upstream import Conversation, answering, response, serving
@@ -152,6 +152,15 @@ async def test_a_stream_is_a_subscription_whose_end_closes_the_connection() -> N
         async with peer.subscribe("shop/watch") as events:
             assert [await anext(events) for _ in range(3)] == [{"name": "Rex"}] * 3
         await server.deserted()
+
+
+async def test_an_upstream_that_is_gone_is_not_the_daemon_shutting_down() -> None:
+    async with answering(response(b"{}")) as server:
+        url = server.url
+    async with daemon(url) as peer:
+        with pytest.raises(Unavailable) as caught:
+            await peer.call("shop/addPet", {"body": {"name": "Rex"}})
+    assert caught.value.error.message == "Upstream unavailable"
 
 
 async def test_the_deadline_of_an_operation_ends_its_request() -> None:

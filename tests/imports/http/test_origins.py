@@ -335,7 +335,10 @@ async def test_an_unknown_name_is_unavailable(logged: LoggedEvents) -> None:
     async with opened(described, url="", allow_private=False, network=Names()) as upstream:
         with pytest.raises(FailureError) as caught:
             await upstream.call(described, {}, context())
-    assert (caught.value.failure, [fields["reason"] for _, fields in logged()]) == (Unavailable(), ["unresolved"])
+    assert (caught.value.failure, [fields["reason"] for _, fields in logged()]) == (
+        Unavailable(upstream=True),
+        ["unresolved"],
+    )
 
 
 def test_credentials_for_a_scheme_that_the_document_does_not_have_end_the_start() -> None:
