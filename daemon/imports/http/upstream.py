@@ -78,7 +78,8 @@ class HttpUpstream:
     document came from. `credentials` are names of credentials by the names of security schemes, or one name for all of them.
     Private addresses are refused unless `allow_private`, also a `base_url` that names one.
 
-    Raises `ValueError` for an operation that has no server or no credential, in one line for the operator.
+    Calls for which there is no credential go without. Raises `ValueError` for an operation that has no server, in one line for the
+    operator.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class HttpUpstream:
         self._schemes = imported.security_schemes
         self._credentials = credentials or {}
         self._routes: dict[tuple[str, Alternatives], _Route] = {}
+        self._lacking: set[str] = set()
         check_schemes(self._schemes, self._credentials)
         for route in imported.routes:
             try:
@@ -185,7 +187,10 @@ class HttpUpstream:
         to = server_of(
             server, base_url=self._base_url, document_url=self._document_url, allow_private=self._allow_private
         )
-        self._routes[server, security] = _Route(to, choose_security(security, self._schemes, self._credentials))
+        chosen = choose_security(security, self._schemes, self._credentials)
+        if chosen is None:
+            self._lacking.update(name for alternative in security for name in alternative)
+        self._routes[server, security] = _Route(to, chosen or ())
 
     def _request(
         self, operation: HttpOperation, arguments: Mapping[str, Any], ctx: Context, *, streamed: bool
@@ -240,7 +245,9 @@ class HttpUpstream:
         if not self._is_open:
             raise RuntimeError("the import is not open: its lifespan has not begun, or has ended")
         if self._pool is None:
-            self._pool = ConnectionPool(allow_private=self._allow_private, network=self._network)
+            if self._lacking:
+            log.warning("import.no_credential", import_=self._name, schemes=", ".join(sorted(self._lacking)))
+        self._pool = ConnectionPool(allow_private=self._allow_private, network=self._network)
         return self._pool
 
     # -- the response ------------------------------------------------------------------------------------------
