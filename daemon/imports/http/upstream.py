@@ -128,6 +128,8 @@ class HttpUpstream:
     async def opened(self) -> AsyncGenerator[None]:
         """Calls can be made within the block. Connections are made when they are needed, and closed at its end."""
         self._is_open = True
+        if self._lacking:
+            log.warning("import.no_credential", import_=self._name, schemes=", ".join(sorted(self._lacking)))
         try:
             yield
         finally:
@@ -245,9 +247,7 @@ class HttpUpstream:
         if not self._is_open:
             raise RuntimeError("the import is not open: its lifespan has not begun, or has ended")
         if self._pool is None:
-            if self._lacking:
-            log.warning("import.no_credential", import_=self._name, schemes=", ".join(sorted(self._lacking)))
-        self._pool = ConnectionPool(allow_private=self._allow_private, network=self._network)
+            self._pool = ConnectionPool(allow_private=self._allow_private, network=self._network)
         return self._pool
 
     # -- the response ------------------------------------------------------------------------------------------
