@@ -240,7 +240,7 @@ class _Maker:
 
 
 def _json_of(raw: Raw | bytes, prefix: str) -> Any:
-    """Params as values. Raises `FailureError` for what is no JSON to msgspec: numbers out of range, and what is nested too deeply."""
+    """Params as values. Raises `FailureError` for what msgspec does not read: numbers out of range, what is nested too deeply."""
     try:
         return msgspec.json.decode(raw)
     except DECODE_ERRORS:
