@@ -1,0 +1,47 @@
+"""What goes along with a call to another daemon: who the mount is, for which span, through how many mounts. Nothing of the caller."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from .... import call_tracing
+from ....errors.exceptions import FailureError
+from ....errors.failures import Internal
+from ...logs import log
+from ...operations.context import MOUNT_DEPTH, Context
+from .depth import TooDeep, depth_of_call, next_depth
+
+_TRACE: Final = {"traceparent": 256, "tracestate": 512}
+"""Members of W3C Trace Context, and their longest texts."""
+
+
+def carried(ctx: Context, name: str, credential: str | None) -> dict[str, str]:
+    """The service params of the call. Raises `FailureError` where a daemon mounts itself."""
+    try:
+        depth = next_depth(depth_of_call(ctx.service_params))
+    except TooDeep as exc:
+        log.error("import.too_deep", import_=name, operation=ctx.operation, hint=str(exc))
+        raise FailureError(Internal()) from None
+    identity = {} if credential is None else {"authorization": f"Bearer {ctx.credentials[credential]}"}
+    return {**_trace(ctx.service_params), **identity, MOUNT_DEPTH: depth}
+
+
+def _trace(service_params: Mapping[str, str]) -> Mapping[str, str]:
+    """The span that runs here; without one the caller's, as nothing is recorded here. A client that records its calls names its
+    own."""
+    if call_tracing.tracer is not None:
+        return {}
+    if "opentelemetry.trace" in sys.modules:  # loaded by who records spans
+        from opentelemetry.context import get_current
+
+        from ...tracing.trace_context import write_parent
+
+        if here := write_parent(get_current()):
+            return here
+    return {
+        member: text
+        for member, longest in _TRACE.items()
+        if (text := service_params.get(member)) is not None and len(text) <= longest
+    }

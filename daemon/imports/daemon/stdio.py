@@ -1,0 +1,116 @@
+"""Calls the operations of a daemon that is started as a process. One process and one connection for all calls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final, final
+
+from anyio.lowlevel import current_token
+from msgspec import Raw
+
+from ....client.errors import ClientError, ConnectionFailed
+from ....client.peer import Peer
+from ....errors.exceptions import FailureError
+from ....errors.failures import Unavailable
+from ...operations.context import Context
+from ..model import ImportedOperation
+from .carried import carried
+from .depth import TooDeep
+from .failures import raised_for
+from .model import Command, DaemonOperation
+from .process import restarted
+
+ATTEMPTS: Final = 2
+"""How often a call is made that found no process, or whose process died though it may be repeated."""
+
+
+@final
+class CommandUpstream:
+    """`name` is that of the import, `credential` that of the app's credential which says who the mount is."""
+
+    def __init__(self, name: str, command: Command, *, credential: str | None = None) -> None:
+        self._name = name
+        self._command = command
+        self._credential = credential
+        self._peers: list[tuple[object, Peer]] = []
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        """While it is open calls can be made, in this event loop. Nothing is started before the first."""
+        async with restarted(self._command, self._name) as peer:
+            mine = _loop(), peer
+            self._peers.append(mine)
+            try:
+                yield
+            finally:
+                self._peers.remove(mine)
+
+    async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
+        assert isinstance(operation, DaemonOperation)
+        on_progress = None if ctx.progress_token is None or operation.positions is not None else ctx.progress
+        params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._credential)
+        for attempt in range(ATTEMPTS):
+            try:
+                return await self._peer.call(
+                    operation.method,
+                    params,
+                    type=Raw,
+                    timeout=None,
+                    service_params=service_params,
+                    on_progress=on_progress,
+                )
+            except ClientError as exc:
+                if attempt + 1 < ATTEMPTS and _may_repeat(operation, exc):
+                    continue
+                raise raised_for(exc, operation, self._name) from exc
+        raise AssertionError("the last attempt returns or raises")
+
+    async def stream(
+        self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
+    ) -> AsyncGenerator[Raw, None]:
+        assert isinstance(operation, DaemonOperation)
+        params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._credential)
+        begun = False
+        for attempt in range(ATTEMPTS):
+            subscription = self._peer.subscribe(operation.method, params, type=Raw, service_params=service_params)
+            try:
+                async with subscription:
+                    async for event in subscription:
+                        begun = True
+                        yield event
+                return
+            except ClientError as exc:
+                unsent = isinstance(exc, ConnectionFailed) and not exc.sent
+                if attempt + 1 < ATTEMPTS and unsent and not begun:
+                    continue
+                raise raised_for(exc, operation, self._name) from exc
+
+    @property
+    def _peer(self) -> Peer:
+        here = _loop()
+        for loop, peer in reversed(self._peers):
+            if loop is here:
+                return peer
+        raise FailureError(Unavailable())
+
+
+def _loop() -> object:
+    return current_token().native_token
+
+
+def params_of(operation: DaemonOperation, arguments: Mapping[str, Any]) -> Any:  # Any: JSON
+    """The params as the server takes them. By position they end with the last one that is given."""
+    if operation.positions is None:
+        return arguments
+    given = [arguments.get(name) for name in operation.positions]
+    while given and operation.positions[len(given) - 1] not in arguments:
+        given.pop()
+    return given
+
+
+def _may_repeat(operation: DaemonOperation, exc: ClientError) -> bool:
+    """Whether the call has certainly had no effect, or may have it twice."""
+    if not isinstance(exc, ConnectionFailed):
+        return False
+    return not exc.sent or operation.kind == "query" or operation.idempotent
