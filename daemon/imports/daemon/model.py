@@ -42,9 +42,10 @@ class Command(Struct, frozen=True):
 
 
 class Url(Struct, frozen=True):
-    """A gateway that serves operations, by its address."""
+    """A gateway that serves operations, by its address. With `allow_private` that may be one of this network or this machine."""
 
     url: str
+    allow_private: bool = True
 
     @property
     def name(self) -> str:

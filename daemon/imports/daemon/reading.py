@@ -15,11 +15,19 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ....client.error_text import shown
-from ....client.errors import ClientError, ConnectionFailed, InvalidReply, MethodNotFound
+from ....client.errors import (
+    AuthenticationRequired,
+    ClientError,
+    ConnectionFailed,
+    InsufficientPermissions,
+    InvalidReply,
+    MethodNotFound,
+    RemoteError,
+)
 from ....client.peer import Peer
-from ...operations.service import DeclarationError
 from ...schemas.documents import OperationSchema
 from ...schemas.named_types import require_schema
+from ..failures import ImportFailed
 from .contracts import import_of, without_numbers
 from .depth import TOO_DEEP
 from .model import Command, DaemonImport, Target
@@ -47,7 +55,7 @@ def read_daemon(
 ) -> DaemonImport:
     """What a daemon offers to whom the header `authorization` names. Blocks, wherever it is called.
 
-    Raises `DeclarationError`, whose one line names the daemon, and says what is wrong with it.
+    Raises `ImportFailed`, whose one line names the daemon, and says what is wrong with it.
     """
     service_params = {} if authorization is None else {"authorization": authorization}
     try:
@@ -68,8 +76,8 @@ def read_daemon(
     return found
 
 
-def _failed(target: Target, reason: str) -> DeclarationError:
-    return DeclarationError(f"{shown(target.name)}: {shown(reason)}")
+def _failed(target: Target, reason: str) -> ImportFailed:
+    return ImportFailed(f"{shown(target.name)}: {shown(reason)}")
 
 
 async def _ask_command(command: Command, service_params: dict[str, str]) -> DaemonImport:
@@ -82,7 +90,9 @@ async def discover(peer: Peer) -> DaemonImport:
     """What a server offers. Raises `ClientError`, and `ValueError` for a document that is none."""
     try:
         listed = await peer.call("services/list", type=list[_Listed])
-    except MethodNotFound:
+    except (AuthenticationRequired, InsufficientPermissions):
+        raise
+    except RemoteError:  # each server has its own for a method that it does not know
         return await _document(peer)
     found: dict[str, OperationSchema] = {}
     size = 0
@@ -135,7 +145,7 @@ def _contract(text: Raw) -> OperationSchema:
 async def _document(peer: Peer) -> DaemonImport:
     try:
         return read_openrpc(bytes(await peer.call("rpc.discover", type=Raw)))
-    except MethodNotFound:
+    except RemoteError:
         raise ValueError("it answers neither services/list nor rpc.discover: it is no daemon that can be mounted") from None
 
 
