@@ -98,6 +98,8 @@ class PendingStream:
         """Set when the consumer was garbage-collected. The next event then cancels the subscription."""
         self.consumer_waits = False
         """Whether the consumer waits at an empty stream."""
+        self.taken = 0
+        """How many events the consumer has taken."""
         self._events: deque[Raw] = deque()
         self._bytes = 0
         self._received = 0
@@ -175,6 +177,7 @@ class PendingStream:
             finally:
                 self.consumer_waits = False
         event = self._events.popleft()
+        self.taken += 1
         self._bytes -= _size(event)
         resume_reading()
         return event

@@ -49,7 +49,9 @@ class NamedTypes:
         if isinstance(schema, bool):
             return schema
         definitions = (schema if root is None else root).get("$defs", {})
-        names = {LOCAL + name: self._prefix + self._define(name, definitions) for name in _reachable(schema, definitions)}
+        names = {
+            LOCAL + name: self._prefix + self._define(name, definitions) for name in _reachable(schema, definitions)
+        }
         return rewritten(schema, names, self._adapt)
 
     def include_named(self, schema: JsonSchema, name: str = "") -> Schema:

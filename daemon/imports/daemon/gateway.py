@@ -12,7 +12,7 @@ from msgspec import Struct
 from ....framing.http.sse import SseEvent, SseParser, TooLarge
 from ...outbound.connection import HttpConnection, OutboundError, ResponseHead
 from ...outbound.pool import ConnectionPool
-from ...outbound.ssrf import Destination, parse_url
+from ...outbound.ssrf import parse_url
 
 MAX_REPLY_BYTES: Final = 10 * 1024 * 1024
 """How large a result may be, or one event."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, final
 
@@ -118,7 +118,9 @@ class UrlUpstream:
             may_go_on = last is not None or (not begun and (lost is None or lost.reason in _UNSENT))
             if not may_go_on or failures > (MAX_RECONNECTIONS if begun else ATTEMPTS - 1):
                 raise self._lost(operation, lost)
-            await anyio.sleep(exponential_backoff(RECONNECT_INITIAL, RECONNECT_CAP, failures - 2) if failures > 1 else 0)
+            await anyio.sleep(
+                exponential_backoff(RECONNECT_INITIAL, RECONNECT_CAP, failures - 2) if failures > 1 else 0
+            )
 
     # -- what comes back -----------------------------------------------------------------------------------------
 

@@ -50,9 +50,7 @@ class _Listed(Struct, frozen=True):
     name: str
 
 
-def read_daemon(
-    target: Target, *, authorization: str | None = None, seconds: float = READ_SECONDS
-) -> DaemonImport:
+def read_daemon(target: Target, *, authorization: str | None = None, seconds: float = READ_SECONDS) -> DaemonImport:
     """What a daemon offers to whom the header `authorization` names. Blocks, wherever it is called.
 
     Raises `ImportFailed`, whose one line names the daemon, and says what is wrong with it.
@@ -146,7 +144,9 @@ async def _document(peer: Peer) -> DaemonImport:
     try:
         return read_openrpc(bytes(await peer.call("rpc.discover", type=Raw)))
     except RemoteError:
-        raise ValueError("it answers neither services/list nor rpc.discover: it is no daemon that can be mounted") from None
+        raise ValueError(
+            "it answers neither services/list nor rpc.discover: it is no daemon that can be mounted"
+        ) from None
 
 
 def _in_thread(work: Callable[[], Awaitable[T]], seconds: float) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, Final, final
 
 from anyio.lowlevel import current_token
@@ -16,13 +16,16 @@ from ....errors.failures import Unavailable
 from ...operations.context import Context
 from ..model import ImportedOperation
 from .carried import carried
-from .depth import TooDeep
 from .failures import raised_for
 from .model import Command, DaemonOperation
 from .process import restarted
 
 ATTEMPTS: Final = 2
 """How often a call is made that found no process, or whose process died though it may be repeated."""
+
+
+WINDOW: Final = 16
+"""Events of one stream that may wait here for its consumer. All streams share the connection, and nobody waits for a slow one."""
 
 
 @final
@@ -73,7 +76,9 @@ class CommandUpstream:
         params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._credential)
         begun = False
         for attempt in range(ATTEMPTS):
-            subscription = self._peer.subscribe(operation.method, params, type=Raw, service_params=service_params)
+            subscription = self._peer.subscribe(
+                operation.method, params, type=Raw, service_params=service_params, window=WINDOW
+            )
             try:
                 async with subscription:
                     async for event in subscription:
