@@ -1,4 +1,4 @@
-"""The window that a client opens for one subscription: what it may be sent beyond what it has taken (docs/protocol.md, section 5).
+"""The window that a client opens for one subscription: what it may be sent beyond what it has taken (section 5 of the protocol).
 
 So several streams share a connection, and one whose consumer is slow stops its own producer.
 """
@@ -12,7 +12,9 @@ from typing import Final, final
 WINDOW_BYTES: Final = 256 * 1024
 """Bytes beyond which a producer waits, however few events they are."""
 
-_LONGEST: Final = len("1024")
+MOST_EVENTS: Final = 1024
+
+_LONGEST: Final = len(str(MOST_EVENTS))
 
 
 @final
@@ -48,7 +50,7 @@ def window_of(service_params: Mapping[str, str]) -> Window | None:
     text = service_params.get(STREAM_WINDOW, "")
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST and int(text) > 0):
         return None
-    return Window(int(text))
+    return Window(min(int(text), MOST_EVENTS))
 
 
 STREAM_WINDOW: Final = "stream-window"

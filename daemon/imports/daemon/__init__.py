@@ -1,1 +1,1 @@
-"""Operations of another daemon, mounted here: how they are found, how they are called. Of a daemon without imports nothing loads."""
+"""Operations of another daemon, mounted here: how they are found, and how they are called."""

@@ -1,4 +1,4 @@
-"""What goes along with a call to another daemon: who the mount is, for which span, through how many mounts. Nothing of the caller."""
+"""What goes along with a call to another daemon: who the mount is, for which span, through how many mounts."""
 
 from __future__ import annotations
 
