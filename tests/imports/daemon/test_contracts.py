@@ -112,7 +112,9 @@ def test_an_openrpc_document_of_discreet_keeps_kinds_schemas_and_codes(service: 
             (error.code, error.retryable, error.schema is None) for error in errors
         ]
     changes = breaking_changes(original, contract(found))
-    assert [str(change) for change in changes if "httpStatus" not in change.what and "position" not in change.what] == []
+    assert [
+        str(change) for change in changes if "httpStatus" not in change.what and "position" not in change.what
+    ] == []
 
 
 def names(service: Service) -> list[str]:
@@ -127,7 +129,10 @@ def facts(document: Snapshot) -> Any:
             each.description,
             each.timeout,
             each.numbered,
-            sorted((error.code, error.http_status, error.retryable, error.message, error.description) for error in each.error_schemas),
+            sorted(
+                (error.code, error.http_status, error.retryable, error.message, error.description)
+                for error in each.error_schemas
+            ),
         )
         for name, each in document.operations.items()
     }

@@ -110,6 +110,8 @@ def test_the_object_of_an_error_is_read_as_the_failure_that_it_was_made_of(failu
     assert failure_of_call_error(call_error(failure)) == failure
 
 
-@pytest.mark.parametrize("code", ["INVALID_INPUT", "INTERNAL", "OVERLOADED", "FORBIDDEN", "INVALID_REQUEST", "", "ANYTHING"])
+@pytest.mark.parametrize(
+    "code", ["INVALID_INPUT", "INTERNAL", "OVERLOADED", "FORBIDDEN", "INVALID_REQUEST", "", "ANYTHING"]
+)
 def test_details_of_another_shape_are_no_fault(code: str) -> None:
     assert type(failure_of_call_error(CallError(code, "", True, Raw(b"[1]")))) in get_args(Failure)

@@ -27,7 +27,9 @@ LIST_PETS = {
     "result": content("pets", {"$ref": "#/components/schemas/Pets"}),
     "errors": [{"code": 100, "message": "pets busy"}, {"code": -32050, "message": "gone", "data": {"type": "string"}}],
 }
-PETS = {"schemas": {"Pets": {"type": "array", "items": {"$ref": "#/components/schemas/Pet"}}, "Pet": {"type": "object"}}}
+PETS = {
+    "schemas": {"Pets": {"type": "array", "items": {"$ref": "#/components/schemas/Pet"}}, "Pet": {"type": "object"}}
+}
 
 
 def test_a_method_is_a_mutation_with_its_params_its_result_and_its_errors_by_number() -> None:
@@ -81,7 +83,11 @@ def test_params_by_position_keep_their_order() -> None:
 def test_tuples_of_draft_07_are_those_of_2020_12() -> None:
     tuples = {"type": "array", "items": [{"type": "string"}, {"items": [True]}], "additionalItems": False}
     (operation,) = read({"name": "a", "params": [], "result": content("r", tuples)}).operations
-    assert operation.output == {"type": "array", "prefixItems": [{"type": "string"}, {"prefixItems": [True]}], "items": False}
+    assert operation.output == {
+        "type": "array",
+        "prefixItems": [{"type": "string"}, {"prefixItems": [True]}],
+        "items": False,
+    }
 
 
 def test_a_name_that_no_operation_can_have_is_changed_and_stays_unique() -> None:

@@ -64,7 +64,9 @@ LEAVES: tuple[Any, ...] = (
 
 TYPES = st.recursive(
     st.sampled_from(LEAVES),
-    lambda inner: inner.map(lambda tp: list[tp]) | inner.map(lambda tp: dict[str, tp]) | inner.map(lambda tp: Optional[tp]),  # noqa: UP045
+    lambda inner: (
+        inner.map(lambda tp: list[tp]) | inner.map(lambda tp: dict[str, tp]) | inner.map(lambda tp: Optional[tp])
+    ),  # noqa: UP045
     max_leaves=2,
 )
 NAMES = st.sampled_from(("alpha", "beta", "gamma", "delta"))
@@ -78,7 +80,10 @@ def errors(draw: st.DrawFn) -> list[type[OperationError]]:
     found: list[type[OperationError]] = []
     for code in draw(st.lists(st.sampled_from(CODES), max_size=3, unique=True)):
         fields = draw(st.dictionaries(NAMES, TYPES, max_size=2))
-        body: dict[str, Any] = {"__annotations__": fields, "__doc__": draw(st.sampled_from(("It is so.", "Two. Parts.")))}
+        body: dict[str, Any] = {
+            "__annotations__": fields,
+            "__doc__": draw(st.sampled_from(("It is so.", "Two. Parts."))),
+        }
         status = draw(st.sampled_from((400, 404, 409, 429, 500, 503)))
         message = draw(st.sampled_from((None, "Told to callers")))
         options = {"code": code, "http_status": status, "retryable": draw(st.booleans()), "message": message}

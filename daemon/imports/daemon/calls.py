@@ -1,10 +1,10 @@
-"""Calls the operations of a daemon that is started as a process. One process and one connection for all calls."""
+"""Calls the operations of a daemon by a peer to it, such as one that is started as a process. One connection for all calls."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Final, final
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, TypeAlias, final
 
 from anyio.lowlevel import current_token
 from msgspec import Raw
@@ -17,8 +17,7 @@ from ...operations.context import Context
 from ..model import ImportedOperation
 from .carried import carried
 from .failures import raised_for
-from .model import Command, DaemonOperation
-from .process import restarted
+from .model import DaemonOperation
 
 ATTEMPTS: Final = 2
 """How often a call is made that found no process, or whose process died though it may be repeated."""
@@ -28,20 +27,24 @@ WINDOW: Final = 16
 """Events of one stream that may wait here for its consumer. All streams share the connection, and nobody waits for a slow one."""
 
 
+OpenPeer: TypeAlias = Callable[[], AbstractAsyncContextManager[Peer]]
+"""Gives the peer for as long as the block runs. What takes time may be put off to its first call."""
+
+
 @final
-class CommandUpstream:
+class PeerUpstream:
     """`name` is that of the import, `credential` that of the app's credential which says who the mount is."""
 
-    def __init__(self, name: str, command: Command, *, credential: str | None = None) -> None:
+    def __init__(self, name: str, open_peer: OpenPeer, *, credential: str | None = None) -> None:
         self._name = name
-        self._command = command
+        self._open_peer = open_peer
         self._credential = credential
         self._peers: list[tuple[object, Peer]] = []
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """While it is open calls can be made, in this event loop. Nothing is started before the first."""
-        async with restarted(self._command, self._name) as peer:
+        """While it is open calls can be made, in this event loop."""
+        async with self._open_peer() as peer:
             mine = _loop(), peer
             self._peers.append(mine)
             try:

@@ -1,0 +1,49 @@
+"""The upstream of a daemon that is a command or a URL. Asks and starts nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from ..failures import ImportFailed
+from ..service import Upstream
+from .model import Command, Target, Url
+
+StrPath: TypeAlias = "str | os.PathLike[str]"
+
+
+def target_of(
+    source: Sequence[StrPath] | str,
+    *,
+    cwd: StrPath | None = None,
+    env: Mapping[str, str] | None = None,
+    allow_private: bool = True,
+) -> Target:
+    """What `source` names: a command as a list of words, or a URL. Raises `ImportFailed`."""
+    if isinstance(source, str):
+        if not source.lower().startswith(("http://", "https://")):
+            raise ImportFailed(
+                f'a daemon is a list of words, such as ["discreet", "serve", "./app.py:files"], or a URL (http:, https:): {source}'
+            )
+        if cwd is not None or env:
+            raise ImportFailed(f"{source.partition('?')[0]}: cwd and env are for a command")
+        return Url(source, allow_private)
+    words = tuple(os.fspath(word) for word in source)
+    if not words or not all(isinstance(word, str) for word in words):
+        raise ImportFailed("the command of a daemon is a list of words, and not empty")
+    return Command(words, None if cwd is None else os.fspath(cwd), dict(env or {}))
+
+
+def upstream_of(name: str, target: Target, *, credential: str | None = None) -> Upstream:
+    """What calls the daemon. `name` is that of the import in the log, `credential` that of the app's credential by which the
+    mount says who it is."""
+    if isinstance(target, Url):
+        from .http_calls import UrlUpstream  # late: each loads what it needs
+
+        return UrlUpstream(name, target, credential=credential)
+    from .calls import PeerUpstream
+    from .process import restarted
+
+    return PeerUpstream(name, partial(restarted, target, name), credential=credential)
