@@ -218,8 +218,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     async def _take(self, connection: ClientConnection, stream: PendingStream) -> Raw | None:
         event = await stream.next(connection.resume_reading)
-        window = self._request.window
-        if window is not None and event is not None and stream.taken % max(1, window // 2) == 0 and not stream.done:
+        if self._request.window is not None and event is not None and stream.must_tell(self._request.window):
             connection.tell_taken(stream)
         return event
 

@@ -27,8 +27,8 @@ Operation = TypeVar("Operation", bound=ImportedOperation)
 
 
 class Entry(Struct, frozen=True, array_like=True):
-    """What a daemon needs to know of an operation before the first call of it. `result` is whether it has one; `timeout` and
-    `numbered` are those of the operation.
+    """What a daemon needs to know of an operation before the first call of it. `result` is whether it has one, `timed`
+    whether it declares a deadline or that there is none; `timeout` and `numbered` are those of the operation.
     """
 
     name: str
@@ -37,7 +37,8 @@ class Entry(Struct, frozen=True, array_like=True):
     idempotent: bool
     result: bool
     has_errors: bool
-    timeout: float | None | UnsetType
+    timed: bool
+    timeout: float | None
     numbered: bool
 
 
@@ -64,7 +65,8 @@ def pack(imported: Imported) -> bytes:
             each.idempotent,
             each.output != {"type": "null"},
             bool(each.errors),
-            each.timeout,
+            not isinstance(each.timeout, UnsetType),
+            None if isinstance(each.timeout, UnsetType) else each.timeout,
             each.numbered,
         )
         for each in imported.operations

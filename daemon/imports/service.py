@@ -142,7 +142,7 @@ class _Maker:
         streams = entry.kind == "subscription"
         if not (streams or isinstance(self._options.timeout, UnsetType)):
             return self._options.timeout
-        return None if streams and isinstance(entry.timeout, UnsetType) else entry.timeout
+        return entry.timeout if entry.timed or streams else UNSET
 
     def operation(self, index: int) -> ImportedOperation:
         found: ImportedOperation = self._packed.operation(index)

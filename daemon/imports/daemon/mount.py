@@ -25,7 +25,7 @@ def target_of(
     if isinstance(source, str):
         if not source.lower().startswith(("http://", "https://")):
             raise ImportFailed(
-                f'a daemon is a list of words, such as ["discreet", "serve", "./app.py:files"], or a URL (http:, https:): {source}'
+                f'{source}: a daemon is a list of words, such as ["discreet", "serve", "./app.py:files"], or a URL (http:)'
             )
         if cwd is not None or env:
             raise ImportFailed(f"{source.partition('?')[0]}: cwd and env are for a command")

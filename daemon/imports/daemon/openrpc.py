@@ -107,6 +107,11 @@ def _modern(schema: Any) -> Any:
     if isinstance(schema.get("items"), list):
         renamed = {"items": "prefixItems", "additionalItems": "items"}
         schema = {renamed.get(keyword, keyword): value for keyword, value in schema.items()}
+    match schema:
+        case {"allOf": [{"$ref": reference} as only]} if len(only) == 1 and "$ref" not in schema:
+            schema = {"$ref": reference, **{word: value for word, value in schema.items() if word != "allOf"}}
+        case _:  # beside other keywords, draft 07 has references in such a list
+            pass
     try:
         return with_inner(schema, _modern)
     except (AttributeError, TypeError):
@@ -140,7 +145,7 @@ class _Reader:
                 yield self._operation(method, pointer)
             except _Unusable as exc:
                 self.notes.append(Note(pointer, "left-out", str(exc)))
-            except (msgspec.ValidationError, ValueError):
+            except (msgspec.ValidationError, ValueError, TypeError, RecursionError):
                 self.notes.append(Note(pointer, "left-out", "it has another form than OpenRPC says"))
 
     def _resolved(self, tree: dict[str, Any]) -> dict[str, Any]:

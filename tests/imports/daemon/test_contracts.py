@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from hypothesis import given, settings
 from msgspec import UNSET, Raw
-from support.generated_services import services
 
 from discreet import Service
 from discreet.daemon.imports.daemon.contracts import import_of
@@ -20,6 +19,7 @@ from discreet.daemon.openapi.document import document_text, openapi_document
 from discreet.daemon.schemas.compatibility import additions, breaking_changes
 from discreet.daemon.schemas.documents import OperationSchema, Snapshot, snapshot
 from discreet.daemon.schemas.openrpc import openrpc_document
+from support.generated_services import services
 
 
 def by_openapi(service: Service) -> DaemonImport:

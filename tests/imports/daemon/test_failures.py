@@ -6,7 +6,6 @@ from typing import get_args
 
 import pytest
 from msgspec import Raw
-from support.logged_events import logged_events
 
 from discreet.client.errors import ConnectionFailed, ConnectionLoss, InvalidReply, StreamOverrun
 from discreet.daemon.imports.daemon.failures import LONGEST_TEXT, raised_for, raised_for_failure
@@ -16,6 +15,7 @@ from discreet.errors import failures
 from discreet.errors.call_error import CallError, call_error, failure_of_call_error
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Failure
+from support.logged_events import logged_events
 
 OPERATION = DaemonOperation(name="a", method="s/a", kind="query", input={"type": "object"}, codes={-32050: "RPC_X"})
 PARAMS = failures.InvalidParams("limit", "integer >= 1", "string", (1, 2))

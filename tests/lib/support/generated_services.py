@@ -62,11 +62,10 @@ LEAVES: tuple[Any, ...] = (
     Annotated[datetime.datetime, Meta(tz=True)],
 )  # fmt: skip
 
+WRAPPERS: tuple[Any, ...] = (lambda tp: list[tp], lambda tp: dict[str, tp], lambda tp: Optional[tp])  # noqa: UP045
 TYPES = st.recursive(
     st.sampled_from(LEAVES),
-    lambda inner: (
-        inner.map(lambda tp: list[tp]) | inner.map(lambda tp: dict[str, tp]) | inner.map(lambda tp: Optional[tp])
-    ),  # noqa: UP045
+    lambda inner: st.builds(lambda wrap, tp: wrap(tp), st.sampled_from(WRAPPERS), inner),
     max_leaves=2,
 )
 NAMES = st.sampled_from(("alpha", "beta", "gamma", "delta"))
