@@ -98,7 +98,10 @@ async def wait(name: str) -> None:
 async def alone(name: str) -> None:
     """Wait alone."""
     counts[f"{name} begun"] += 1
-    await anyio.sleep_forever()
+    try:
+        await anyio.sleep_forever()
+    finally:
+        counts[f"{name} ended"] += 1
 
 
 @far.mutation()
