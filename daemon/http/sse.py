@@ -61,7 +61,7 @@ async def send_events(exchange: Exchange, writer: AnswerWriter, send: Send, *, k
                 await _send(send, encode_event(writer.last_event(outcome), name=writer.failure_event))
             await send({"type": "http.response.body", "body": b""})
             return None
-        # A producer that never waits has the next events ready whenever this would wait: then asyncio tells it of no cancellation.
+        # A producer that never waits has events ready whenever this would wait: then asyncio would not cancel it.
         await anyio.lowlevel.checkpoint_if_cancelled()
         events = await exchange.next_events(keep_alive)
 

@@ -30,8 +30,8 @@ def target_of(
         if cwd is not None or env:
             raise ImportFailed(f"{source.partition('?')[0]}: cwd and env are for a command")
         return Url(source, allow_private)
-    words = tuple(os.fspath(word) for word in source)
-    if not words or not all(isinstance(word, str) for word in words):
+    words = tuple(os.fspath(word) for word in source if isinstance(word, str | os.PathLike))
+    if not words or len(words) < len(source):
         raise ImportFailed("the command of a daemon is a list of words, and not empty")
     return Command(words, None if cwd is None else os.fspath(cwd), dict(env or {}))
 

@@ -14,7 +14,6 @@ import anyio
 import msgspec
 from msgspec import Raw, Struct
 
-from ....client.error_text import shown
 from ....client.errors import (
     AuthenticationRequired,
     ClientError,
@@ -25,6 +24,8 @@ from ....client.errors import (
     RemoteError,
 )
 from ....client.peer import Peer
+from ....errors.printable import cut, printable
+from ....errors.redaction import scrub_secrets
 from ...schemas.documents import OperationSchema
 from ...schemas.named_types import require_schema
 from ..failures import ImportFailed
@@ -42,6 +43,10 @@ AT_ONCE: Final = 32
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 """What the contracts of all operations may take."""
+
+LONGEST_NAME: Final = 200
+LONGEST_REASON: Final = 1000
+"""Characters of a message."""
 
 T = TypeVar("T")
 
@@ -75,7 +80,12 @@ def read_daemon(target: Target, *, authorization: str | None = None, seconds: fl
 
 
 def _failed(target: Target, reason: str) -> ImportFailed:
-    return ImportFailed(f"{shown(target.name)}: {shown(reason)}")
+    return ImportFailed(f"{_shown(target.name, LONGEST_NAME)}: {_shown(reason, LONGEST_REASON)}")
+
+
+def _shown(text: str, longest: int) -> str:
+    """On one line, without secrets, and not too long. The operator's own paths stay."""
+    return printable(cut(scrub_secrets(text)[0], longest))
 
 
 async def _ask_command(command: Command, service_params: dict[str, str]) -> DaemonImport:

@@ -212,7 +212,8 @@ async def test_a_subscription_that_is_left_ends_there(mount: Service, anyio_back
 async def test_a_slow_consumer_stops_the_producer_there(mount: Service, anyio_backend: str, size: int) -> None:
     name = f"slow {anyio_backend} {size} {id(mount)}"
     async with (
-        both(mount) as (_, mounted), anyio.create_task_group() as tasks,
+        both(mount) as (_, mounted),
+        anyio.create_task_group() as tasks,
         mounted.subscribe("far/flood", {"name": name, "size": size}, window=4) as events,
     ):
         tasks.start_soon(unlimited, mounted, "far/wait", {"name": f"{name} beside"})  # reading goes on for its answer

@@ -21,6 +21,7 @@ from discreet.testing import in_memory
 from .programs import environment
 
 FAR_APP: Final = Path(__file__).with_name("far_app.py")
+LIBRARY: Final = Path(__file__).parents[1]
 
 
 def assembled(found: DaemonImport, upstream: Upstream, namespace: str = "", **options: Any) -> Service:
@@ -43,7 +44,7 @@ def by_pipe(service: Service, *, credential: str | None = None, **settings: Any)
 
 def serve_command(app: str = f"{FAR_APP}:far", *options: str, **env: str) -> Command:
     """A daemon that hosts this app."""
-    return Command((sys.executable, "-P", "-m", "discreet", "serve", app, *options), None, environment(**env))
+    return Command((sys.executable, "-P", "-m", "discreet", "serve", app, *options), None, environment(LIBRARY, **env))
 
 
 def by_command(command: Command, namespace: str = "") -> Service:
