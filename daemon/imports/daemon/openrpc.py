@@ -78,7 +78,7 @@ def read_openrpc(text: bytes) -> DaemonImport:
     """What a document offers. Raises `ValueError` for a text that is none."""
     try:
         tree = decoder_for(dict[str, Any])(text)
-        document = msgspec.convert(tree, _Document)
+        document = decoder_for(_Document)(text)
         definitions = {name: _schema(schema) for name, schema in document.components.schemas.items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         raise ValueError("not an OpenRPC document") from None
@@ -139,13 +139,13 @@ class _Reader:
         for index, tree in enumerate(methods):
             pointer = f"/methods/{index}"
             try:
-                method = msgspec.convert(self._resolved(tree), _Method)
+                method = decoder_for(_Method)(msgspec.json.encode(self._resolved(tree)))
                 if method.name.startswith("rpc."):  # JSON-RPC 2.0, section 8: of the server itself
                     continue
                 yield self._operation(method, pointer)
             except _Unusable as exc:
                 self.notes.append(Note(pointer, "left-out", str(exc)))
-            except (msgspec.ValidationError, ValueError, TypeError, RecursionError):
+            except (msgspec.DecodeError, ValueError, TypeError, RecursionError):
                 self.notes.append(Note(pointer, "left-out", "it has another form than OpenRPC says"))
 
     def _resolved(self, tree: dict[str, Any]) -> dict[str, Any]:

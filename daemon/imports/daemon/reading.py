@@ -26,6 +26,7 @@ from ....client.errors import (
 from ....client.peer import Peer
 from ....errors.printable import cut, printable
 from ....errors.redaction import scrub_secrets
+from ....errors.type_building import decoder_for
 from ...schemas.documents import OperationSchema
 from ...schemas.named_types import require_schema
 from ..failures import ImportFailed
@@ -142,7 +143,7 @@ async def _together(work: list[Callable[[], Awaitable[None]]]) -> None:
 
 def _contract(text: Raw) -> OperationSchema:
     try:
-        read = msgspec.json.decode(text, type=OperationSchema)
+        read = decoder_for(OperationSchema)(text)
         for schema in (read.input_schema, read.output_schema, *(error.schema for error in read.error_schemas)):
             require_schema(schema or {})
         return read
