@@ -26,7 +26,7 @@ HELD_BYTES: Final = 1024 * 1024
 """A body of more than the first is counted against the daemon's memory budget, in steps of the second."""
 
 MAX_DRAINED_BYTES: Final = 65_536
-"""How much of the body of a redirect is read, so that its connection can be used again."""
+"""How much of a body that nobody wants is read, so that its connection can be used again."""
 
 _FOLLOWED: Final = frozenset({301, 302, 303, 307, 308})
 _SAFE: Final = frozenset({"GET", "HEAD"})
@@ -54,6 +54,12 @@ class Response:
                 self._decoder.end()
                 return b""
             self._pieces = self._decoder.feed(data)
+
+    async def drain(self) -> None:
+        """Read a body that nobody wants, unless it is large: then its connection is closed."""
+        remaining = MAX_DRAINED_BYTES
+        while remaining > 0 and (piece := await self._connection.read_body()):
+            remaining -= len(piece)
 
     async def read_all(self, limit: int, hold: Callable[[int], None]) -> bytes:
         """The whole body. Raises `UpstreamFault` for one of more bytes when it is decompressed.
@@ -89,10 +95,11 @@ async def open_response(
         async with pool.connection(to) as connection:
             head = await _exchange(connection, to, request, target, head_seconds)
             followed = _target_of_redirect(head, to, request.method, target)
+            response = Response(head, connection)
             if followed is None:
-                yield Response(head, connection)
+                yield response
                 return
-            await _drain(connection)
+            await response.drain()
         target = followed
     raise UpstreamFault("redirect", head.status)
 
@@ -119,10 +126,3 @@ def _target_of_redirect(head: ResponseHead, to: Destination, method: str, target
     except ValueError:
         return None
     return found.request_target if isinstance(found, Destination) and found.origin == to.origin else None
-
-
-async def _drain(connection: HttpConnection) -> None:
-    """Read the body of a redirect, unless it is large: then its connection is closed."""
-    remaining = MAX_DRAINED_BYTES
-    while remaining > 0 and (piece := await connection.read_body()):
-        remaining -= len(piece)

@@ -9,12 +9,16 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from ....errors.nearest import nearest_hint
 from .faults import UpstreamFault
-from .model import HttpOperation, SecurityScheme
+from .model import SecurityScheme
 from .styles import percent
 
 Credentials: TypeAlias = Mapping[str, str] | str
 """The names of credentials by the names of security schemes, or one for all schemes."""
+
+Alternatives: TypeAlias = tuple[tuple[str, ...], ...]
+"""The security schemes of an operation, as the document has them."""
 
 Chosen: TypeAlias = tuple[tuple[SecurityScheme, str], ...]
 """Schemes of one alternative, each with the name of its credential."""
@@ -31,24 +35,31 @@ class Authorization(msgspec.Struct, frozen=True):
     cookies: Mapping[str, str] = {}
 
 
-def choose_security(operation: HttpOperation, schemes: Mapping[str, SecurityScheme], given: Credentials) -> Chosen:
-    """The first alternative of the operation for which there are credentials; one without any only if there is no other.
+def check_schemes(schemes: Mapping[str, SecurityScheme], given: Credentials) -> None:
+    """Raises `ValueError` where credentials are given for a scheme that the document does not have."""
+    for name in () if isinstance(given, str) else given:
+        if name not in schemes:
+            raise ValueError(f"credentials: the document has no security scheme {name!r}{nearest_hint(name, schemes)}")
+
+
+def choose_security(security: Alternatives, schemes: Mapping[str, SecurityScheme], given: Credentials) -> Chosen:
+    """The first alternative for which there are credentials; one without any only if there is no other.
 
     Raises `ValueError` where there is none, which says what is missing.
     """
-    for alternative in operation.security:
+    for alternative in security:
         chosen = _with_credentials(alternative, schemes, given)
         if chosen:
             return chosen
-    if not operation.security or () in operation.security:
+    if not security or () in security:
         return ()
-    names = sorted({name for alternative in operation.security for name in alternative})
+    names = sorted({name for alternative in security for name in alternative})
     unsendable = [name for name in names if _kind(name, schemes) == "other"]
     if unsendable == names:
         raise ValueError(
             f"its security scheme {' or '.join(names)} can't be used: only bearer, basic and API keys can; exclude it"
         )
-    wanted = " or ".join(" and ".join(alternative) for alternative in operation.security)
+    wanted = " or ".join(" and ".join(alternative) for alternative in security)
     raise ValueError(f"it needs a credential for the security scheme {wanted}; give credentials, or exclude it")
 
 

@@ -25,7 +25,7 @@ def server_of(server: str, *, base_url: str, document_url: str, allow_private: b
     if found == EXPECTED_PUBLIC_URL:
         raise ValueError(
             f"{what} {_shown(url)!r} is a private address, which is refused; allow_private=True"
-            " (allow_private = true in discreet.toml) allows it"
+            " (--import-private, or allow_private = true in discreet.toml) allows it"
         )
     if isinstance(found, str):
         raise ValueError(f"{what} {_shown(url)!r} must be an {found}")

@@ -20,13 +20,13 @@ from ....errors.exceptions import FailureError
 from ....framing.http.retry_after import retry_after_seconds
 from ....version import __version__
 from ...logs import log
-from ..failures import UpstreamError
+from ..failures import ImportFailed, UpstreamError
 from .compression import ACCEPTED
 from .faults import FaultReason, UpstreamFault, failure_of
 from .model import HttpImport, HttpOperation, Reply
 from .replies import NULL, STREAMS, accepted_types, declared_reply, form_of, json_of, parse_media_type
 from .request import HttpRequest, build_request
-from .security import Chosen, Credentials, authorize, choose_security
+from .security import Alternatives, Chosen, Credentials, authorize, check_schemes, choose_security
 from .servers import server_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class HttpUpstream:
     document came from. `credentials` are names of credentials by the names of security schemes, or one name for all of them.
     Private addresses are refused unless `allow_private`, also a `base_url` that names one.
 
-    Raises `ValueError` for an operation that has no server or no credential, in one line for the operator.
+    Raises `ImportFailed` for an operation that has no server or no credential.
     """
 
     def __init__(
@@ -99,18 +99,20 @@ class HttpUpstream:
         self._network = network
         self._pool: ConnectionPool | None = None
         self._streams = 0
-        servers: dict[str, Destination] = {}
-        self._routes: dict[str, _Route] = {}
-        for operation in imported.operations:
+        self._base_url = base_url
+        self._document_url = document_url
+        self._schemes = imported.security_schemes
+        self._credentials = credentials or {}
+        self._routes: dict[tuple[str, Alternatives], _Route] = {}
+        try:
+            check_schemes(self._schemes, self._credentials)
+        except ValueError as exc:
+            raise ImportFailed(str(exc)) from None
+        for route in imported.routes:
             try:
-                if operation.server not in servers:
-                    servers[operation.server] = server_of(
-                        operation.server, base_url=base_url, document_url=document_url, allow_private=allow_private
-                    )
-                security = choose_security(operation, imported.security_schemes, credentials or {})
+                self._add_route(route.server, route.security)
             except ValueError as exc:
-                raise ValueError(f"operation {operation.name!r}: {exc}") from None
-            self._routes[operation.name] = _Route(servers[operation.server], security)
+                raise ImportFailed(f"operation {route.first!r}: {exc}") from None
 
     @property
     def credentials(self) -> frozenset[str]:
@@ -178,10 +180,19 @@ class HttpUpstream:
 
     # -- the request -------------------------------------------------------------------------------------------
 
+    def _route(self, operation: HttpOperation) -> _Route:
+        return self._routes[operation.server, operation.security]
+
+    def _add_route(self, server: str, security: Alternatives) -> None:
+        to = server_of(
+            server, base_url=self._base_url, document_url=self._document_url, allow_private=self._allow_private
+        )
+        self._routes[server, security] = _Route(to, choose_security(security, self._schemes, self._credentials))
+
     def _request(
         self, operation: HttpOperation, arguments: Mapping[str, Any], ctx: Context, *, streamed: bool
     ) -> HttpRequest:
-        route = self._routes[operation.name]
+        route = self._route(operation)
         headers = {
             "user-agent": f"discreet/{__version__}",
             "accept": accepted_types(operation, streamed=streamed),
@@ -201,7 +212,7 @@ class HttpUpstream:
 
         if self._pool is None:
             raise RuntimeError("the import is not open: its lifespan has not begun, or has ended")
-        to = self._routes[operation.name].to
+        to = self._route(operation).to
         tracer = call_tracing.tracer
         span = None if tracer is None else tracer.http_request(request.method, to.host, to.port)
         if span is not None:
@@ -248,15 +259,18 @@ class HttpUpstream:
             self._warn("import.details_unreadable", operation, exc.reason, response.status)
         seconds = retry_after_seconds(response.head.value(b"retry-after"))
         raise UpstreamError(
-            reply.code, details, None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000)
+            reply.code,
+            details,
+            retry_after_ms=None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000),
         )
 
     async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
-        if response.status in _WITHOUT_BODY or operation.method.upper() == "HEAD":
-            await response.read()
-            return NULL
         media_type = parse_media_type(response.head.value(b"content-type"))
-        form = form_of(reply, media_type)
+        has_body = response.status not in _WITHOUT_BODY and operation.method.upper() != "HEAD"
+        form = form_of(reply, media_type) if has_body else "nothing"
+        if form == "nothing":
+            await response.drain()
+            return NULL
         if form is None or form in STREAMS:
             raise UpstreamFault("content-type", response.status)
         body = await response.read_all(self._limits.response_bytes, ctx.hold_memory)
@@ -273,8 +287,9 @@ class HttpUpstream:
         try:
             yield
         except UpstreamFault as exc:
-            self._warn("import.failed", operation, exc.reason, exc.status)
-            raise FailureError(failure_of(exc.reason)) from exc
+            failure = failure_of(exc.reason)
+            self._warn("import.failed", operation, exc.reason, exc.status, told=row_of(failure).protocol_code)
+            raise FailureError(failure) from exc
 
     @contextmanager
     def _counted(self) -> Generator[None]:
@@ -286,16 +301,14 @@ class HttpUpstream:
         finally:
             self._streams -= 1
 
-    def _warn(self, event: str, operation: HttpOperation, reason: FaultReason, status: int | None) -> None:
-        facts = {} if status is None else {"status": status}
-        told = row_of(failure_of(reason)).protocol_code
-        host = self._routes[operation.name].to.authority
-        log.warning(event, import_=self._name, operation=operation.name, host=host, reason=reason, told=told, **facts)
+    def _warn(self, event: str, operation: HttpOperation, reason: FaultReason, status: int | None, **more: str) -> None:
+        facts: dict[str, object] = {**more} if status is None else {"status": status, **more}
+        host = self._route(operation).to.authority
+        log.warning(event, import_=self._name, operation=operation.name, host=host, reason=reason, **facts)
 
 
 def _described(operation: ImportedOperation) -> HttpOperation:
-    if not isinstance(operation, HttpOperation):
-        raise TypeError(f"{operation.name} is no operation of an OpenAPI document")
+    assert isinstance(operation, HttpOperation), "an operation of an OpenAPI document"
     return operation
 
 

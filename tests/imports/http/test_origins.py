@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.imports.failures import UpstreamError
+from discreet.daemon.imports.failures import ImportFailed, UpstreamError
 from discreet.daemon.imports.http.model import Reply, Serialization
 from discreet.daemon.outbound.network import SystemNetwork
 from discreet.errors import FailureError, Internal, Unavailable
@@ -232,7 +232,7 @@ def test_the_first_alternative_with_credentials_is_taken(alternatives: Any, cred
     ],
 )
 def test_an_operation_without_a_credential_ends_the_start(alternatives: Any, credentials: Any, said: str) -> None:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ImportFailed) as caught:
         upstream_of(secured(*alternatives), url="https://a.example", schemes=SCHEMES, credentials=credentials)
     assert said in str(caught.value) and "'op'" in str(caught.value) and "\n" not in str(caught.value)
 
@@ -271,7 +271,7 @@ def test_the_server_is_the_base_url_or_the_documents(
     ],
 )
 def test_a_server_that_can_not_be_called_ends_the_start(server: str, base_url: str, said: str) -> None:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ImportFailed) as caught:
         upstream_of(operation(server=server), url=base_url, allow_private=False)
     assert said in str(caught.value) and "secret" not in str(caught.value)
 
@@ -336,3 +336,9 @@ async def test_an_unknown_name_is_unavailable(logged: LoggedEvents) -> None:
         with pytest.raises(FailureError) as caught:
             await upstream.call(described, {}, context())
     assert (caught.value.failure, [fields["reason"] for _, fields in logged()]) == (Unavailable(), ["unresolved"])
+
+
+def test_credentials_for_a_scheme_that_the_document_does_not_have_end_the_start() -> None:
+    with pytest.raises(ImportFailed) as caught:
+        upstream_of(secured(("token",)), url="https://a.example", schemes=SCHEMES, credentials={"tokken": "t"})
+    assert "'tokken'" in str(caught.value) and "token" in str(caught.value)

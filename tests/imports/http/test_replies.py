@@ -78,7 +78,9 @@ async def test_what_is_no_json_is_internal_and_logged_without_it(text: bytes, lo
         "op",
         "shop",
     )
-    assert fields.keys() == {"import_", "operation", "host", "reason", "status", "told"}
+    assert (
+        fields.keys() == {"import_", "operation", "host", "reason", "status", "told"} and fields["told"] == "INTERNAL"
+    )
 
 
 @pytest.mark.parametrize(
