@@ -15,7 +15,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Unavailable
 from ...operations.context import Context
 from ..model import ImportedOperation
-from .carried import carried
+from .carried import NOBODY, MountIdentity, carried
 from .failures import raised_for
 from .model import DaemonOperation
 
@@ -33,12 +33,12 @@ OpenPeer: TypeAlias = Callable[[], AbstractAsyncContextManager[Peer]]
 
 @final
 class PeerUpstream:
-    """`name` is that of the import, `credential` that of the app's credential which says who the mount is."""
+    """`name` is that of the import in the log."""
 
-    def __init__(self, name: str, open_peer: OpenPeer, *, credential: str | None = None) -> None:
+    def __init__(self, name: str, open_peer: OpenPeer, identity: MountIdentity = NOBODY) -> None:
         self._name = name
         self._open_peer = open_peer
-        self._credential = credential
+        self._identity = identity
         self._peers: list[tuple[object, Peer]] = []
 
     @asynccontextmanager
@@ -55,7 +55,7 @@ class PeerUpstream:
     async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
         assert isinstance(operation, DaemonOperation)
         on_progress = None if ctx.progress_token is None or operation.positions is not None else ctx.progress
-        params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._credential)
+        params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._identity)
         for attempt in range(ATTEMPTS):
             try:
                 return await self._peer.call(
@@ -76,7 +76,7 @@ class PeerUpstream:
         self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
     ) -> AsyncGenerator[Raw, None]:
         assert isinstance(operation, DaemonOperation)
-        params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._credential)
+        params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._identity)
         begun = False
         for attempt in range(ATTEMPTS):
             subscription = self._peer.subscribe(

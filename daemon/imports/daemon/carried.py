@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from .... import call_tracing
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal
@@ -17,15 +19,29 @@ _TRACE: Final = {"traceparent": 256, "tracestate": 512}
 """Members of W3C Trace Context, and their longest texts."""
 
 
-def carried(ctx: Context, name: str, credential: str | None) -> dict[str, str]:
+class MountIdentity(Struct, frozen=True):
+    """Who a mount is to the other daemon: by the credential of the app that is called so, else by this token, else nobody."""
+
+    credential: str = ""
+    token: str = ""
+
+    def authorization(self, credentials: Mapping[str, str]) -> dict[str, str]:
+        """The service param that says it."""
+        token = credentials[self.credential] if self.credential else self.token
+        return {"authorization": f"Bearer {token}"} if token else {}
+
+
+NOBODY: Final = MountIdentity()
+
+
+def carried(ctx: Context, name: str, identity: MountIdentity) -> dict[str, str]:
     """The service params of the call. Raises `FailureError` where a daemon mounts itself."""
     try:
         depth = next_depth(depth_of_call(ctx.service_params))
     except TooDeep as exc:
         log.error("import.too_deep", import_=name, operation=ctx.operation, hint=str(exc))
         raise FailureError(Internal()) from None
-    identity = {} if credential is None else {"authorization": f"Bearer {ctx.credentials[credential]}"}
-    return {**_trace(ctx.service_params), **identity, MOUNT_DEPTH: depth}
+    return {**_trace(ctx.service_params), **identity.authorization(ctx.credentials), MOUNT_DEPTH: depth}
 
 
 def _trace(service_params: Mapping[str, str]) -> Mapping[str, str]:

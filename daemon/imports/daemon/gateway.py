@@ -12,7 +12,8 @@ from msgspec import Struct
 from ....framing.http.sse import SseEvent, SseParser, TooLarge
 from ...outbound.connection import HttpConnection, OutboundError, ResponseHead
 from ...outbound.pool import ConnectionPool
-from ...outbound.ssrf import parse_url
+from ...outbound.ssrf import EXPECTED_PUBLIC_URL, Destination, parse_url
+from .model import Url
 
 MAX_REPLY_BYTES: Final = 10 * 1024 * 1024
 """How large a result may be, or one event."""
@@ -46,18 +47,26 @@ class Refused(Exception):
         self.reply = reply
 
 
+def address_of(url: Url) -> Destination:
+    """Where a gateway is. Raises `ValueError` for an address that is none, or that is refused."""
+    given = url.url.partition("?")[0].removesuffix(DOCUMENT).rstrip("/") + "/"
+    found = parse_url(given, allow_private=url.allow_private)
+    if found == EXPECTED_PUBLIC_URL:
+        raise ValueError(
+            "its address is private, which is refused; allow_private=True"
+            " (--import-private, or allow_private = true in discreet.toml) allows it"
+        )
+    if isinstance(found, str):
+        raise ValueError(f"its address must be {found}")
+    return found
+
+
 @final
 class Gateway:
-    """The gateway at an address, for one event loop. Its methods raise `OutboundError`, `protocol` also for what is too large.
+    """The gateway at an address, for one event loop. Its methods raise `OutboundError`, `protocol` also for what is too large."""
 
-    Raises `ValueError` for an address that is none.
-    """
-
-    def __init__(self, url: str, *, allow_private: bool) -> None:
-        found = parse_url(url.partition("?")[0].removesuffix(DOCUMENT).rstrip("/") + "/", allow_private=allow_private)
-        if isinstance(found, str):
-            raise ValueError(f"the address must be {found}")
-        self._at = found
+    def __init__(self, at: Destination, *, allow_private: bool) -> None:
+        self._at = at
         self._calls = ConnectionPool(allow_private=allow_private)
         self._streams = ConnectionPool(allow_private=allow_private, max_connections=MAX_STREAMS)
 

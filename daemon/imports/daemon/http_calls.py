@@ -33,9 +33,9 @@ from ...operations.spec import Numbered
 from ...outbound.connection import OutboundError
 from ..failures import UpstreamError
 from ..model import ImportedOperation
-from .carried import carried
+from .carried import NOBODY, MountIdentity, carried
 from .failures import raised_for_failure
-from .gateway import Gateway, Refused, Reply
+from .gateway import Gateway, Refused, Reply, address_of
 from .model import DaemonOperation, Url
 
 ATTEMPTS: Final = 2
@@ -55,18 +55,19 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @final
 class UrlUpstream:
-    """`name` is that of the import, `credential` that of the app's credential which says who the mount is."""
+    """`name` is that of the import in the log. Raises `ValueError` for an address that is none, or that is refused."""
 
-    def __init__(self, name: str, url: Url, *, credential: str | None = None) -> None:
+    def __init__(self, name: str, url: Url, identity: MountIdentity = NOBODY) -> None:
         self._name = name
-        self._url = url
-        self._credential = credential
+        self._at = address_of(url)
+        self._allow_private = url.allow_private
+        self._identity = identity
         self._gateways: list[tuple[object, Gateway]] = []
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """While it is open calls can be made, in this event loop."""
-        mine = current_token().native_token, Gateway(self._url.url, allow_private=self._url.allow_private)
+        mine = current_token().native_token, Gateway(self._at, allow_private=self._allow_private)
         self._gateways.append(mine)
         try:
             yield
@@ -76,7 +77,7 @@ class UrlUpstream:
 
     async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
         assert isinstance(operation, DaemonOperation)
-        body, headers = _encode(arguments), carried(ctx, self._name, self._credential)
+        body, headers = _encode(arguments), carried(ctx, self._name, self._identity)
         for attempt in range(ATTEMPTS):
             try:
                 reply = await self._gateway.call(operation.method, body, headers)
@@ -91,7 +92,7 @@ class UrlUpstream:
         self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
     ) -> AsyncGenerator[Raw | Numbered[Raw], None]:
         assert isinstance(operation, DaemonOperation)
-        body, headers = _encode(arguments), carried(ctx, self._name, self._credential)
+        body, headers = _encode(arguments), carried(ctx, self._name, self._identity)
         last = ctx.last_event_id if operation.numbered else None
         begun = False
         failures = 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...outbound.connection import OutboundError
-from .gateway import DOCUMENT, Gateway
+from .gateway import DOCUMENT, Gateway, address_of
 from .model import DaemonImport, Url
 from .own_document import read_own_document
 
@@ -24,7 +24,7 @@ LOST: Final[Mapping[str, str]] = {
 
 async def ask_url(url: Url, headers: Mapping[str, str]) -> DaemonImport:
     """What a gateway offers. Raises `ValueError` that says what is wrong."""
-    gateway = Gateway(url.url, allow_private=url.allow_private)
+    gateway = Gateway(address_of(url), allow_private=url.allow_private)
     try:
         reply = await gateway.document(headers)
     except OutboundError as exc:

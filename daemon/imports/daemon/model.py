@@ -22,10 +22,13 @@ class DaemonOperation(ImportedOperation, frozen=True, kw_only=True):
 
 
 class DaemonImport(Imported, frozen=True, kw_only=True):
-    """What another daemon offers. `url` is the address that its OpenAPI document names; empty for a command."""
+    """What another daemon offers. `url` is the address that its OpenAPI document names; empty for a command. `native` is whether
+    it is one of discreet, which checks params and results itself.
+    """
 
     operations: tuple[DaemonOperation, ...] = ()
     url: str = ""
+    native: bool = True
 
 
 class Command(Struct, frozen=True):
@@ -45,7 +48,7 @@ class Url(Struct, frozen=True):
     """A gateway that serves operations, by its address. With `allow_private` that may be one of this network or this machine."""
 
     url: str
-    allow_private: bool = True
+    allow_private: bool = False
 
     @property
     def name(self) -> str:

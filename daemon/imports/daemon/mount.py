@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from ..failures import ImportFailed
 from ..service import Upstream
+from .carried import NOBODY, MountIdentity
 from .model import Command, Target, Url
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
@@ -19,7 +20,7 @@ def target_of(
     *,
     cwd: StrPath | None = None,
     env: Mapping[str, str] | None = None,
-    allow_private: bool = True,
+    allow_private: bool = False,
 ) -> Target:
     """What `source` names: a command as a list of words, or a URL. Raises `ImportFailed`."""
     if isinstance(source, str):
@@ -36,14 +37,16 @@ def target_of(
     return Command(words, None if cwd is None else os.fspath(cwd), dict(env or {}))
 
 
-def upstream_of(name: str, target: Target, *, credential: str | None = None) -> Upstream:
-    """What calls the daemon. `name` is that of the import in the log, `credential` that of the app's credential by which the
-    mount says who it is."""
+def upstream_of(name: str, target: Target, identity: MountIdentity = NOBODY) -> Upstream:
+    """What calls the daemon. `name` is that of the import in the log. Raises `ImportFailed` for an address that is refused."""
     if isinstance(target, Url):
         from .http_calls import UrlUpstream  # late: each loads what it needs
 
-        return UrlUpstream(name, target, credential=credential)
+        try:
+            return UrlUpstream(name, target, identity)
+        except ValueError as exc:
+            raise ImportFailed(f"{target.name}: {exc}") from None
     from .calls import PeerUpstream
     from .process import restarted
 
-    return PeerUpstream(name, partial(restarted, target, name), credential=credential)
+    return PeerUpstream(name, partial(restarted, target, name), identity)

@@ -91,6 +91,7 @@ def read_openrpc(text: bytes) -> DaemonImport:
         operations=operations,
         definitions=definitions,
         notes=tuple(reader.notes),
+        native=False,
     )
 
 

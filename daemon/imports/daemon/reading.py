@@ -30,6 +30,7 @@ from ....errors.type_building import decoder_for
 from ...schemas.documents import OperationSchema
 from ...schemas.named_types import require_schema
 from ..failures import ImportFailed
+from .carried import MountIdentity
 from .contracts import import_of, without_numbers
 from .depth import TOO_DEEP
 from .model import Command, DaemonImport, Target
@@ -56,12 +57,12 @@ class _Listed(Struct, frozen=True):
     name: str
 
 
-def read_daemon(target: Target, *, authorization: str | None = None, seconds: float = READ_SECONDS) -> DaemonImport:
-    """What a daemon offers to whom the header `authorization` names. Blocks, wherever it is called.
+def read_daemon(target: Target, *, token: str = "", seconds: float = READ_SECONDS) -> DaemonImport:
+    """What a daemon offers to who has this token. Blocks, wherever it is called.
 
     Raises `ImportFailed`, whose one line names the daemon, and says what is wrong with it.
     """
-    service_params = {} if authorization is None else {"authorization": authorization}
+    service_params = MountIdentity(token=token).authorization({})
     try:
         if isinstance(target, Command):
             found = _in_thread(partial(_ask_command, target, service_params), seconds)

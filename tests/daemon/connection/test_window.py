@@ -89,7 +89,8 @@ async def test_what_is_no_window_is_none(serving: Serving, ticks: Ticks, window:
 
 
 @pytest.mark.parametrize(
-    "params", [None, [], {}, {"id": 1}, {"seq": 1}, {"id": 1, "seq": "1"}, {"id": 2, "seq": 1}, {"id": "1", "seq": 1}, [1]]
+    "params",
+    [None, [], {}, {"id": 1}, {"seq": 1}, {"id": 1, "seq": "1"}, {"id": 2, "seq": 1}, {"id": "1", "seq": 1}, [1]],
 )
 async def test_what_names_no_stream_is_ignored(serving: Serving, ticks: Ticks, params: Any) -> None:
     async with serving(ticks.service) as wire:
@@ -112,7 +113,9 @@ async def test_a_subscription_that_waits_for_its_client_can_be_cancelled(serving
         await wire.nothing_more()
 
 
-@pytest.mark.parametrize(("window", "pad"), [(1, 0), (2, 0), (16, 0), (1024, 0), (16, 60_000), (1024, 60_000), (4, 400_000)])
+@pytest.mark.parametrize(
+    ("window", "pad"), [(1, 0), (2, 0), (16, 0), (1024, 0), (16, 60_000), (1024, 60_000), (4, 400_000)]
+)
 async def test_the_client_tells_what_it_has_taken_in_time(ticks: Ticks, window: int, pad: int) -> None:
     async with in_memory(ticks.service) as peer, anyio.create_task_group() as tasks:
         tasks.start_soon(peer.call, "ticks/later")

@@ -49,7 +49,7 @@ def mount(request: pytest.FixtureRequest) -> Service:
     from discreet.daemon.imports.daemon.mount import upstream_of
     from discreet.daemon.imports.daemon.reading import read_daemon
 
-    url = Url(request.getfixturevalue("gateway"))
+    url = Url(request.getfixturevalue("gateway"), True)
     return assembled(read_daemon(url), upstream_of("far", url))
 
 
@@ -289,7 +289,7 @@ async def test_numbered_events_go_on_behind_the_last_one(gateway: str) -> None:
     from discreet.daemon.imports.daemon.mount import upstream_of
     from discreet.daemon.imports.daemon.reading import read_daemon
 
-    mount = assembled(read_daemon(Url(gateway)), upstream_of("far", Url(gateway)))
+    mount = assembled(read_daemon(Url(gateway, True)), upstream_of("far", Url(gateway, True)))
     assert [spec.numbered for spec in mount.operations if spec.name == "far/ticks"] == [True]
     async with in_memory(mount) as mounted:
         after = mounted.subscribe("far/ticks", {"until": 6}, type=str, service_params={"last-event-id": "4"})

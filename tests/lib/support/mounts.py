@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from discreet import Service
 from discreet.daemon.imports.daemon.calls import PeerUpstream
+from discreet.daemon.imports.daemon.carried import MountIdentity
 from discreet.daemon.imports.daemon.contracts import import_of
 from discreet.daemon.imports.daemon.model import Command, DaemonImport, DaemonOperation
 from discreet.daemon.imports.daemon.mount import upstream_of
@@ -34,7 +35,7 @@ def assembled(found: DaemonImport, upstream: Upstream, namespace: str = "", **op
 def by_pipe(service: Service, *, credential: str | None = None, **settings: Any) -> Service:
     """The same service, mounted from a daemon in this event loop."""
     open_peer = partial(in_memory, service, timeout=None, **settings)
-    upstream = PeerUpstream("far", open_peer, credential=credential)
+    upstream = PeerUpstream("far", open_peer, MountIdentity(credential or ""))
     return assembled(
         import_of(snapshot(service.operations).operations.values()),
         upstream,
