@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, final
+from typing import Final, TypeAlias, final
 from urllib.parse import quote
 
 from msgspec import Struct
 
+from .... import call_tracing
 from ....framing.http.sse import SseEvent, SseParser, TooLarge
-from ...outbound.connection import HttpConnection, OutboundError, ResponseHead
+from ...outbound.connection import ResponseHead
 from ...outbound.pool import ConnectionPool
 from ...outbound.ssrf import EXPECTED_PUBLIC_URL, Destination, parse_url
+from ..http.exchange import Response
+from ..http.faults import UpstreamFault
 from .model import Url
 
 MAX_REPLY_BYTES: Final = 10 * 1024 * 1024
@@ -26,6 +29,9 @@ MAX_STREAMS: Final = 1024
 DOCUMENT: Final = "openapi.json"
 
 _EVENTS: Final = "text/event-stream"
+
+Hold: TypeAlias = Callable[[int], None]
+"""Counts bytes against the daemon's memory budget; negative ones give them back."""
 
 
 class Reply(Struct, frozen=True):
@@ -63,7 +69,7 @@ def address_of(url: Url) -> Destination:
 
 @final
 class Gateway:
-    """The gateway at an address, for one event loop. Its methods raise `OutboundError`, `protocol` also for what is too large."""
+    """The gateway at an address, for one event loop. Its methods raise `OutboundError` and `UpstreamFault`."""
 
     def __init__(self, at: Destination, *, allow_private: bool) -> None:
         self._at = at
@@ -72,30 +78,32 @@ class Gateway:
 
     async def document(self, headers: Mapping[str, str]) -> Reply:
         """The OpenAPI document of what the caller may call."""
-        async with self._asked(self._calls, "GET", DOCUMENT, {**headers, "accept": "application/json"}) as answer:
-            return await _whole(*answer, MAX_DOCUMENT_BYTES)
+        async with self._asked(self._calls, "GET", DOCUMENT, {**headers, "accept": "application/json"}) as response:
+            return await _whole(response, MAX_DOCUMENT_BYTES, _hold_nothing)
 
-    async def call(self, method: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """The answer to a call of an operation."""
-        async with self._asked(self._calls, "POST", _path(method), {**headers, **_JSON}, body) as answer:
-            return await _whole(*answer, MAX_REPLY_BYTES)
+    async def call(self, method: str, body: bytes, headers: Mapping[str, str], hold: Hold) -> Reply:
+        """The answer to a call of an operation. `hold` counts what a large one takes while it is read."""
+        async with self._asked(self._calls, "POST", _path(method), {**headers, **_JSON}, body) as response:
+            return await _whole(response, MAX_REPLY_BYTES, hold)
 
-    async def events(self, method: str, body: bytes, headers: Mapping[str, str]) -> AsyncGenerator[SseEvent, None]:
+    async def events(
+        self, method: str, body: bytes, headers: Mapping[str, str], hold: Hold
+    ) -> AsyncGenerator[SseEvent, None]:
         """The events of a subscription, until the stream ends, in order or not. Nothing is read before it is asked for.
 
         Raises `Refused`.
         """
         asked = {**headers, **_JSON, "accept": _EVENTS}
-        async with self._asked(self._streams, "POST", _path(method), asked, body) as (connection, head):
-            if head.status != 200 or not head.value(b"content-type").lower().startswith(_EVENTS):
-                raise Refused(await _whole(connection, head, MAX_REPLY_BYTES))
+        async with self._asked(self._streams, "POST", _path(method), asked, body) as response:
+            if response.status != 200 or not response.head.value(b"content-type").lower().startswith(_EVENTS):
+                raise Refused(await _whole(response, MAX_REPLY_BYTES, hold))
             parser = SseParser(limit=MAX_REPLY_BYTES)
             try:
-                while piece := await connection.read_body():
+                while piece := await response.read():
                     for event in parser.feed(piece):
                         yield event
             except TooLarge:
-                raise OutboundError("protocol") from None
+                raise UpstreamFault("too-large") from None
 
     async def aclose(self) -> None:
         """Close what is not in use."""
@@ -105,14 +113,28 @@ class Gateway:
     @asynccontextmanager
     async def _asked(
         self, pool: ConnectionPool, verb: str, path: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> AsyncGenerator[tuple[HttpConnection, ResponseHead]]:
-        to = self._at
+    ) -> AsyncGenerator[Response]:
+        to, tracer = self._at, call_tracing.tracer
         length = {"content-length": str(len(body))} if verb == "POST" else {}
-        async with pool.connection(to) as connection:
-            await connection.send(
-                verb, to.request_target + path, [*({"host": to.authority} | length | dict(headers)).items()], body
-            )
-            yield connection, await connection.read_head()
+        span = None if tracer is None else tracer.http_request(verb, to.host, to.port)
+        traced = {} if span is None else span.headers
+        error: BaseException | None = None
+        try:
+            async with pool.connection(to) as connection:
+                sent = {"host": to.authority, **length, **traced, **headers}
+                await connection.send(verb, to.request_target + path, list(sent.items()), body)
+                response = Response(await connection.read_head(), connection)
+                if span is not None:
+                    span.answered(response.status)
+                yield response
+        except GeneratorExit:  # the consumer has enough
+            raise
+        except BaseException as exc:
+            error = exc
+            raise
+        finally:
+            if span is not None:
+                span.end(error)
 
 
 _JSON: Final = {"content-type": "application/json"}
@@ -122,12 +144,9 @@ def _path(method: str) -> str:
     return f"operations/{quote(method, safe='/')}"
 
 
-async def _whole(connection: HttpConnection, head: ResponseHead, limit: int) -> Reply:
-    if head.value(b"content-encoding") not in ("", "identity"):
-        raise OutboundError("protocol")  # nobody has asked for it
-    body = bytearray()
-    while piece := await connection.read_body():
-        body += piece
-        if len(body) > limit:
-            raise OutboundError("protocol")
-    return Reply(head, bytes(body))
+def _hold_nothing(size: int) -> None:
+    """Nobody counts what is read before a daemon serves."""
+
+
+async def _whole(response: Response, limit: int, hold: Hold) -> Reply:
+    return Reply(response.head, await response.read_all(limit, hold))

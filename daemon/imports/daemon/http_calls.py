@@ -31,7 +31,9 @@ from ...logs import log
 from ...operations.context import LAST_EVENT_ID, LONGEST_NUMBER, Context
 from ...operations.spec import Numbered
 from ...outbound.connection import OutboundError
+from ...rpc.text import json_failure
 from ..failures import UpstreamError
+from ..http.faults import FaultReason, UpstreamFault, failure_of
 from ..model import ImportedOperation
 from .carried import NOBODY, MountIdentity, carried
 from .failures import raised_for_failure
@@ -48,7 +50,9 @@ RECONNECT_INITIAL: Final = 0.2
 RECONNECT_CAP: Final = 8.0
 """Seconds before the second attempt, and at most."""
 
-_UNSENT: Final = frozenset({"address", "connect", "connections", "tls", "unresolved"})
+_UNSENT: Final = frozenset({"connect", "unresolved"})
+_PASSING: Final = _UNSENT | {"lost"}
+"""Reasons for which no request has left, and those that may be over soon."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -80,11 +84,11 @@ class UrlUpstream:
         body, headers = _encode(arguments), carried(ctx, self._name, self._identity)
         for attempt in range(ATTEMPTS):
             try:
-                reply = await self._gateway.call(operation.method, body, headers)
-            except OutboundError as exc:
+                reply = await self._gateway.call(operation.method, body, headers, ctx.hold_memory)
+            except (OutboundError, UpstreamFault) as exc:
                 if attempt + 1 < ATTEMPTS and _may_repeat(operation, exc):
                     continue
-                raise self._lost(operation, exc) from exc
+                raise self._lost(operation, exc.reason) from exc
             return self._result(operation, reply)
         raise AssertionError("the last attempt returns or raises")
 
@@ -98,25 +102,30 @@ class UrlUpstream:
         failures = 0
         while True:
             asked = headers if last is None else {**headers, LAST_EVENT_ID: str(last)}
-            lost: OutboundError | None = None
+            lost: FaultReason = "lost"
             try:
-                async with aclosing(self._gateway.events(operation.method, body, asked)) as events:
+                async with aclosing(self._gateway.events(operation.method, body, asked, ctx.hold_memory)) as events:
                     async for event in events:
                         if event.type == "completed":
                             return
                         if event.type == "error":
-                            raise self._failed(operation, event.data)
+                            failed = self._told(operation, event.data) or self._invalid(operation)
+                            if last is not None and _is_passing(failed):
+                                break  # it ends, and may be there again soon
+                            raise failed
                         number = _number(event) if operation.numbered else None
                         begun, failures = True, 0
                         last = last if number is None else number
-                        value = Raw(event.data)
+                        value = self._json(operation, event.data)
                         yield value if number is None else Numbered(value, number)
             except Refused as exc:
-                raise self._refused(operation, exc.reply) from None
-            except OutboundError as exc:
-                lost = exc
+                failed = self._refused(operation, exc.reply)
+                if not (begun and last is not None and _is_passing(failed)):
+                    raise failed from None
+            except (OutboundError, UpstreamFault) as exc:
+                lost = exc.reason
             failures += 1
-            may_go_on = last is not None or (not begun and (lost is None or lost.reason in _UNSENT))
+            may_go_on = lost in _PASSING and (last is not None or (not begun and lost in _UNSENT))
             if not may_go_on or failures > (MAX_RECONNECTIONS if begun else ATTEMPTS - 1):
                 raise self._lost(operation, lost)
             await anyio.sleep(
@@ -130,33 +139,38 @@ class UrlUpstream:
             return Raw(b"null")
         if reply.status != 200:
             raise self._refused(operation, reply)
-        try:
-            return decoder_for(Raw)(reply.body).copy()
-        except DECODE_ERRORS:
-            log.error("import.invalid_reply", import_=self._name, operation=operation.method, reason="no JSON")
-            raise FailureError(Internal()) from None
+        if not reply.head.value(b"content-type").lower().startswith("application/json"):
+            raise self._invalid(operation)
+        return self._json(operation, reply.body)
+
+    def _json(self, operation: DaemonOperation, text: bytes) -> Raw:
+        if json_failure(text) is not None:
+            raise self._invalid(operation)
+        return Raw(text)
+
+    def _invalid(self, operation: DaemonOperation) -> FailureError:
+        log.error("import.invalid_reply", import_=self._name, operation=operation.method, reason="no JSON")
+        return FailureError(Internal())
 
     def _refused(self, operation: DaemonOperation, reply: Reply) -> UpstreamError | FailureError:
         """The failure in a reply. One that is not as discreet writes it comes from what stands between: it has a status only."""
+        told = self._told(operation, reply.body)
+        if told is not None:
+            return told
+        log.warning("import.failed", import_=self._name, operation=operation.method, status=reply.status)
+        return raised_for_failure(_failure_of_status(reply), operation, self._name)
+
+    def _told(self, operation: DaemonOperation, text: bytes) -> UpstreamError | FailureError | None:
+        """The error in a text; None where there is none."""
         try:
-            return self._failed(operation, reply.body)
+            error = decoder_for(CallError)(text)
         except DECODE_ERRORS:
-            log.warning("import.failed", import_=self._name, operation=operation.method, status=reply.status)
-            return raised_for_failure(_failure_of_status(reply), operation, self._name)
+            return None
+        return raised_for_failure(failure_of_call_error(error), operation, self._name)
 
-    def _failed(self, operation: DaemonOperation, text: bytes) -> UpstreamError | FailureError:
-        return raised_for_failure(failure_of_call_error(decoder_for(CallError)(text)), operation, self._name)
-
-    def _lost(self, operation: DaemonOperation, exc: OutboundError | None) -> FailureError:
-        reason = "lost" if exc is None else exc.reason
+    def _lost(self, operation: DaemonOperation, reason: FaultReason) -> FailureError:
         log.warning("import.unavailable", import_=self._name, operation=operation.method, reason=reason)
-        match reason:
-            case "connections":
-                return FailureError(Overloaded())
-            case "address" | "protocol":
-                return FailureError(Internal())
-            case _:
-                return FailureError(Unavailable())
+        return FailureError(failure_of(reason))
 
     @property
     def _gateway(self) -> Gateway:
@@ -167,10 +181,15 @@ class UrlUpstream:
         raise FailureError(Unavailable())
 
 
-def _may_repeat(operation: DaemonOperation, exc: OutboundError) -> bool:
+def _may_repeat(operation: DaemonOperation, exc: OutboundError | UpstreamFault) -> bool:
     """Whether the call has certainly had no effect, or may have it twice."""
     repeatable = operation.kind == "query" or operation.idempotent
-    return exc.reason in ("connect", "unresolved") or (exc.reason == "lost" and repeatable)
+    return exc.reason in _UNSENT or (exc.reason == "lost" and repeatable)
+
+
+def _is_passing(failed: Exception) -> bool:
+    """Whether the same may succeed soon."""
+    return isinstance(failed, FailureError) and isinstance(failed.failure, Unavailable | Overloaded)
 
 
 def _number(event: SseEvent) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...outbound.connection import OutboundError
+from ..http.faults import UpstreamFault
 from .gateway import DOCUMENT, Gateway, address_of
 from .model import DaemonImport, Url
 from .own_document import read_own_document
@@ -14,9 +15,11 @@ LOST: Final[Mapping[str, str]] = {
     "address": "its address is private, which is not allowed",
     "connect": "no connection",
     "connections": "too many connections are open",
+    "encoding": "its answer is compressed in a way that can't be read",
     "lost": "the connection was lost",
-    "protocol": "its answer is no HTTP, or too large",
+    "protocol": "its answer is no HTTP",
     "tls": "the TLS handshake failed",
+    "too-large": "its answer is too large",
     "unresolved": "the host is unknown",
 }
 """Why there is no response, for people."""
@@ -27,7 +30,7 @@ async def ask_url(url: Url, headers: Mapping[str, str]) -> DaemonImport:
     gateway = Gateway(address_of(url), allow_private=url.allow_private)
     try:
         reply = await gateway.document(headers)
-    except OutboundError as exc:
+    except (OutboundError, UpstreamFault) as exc:
         raise ValueError(LOST[exc.reason]) from exc
     finally:
         await gateway.aclose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import TypeAlias
 
 from ..failures import ImportFailed
@@ -24,6 +25,8 @@ def target_of(
 ) -> Target:
     """What `source` names: a command as a list of words, or a URL. Raises `ImportFailed`."""
     if isinstance(source, str):
+        if missing := [name for name in ("h11", "httpcore") if find_spec(name) is None]:
+            raise ImportFailed(f"a URL needs {' and '.join(missing)}: pip install 'discreet[openapi]'")
         if not source.lower().startswith(("http://", "https://")):
             raise ImportFailed(
                 f'{source}: a daemon is a list of words, such as ["discreet", "serve", "./app.py:files"], or a URL (http:)'
