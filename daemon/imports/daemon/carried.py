@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -45,17 +44,9 @@ def carried(ctx: Context, name: str, identity: MountIdentity) -> dict[str, str]:
 
 
 def _trace(service_params: Mapping[str, str]) -> Mapping[str, str]:
-    """The span that runs here; without one the caller's, as nothing is recorded here. A client that records its calls names its
-    own."""
+    """The caller's span, where nothing is recorded here. Where calls are, the client names its own."""
     if call_tracing.tracer is not None:
         return {}
-    if "opentelemetry.trace" in sys.modules:  # loaded by who records spans
-        from opentelemetry.context import get_current
-
-        from ...tracing.trace_context import write_parent
-
-        if here := write_parent(get_current()):
-            return here
     return {
         member: text
         for member, longest in _TRACE.items()
