@@ -73,7 +73,7 @@ def raised_for_failure(
             hint = "the daemon behind the import has other operations than when this one started"
             log.error("import.changed", import_=name, operation=operation.method, hint=hint)
         case _:
-            log.error("import.failed", import_=name, operation=operation.method, failure=type(failure).__name__)
+            log.error("import.invalid_reply", import_=name, operation=operation.method, reason=type(failure).__name__)
     return FailureError(failures.Internal())
 
 

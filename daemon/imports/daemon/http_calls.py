@@ -157,7 +157,9 @@ class UrlUpstream:
         told = self._told(operation, reply.body)
         if told is not None:
             return told
-        log.warning("import.failed", import_=self._name, operation=operation.method, status=reply.status)
+        log.warning(
+            "import.failed", import_=self._name, operation=operation.method, reason="status", status=reply.status
+        )
         return raised_for_failure(_failure_of_status(reply), operation, self._name)
 
     def _told(self, operation: DaemonOperation, text: bytes) -> UpstreamError | FailureError | None:

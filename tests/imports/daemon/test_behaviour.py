@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 
-from discreet import Service
+from discreet import Context, Service
 from discreet.client import Peer
 from discreet.client.errors import (
     InternalError,
@@ -282,6 +282,20 @@ async def test_a_call_that_has_come_through_too_many_mounts_ends(mount: Service)
         assert came["mount-depth"] == "8"
         with pytest.raises(InternalError):
             await mounted.call("far/carried", service_params={"mount-depth": "8"})
+
+
+async def test_what_calls_go_through_is_counted_across_operations_of_this_daemon(mount: Service) -> None:
+    near = Service("near", uses=["far/carried"])
+
+    @near.query()
+    async def relay(ctx: Context) -> dict[str, str]:
+        return await ctx.call("far/carried", type=dict[str, str])
+
+    async with in_memory(near, mount) as peer:
+        came = await peer.call("near/relay", service_params={"mount-depth": "7", "authorization": "ours"})
+        assert (came["mount-depth"], "authorization" in came) == ("8", False)
+        with pytest.raises(InternalError):
+            await peer.call("near/relay", service_params={"mount-depth": "8"})
 
 
 async def test_numbered_events_go_on_behind_the_last_one(gateway: str) -> None:

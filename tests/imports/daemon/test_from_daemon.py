@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -10,10 +11,12 @@ from hypothesis import given, settings
 
 from discreet import DeclarationError, Service, from_daemon, from_openapi
 from discreet.client.errors import MethodNotFound
+from discreet.daemon.imports.configured import service_of
 from discreet.daemon.openapi.about import About
 from discreet.daemon.openapi.document import document_text, openapi_document
 from discreet.daemon.schemas.compatibility import additions, breaking_changes
 from discreet.daemon.schemas.documents import Snapshot, snapshot
+from discreet.daemon.settings.imports import ImportSettings
 from discreet.testing import in_memory
 from support.far_app import far
 from support.gateways import http_daemon
@@ -118,6 +121,35 @@ def test_what_is_wrong_is_said_in_one_line(options: dict[str, object], reason: s
     with pytest.raises(DeclarationError) as caught:
         from_openapi(written(far), **{"namespace": "m", **options})  # type: ignore[arg-type]
     assert reason in str(caught.value)
+
+
+LOCKED = """
+from discreet import Context, Service
+locked = Service("locked")
+
+@locked.query(scopes=["vault"])
+async def who(ctx: Context) -> str:
+    return ctx.identity.subject
+"""
+TOKEN = "abc123abc123"
+
+
+async def test_a_daemon_that_asks_for_credentials_is_told_the_mounts(tmp_path: Path) -> None:
+    app, file = tmp_path / "locked_app.py", tmp_path / "token"
+    app.write_text(LOCKED, encoding="utf-8")
+    file.write_text(TOKEN, encoding="utf-8")
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    command = serve_command(f"{app}:locked", "--token", f"mounter:{digest}:vault")
+    with pytest.raises(DeclarationError, match="it offers no operation to this caller"):
+        from_daemon(command.words, namespace="m", env=command.env)
+    service = from_daemon(command.words, namespace="m", env=command.env, token=TOKEN, expose=True)
+    named = from_daemon(command.words, namespace="n", env=command.env, token=TOKEN, credential="far", expose=True)
+    table = ImportSettings(name="t", daemon=command.words, credential="far", expose=True)
+    configured = service_of(table, {"far": str(file)})
+    async with in_memory(service, named, configured, credentials={"far": TOKEN}) as peer:
+        for namespace in ("m", "n", "t"):
+            sent = {"authorization": "Bearer of-the-caller"}
+            assert await peer.call(f"{namespace}/locked/who", service_params=sent) == "mounter"
 
 
 def test_a_daemon_that_is_not_there_is_one_line_and_status_2(tmp_path: Path) -> None:
