@@ -13,7 +13,7 @@ from ....client.errors import ClientError, ConnectionFailed
 from ....client.peer import Peer
 from ....errors.exceptions import FailureError
 from ....errors.failures import Unavailable
-from ...operations.context import Context
+from ...operations.context import LAST_EVENT_ID, Context
 from ..model import ImportedOperation
 from .carried import NOBODY, MountIdentity, carried
 from .failures import raised_for
@@ -22,10 +22,8 @@ from .model import DaemonOperation
 ATTEMPTS: Final = 2
 """How often a call is made that found no process, or whose process died though it may be repeated."""
 
-
 WINDOW: Final = 16
 """Events of one stream that may wait here for its consumer. All streams share the connection, and nobody waits for a slow one."""
-
 
 OpenPeer: TypeAlias = Callable[[], AbstractAsyncContextManager[Peer]]
 """Gives the peer for as long as the block runs. What takes time may be put off to its first call."""
@@ -77,6 +75,8 @@ class PeerUpstream:
     ) -> AsyncGenerator[Raw, None]:
         assert isinstance(operation, DaemonOperation)
         params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._identity)
+        if (last := ctx.service_params.get(LAST_EVENT_ID)) is not None:
+            service_params[LAST_EVENT_ID] = last
         begun = False
         for attempt in range(ATTEMPTS):
             subscription = self._peer.subscribe(

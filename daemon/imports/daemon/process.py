@@ -7,6 +7,7 @@ ends that: its input ends then, and a discreet daemon watches its parent besides
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -23,7 +24,7 @@ from ....client.process.stderr import StderrMode
 from ....client.task_group import background_tasks
 from ....errors.backoff import SYSTEM_TIMING
 from ....errors.printable import cut
-from ...logs import log
+from ...logs import Level, log, parse_level
 from ...settings.table import OPTIONS
 from .depth import VARIABLE, TooDeep, depth_of_process, next_depth
 from .model import Command
@@ -34,6 +35,9 @@ BOUNDS: Final = EndBounds(eof=0.7, terminate=0.5, kill=0.5)
 RESTARTS: Final = RestartPolicy(limit=sys.maxsize, within=60.0)
 """It is started as often as calls need it, a moment later each time while it keeps dying, up to 5 s. A daemon runs for months:
 whatever was wrong may be mended by then."""
+
+_LEVEL: Final = re.compile(r"""\blevel"?[=:] ?"?([a-z]{4,7})\b""")
+"""In both forms of discreet's log."""
 
 LONGEST_LINE: Final = 4096
 """Characters of a line of its stderr that are logged."""
@@ -65,6 +69,12 @@ def endpoint_of(service_params: Mapping[str, str] | None = None) -> Endpoint:
     return Endpoint(PLAIN, framing=None, timeout=None, errors=(), retry=None, service_params=service_params)
 
 
+def level_of(line: str) -> Level:
+    """The level of a line of its log; that of what is printed past ours for any other line."""
+    found = _LEVEL.search(line)
+    return (found and parse_level(found[1])) or "warn"
+
+
 @asynccontextmanager
 async def restarted(command: Command, name: str) -> AsyncGenerator[Peer]:
     """A peer whose calls start the process where none runs. Leaving ends it."""
@@ -78,7 +88,7 @@ async def restarted(command: Command, name: str) -> AsyncGenerator[Peer]:
                 log.warning("import.ended", import_=name, reason=connection.loss.reason)
 
     def log_lines(line: str) -> None:
-        log.info("import.stderr", import_=name, text=cut(line, LONGEST_LINE))
+        log.record(level_of(line), "import.stderr", {"import_": name, "text": cut(line, LONGEST_LINE)})
 
     endpoint = endpoint_of()
     async with background_tasks() as tasks:

@@ -298,16 +298,15 @@ async def test_what_calls_go_through_is_counted_across_operations_of_this_daemon
             await peer.call("near/relay", service_params={"mount-depth": "8"})
 
 
-async def test_numbered_events_go_on_behind_the_last_one(gateway: str) -> None:
-    from discreet.daemon.imports.daemon.model import Url
-    from discreet.daemon.imports.daemon.mount import upstream_of
-    from discreet.daemon.imports.daemon.reading import read_daemon
-
-    mount = assembled(read_daemon(Url(gateway, True)), upstream_of("far", Url(gateway, True)))
-    assert [spec.numbered for spec in mount.operations if spec.name == "far/ticks"] == [True]
-    async with in_memory(mount) as mounted:
+async def test_numbered_events_go_on_behind_the_last_one(mount: Service) -> None:
+    async with both(mount) as (_, mounted):
         after = mounted.subscribe("far/ticks", {"until": 6}, type=str, service_params={"last-event-id": "4"})
         assert [event async for event in after] == ["tick 5", "tick 6"]
+
+
+async def test_events_have_their_numbers_where_they_come_by_http(mount: Service, by_http: bool) -> None:
+    (ticks,) = [spec for spec in mount.operations if spec.name == "far/ticks"]
+    assert ticks.numbered is by_http
 
 
 EXAMPLES = [

@@ -17,7 +17,7 @@ from discreet.client.errors import InternalError, InvalidParams, OperationFailed
 from discreet.daemon.imports.daemon.depth import MAX_DEPTH, TOO_DEEP, VARIABLE
 from discreet.daemon.imports.daemon.model import Command, Url
 from discreet.daemon.imports.daemon.mount import target_of, upstream_of
-from discreet.daemon.imports.daemon.process import child_environment
+from discreet.daemon.imports.daemon.process import child_environment, level_of
 from discreet.daemon.imports.daemon.reading import read_daemon
 from discreet.daemon.imports.failures import ImportFailed
 from discreet.testing import in_memory
@@ -152,8 +152,23 @@ async def test_a_stream_that_is_cut_off_fails_behind_its_events() -> None:
                 assert event == "x" * 10
 
 
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        ("timestamp=2026-01-01T00:00:00Z level=error event=x", "error"),
+        ('{"timestamp": "2026", "level": "debug", "event": "x"}', "debug"),
+        ('{"level":"info","event":"x"}', "info"),
+        ("Traceback (most recent call last):", "warn"),
+        ("level=huge", "warn"),
+        ("", "warn"),
+    ],
+)
+def test_a_line_of_its_log_keeps_its_level(line: str, level: str) -> None:
+    assert level_of(line) == level
+
+
 async def test_what_it_writes_to_stderr_is_in_our_log() -> None:
-    with logged_events("info") as logged:
+    with logged_events("error") as logged:
         async with in_memory(by_command(serve_command())) as peer:
             with pytest.raises(InternalError):
                 await peer.call("far/item", {"name": "broken"})

@@ -10,7 +10,7 @@ from typing import Any, Final
 from discreet import Service
 from discreet.daemon.imports.daemon.calls import PeerUpstream
 from discreet.daemon.imports.daemon.carried import MountIdentity
-from discreet.daemon.imports.daemon.contracts import import_of
+from discreet.daemon.imports.daemon.contracts import import_of, without_numbers
 from discreet.daemon.imports.daemon.model import Command, DaemonImport, DaemonOperation
 from discreet.daemon.imports.daemon.mount import upstream_of
 from discreet.daemon.imports.daemon.reading import read_daemon
@@ -37,7 +37,7 @@ def by_pipe(service: Service, *, credential: str | None = None, **settings: Any)
     open_peer = partial(in_memory, service, timeout=None, **settings)
     upstream = PeerUpstream("far", open_peer, MountIdentity(credential or ""))
     return assembled(
-        import_of(snapshot(service.operations).operations.values()),
+        without_numbers(import_of(snapshot(service.operations).operations.values())),
         upstream,
         credentials=[credential] if credential else [],
     )
