@@ -22,7 +22,7 @@ from .model import DaemonOperation
 ATTEMPTS: Final = 2
 """How often a call is made that found no process, or whose process died though it may be repeated."""
 
-WINDOW: Final = 16
+WINDOW: Final = 32
 """Events of one stream that may wait here for its consumer. All streams share the connection, and nobody waits for a slow one."""
 
 OpenPeer: TypeAlias = Callable[[], AbstractAsyncContextManager[Peer]]
