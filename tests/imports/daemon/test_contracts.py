@@ -17,8 +17,9 @@ from discreet.daemon.imports.daemon.own_document import read_own_document
 from discreet.daemon.openapi.about import About
 from discreet.daemon.openapi.document import document_text, openapi_document
 from discreet.daemon.schemas.compatibility import additions, breaking_changes
-from discreet.daemon.schemas.documents import OperationSchema, Snapshot, snapshot
+from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema, Snapshot, snapshot
 from discreet.daemon.schemas.openrpc import openrpc_document
+from discreet.errors.codes import grpc_of_http
 from support.generated_services import services
 
 
@@ -37,7 +38,7 @@ def by_contracts(service: Service) -> DaemonImport:
     return import_of(snapshot(service.operations).operations.values())
 
 
-def contract(found: DaemonImport, *, http_status: bool = True) -> Snapshot:
+def contract(found: DaemonImport) -> Snapshot:
     """The import as a snapshot, each schema with the types that it refers to."""
 
     def whole(schema: Any) -> Any:
@@ -53,17 +54,14 @@ def contract(found: DaemonImport, *, http_status: bool = True) -> Snapshot:
             input_schema=whole(each.input),
             output_schema=whole(each.output),
             error_schemas=tuple(
-                msgspec.convert(
-                    {
-                        "code": error.code,
-                        "message": error.message,
-                        "description": error.description,
-                        "schema": None if error.schema is None else whole(error.schema),
-                        "httpStatus": error.http_status,
-                        "grpcStatus": "INTERNAL",
-                        "retryable": error.retryable,
-                    },
-                    type=OperationSchema.__annotations__ and _error_schema(),
+                ErrorSchema(
+                    code=error.code,
+                    message=error.message,
+                    description=error.description,
+                    schema=None if error.schema is None else whole(error.schema),
+                    http_status=error.http_status,
+                    grpc_status=grpc_of_http(error.http_status),
+                    retryable=error.retryable,
                 )
                 for error in each.errors
             ),
@@ -73,12 +71,6 @@ def contract(found: DaemonImport, *, http_status: bool = True) -> Snapshot:
         for each in found.operations
     }
     return Snapshot(1, operations)
-
-
-def _error_schema() -> Any:
-    from discreet.daemon.schemas.documents import ErrorSchema
-
-    return ErrorSchema
 
 
 @settings(max_examples=60)
