@@ -81,7 +81,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
         check_name(namespace)
         data, url = _packed(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
         _require_libraries()
-        from .http.upstream import HttpUpstream  # late: it loads httpx
+        from .http.upstream import HttpUpstream  # late: only imports need it
 
         packed = Packed(data, HttpImport, HttpOperation)
         head = packed.head

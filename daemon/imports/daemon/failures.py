@@ -33,7 +33,7 @@ def raised_for(exc: ClientError, operation: DaemonOperation, name: str) -> Upstr
             return raised_for_failure(exc.failure, operation, name, number=exc.number, data=exc.error.data)
         case ConnectionFailed():
             log.warning("import.unavailable", import_=name, operation=operation.method, reason=exc.loss.reason)
-            return FailureError(failures.Unavailable())
+            return FailureError(failures.Unavailable(upstream=True))
         case StreamOverrun():
             log.warning("import.stream_overrun", import_=name, operation=operation.method)
             return FailureError(failures.Overloaded())
@@ -58,7 +58,9 @@ def raised_for_failure(
             return UpstreamError(failure.code, failure.details)
         case failures.InvalidParams():
             return FailureError(_params(failure))
-        case failures.TimedOut() | failures.Overloaded() | failures.Unavailable():
+        case failures.Unavailable():
+            return FailureError(failures.Unavailable(upstream=True))
+        case failures.TimedOut() | failures.Overloaded():
             return FailureError(failure)
         case failures.InvalidRequest("oversize"):
             return FailureError(failure)

@@ -50,7 +50,7 @@ RECONNECT_INITIAL: Final = 0.2
 RECONNECT_CAP: Final = 8.0
 """Seconds before the second attempt, and at most."""
 
-_UNSENT: Final = frozenset({"connect", "unresolved"})
+_UNSENT: Final = frozenset({"connect", "connect-timeout", "unresolved"})
 _PASSING: Final = _UNSENT | {"lost"}
 """Reasons for which no request has left, and those that may be over soon."""
 

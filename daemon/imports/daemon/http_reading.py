@@ -14,6 +14,7 @@ from .own_document import read_own_document
 LOST: Final[Mapping[str, str]] = {
     "address": "its address is private, which is not allowed",
     "connect": "no connection",
+    "connect-timeout": "no connection within the time limit",
     "connections": "too many connections are open",
     "encoding": "its answer is compressed in a way that can't be read",
     "lost": "the connection was lost",

@@ -25,8 +25,8 @@ def target_of(
 ) -> Target:
     """What `source` names: a command as a list of words, or a URL. Raises `ImportFailed`."""
     if isinstance(source, str):
-        if missing := [name for name in ("h11", "httpcore") if find_spec(name) is None]:
-            raise ImportFailed(f"a URL needs {' and '.join(missing)}: pip install 'discreet[openapi]'")
+        if find_spec("h11") is None:
+            raise ImportFailed("the URL of a daemon needs h11: pip install 'discreet[openapi]'")
         if not source.lower().startswith(("http://", "https://")):
             raise ImportFailed(
                 f'{source}: a daemon is a list of words, such as ["discreet", "serve", "./app.py:files"], or a URL (http:)'

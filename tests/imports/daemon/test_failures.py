@@ -25,7 +25,7 @@ TOLD: list[tuple[Failure, Failure]] = [
     (failures.InvalidParams("$", "", ""), failures.InvalidParams("$", "params that the server accepts", "object")),
     (failures.TimedOut(), failures.TimedOut()),
     (failures.Overloaded(250), failures.Overloaded(250)),
-    (failures.Unavailable(), failures.Unavailable()),
+    (failures.Unavailable(), failures.Unavailable(upstream=True)),
     (failures.InvalidRequest("oversize"), failures.InvalidRequest("oversize")),
     (failures.Internal("HIDDEN"), failures.Internal("HIDDEN")),
     (failures.Internal("no code of an error"), failures.Internal()),
@@ -83,7 +83,7 @@ def test_what_the_operator_must_know_is_logged_and_the_caller_learns_nothing_of_
             ("import.stream_overrun", "inner", "s/a"),
         ]
     told = [each.failure for each in (refused, lost, garbage, slow) if isinstance(each, FailureError)]
-    assert told == [failures.Internal(), failures.Unavailable(), failures.Internal(), failures.Overloaded()]
+    assert told == [failures.Internal(), failures.Unavailable(upstream=True), failures.Internal(), failures.Overloaded()]
 
 
 @pytest.mark.parametrize(
