@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, assert_never, final
 from weakref import proxy
 
@@ -288,7 +288,7 @@ class Posting:
         self.failure = failure
         self._answer(body)
 
-    def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> Events:
+    def open_stream(self, encode: Callable[[int, bytes], bytes | None], service_params: Mapping[str, str]) -> Events:
         return Events(self.stream, self._conversation.host.memory, encode, self._answer)
 
     def _answer(self, body: bytes | None) -> None:
