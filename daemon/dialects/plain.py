@@ -174,6 +174,7 @@ def _add_lists(service: Service, connection: ClientConnection) -> None:
         return listed.get(
             ctx.identity,
             lambda: [Method(spec.name, scrub_known(spec.description)) for spec in connection.methods(ctx.identity)],
+            connection.host.change_count,
         )
 
     @service.query(inline=True, name="describeMethods")
@@ -185,4 +186,5 @@ def _add_lists(service: Service, connection: ClientConnection) -> None:
                 MethodDescription(spec.name, spec.describe_params(), spec.describe_result())
                 for spec in connection.methods(ctx.identity)
             ],
+            connection.host.change_count,
         )

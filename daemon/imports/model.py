@@ -40,7 +40,8 @@ class ImportedError(Struct, frozen=True):
 class ImportedOperation(Struct, frozen=True, kw_only=True):
     """One operation. `name` has no namespace. `input` is the schema of an object, `output` that of the result or of one event.
 
-    `pointer` is where the document has it. `idempotent` says that a call may be repeated though it is no query.
+    `pointer` is where the document has it. `idempotent` says that a call may be repeated though it is no query. `annotations`
+    are MCP's hints about a tool, as its server gives them.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ImportedOperation(Struct, frozen=True, kw_only=True):
     description: str = ""
     pointer: str = ""
     idempotent: bool = False
+    annotations: Mapping[str, bool | str] = {}
 
 
 class Imported(Struct, frozen=True, kw_only=True):

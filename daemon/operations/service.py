@@ -34,6 +34,7 @@ from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
 from ..offers import Completer, Offer, Prompt, Resource, asks_of, check_offer
 from .access import AccessRule
+from .changes import Changes
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
@@ -77,9 +78,8 @@ class Service:
     docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
     read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
     service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
-    answered; its value is the `ctx.state` of the service's handlers.
-
-    Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
+    answered; its value is the `ctx.state` of the service's handlers. Where `changes` is set, `operations` may be replaced while
+    the service is served. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares
@@ -121,6 +121,7 @@ class Service:
         self.capabilities = dict(capabilities or {})
         self.lifespan = lifespan
         self.operations: list[OperationSpec] = []
+        self.changes: Changes | None = None
         self._known: Mapping[str, OperationSpec] = {}
 
     @overload
@@ -396,5 +397,4 @@ def source_of(func: object) -> str:
 
 
 def _description(func: Callable[..., Any]) -> str:
-    doc = inspect.getdoc(func) or ""
-    return doc.split("\n\n")[0].replace("\n", " ").strip()
+    return (inspect.getdoc(func) or "").split("\n\n")[0].replace("\n", " ").strip()

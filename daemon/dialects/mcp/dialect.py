@@ -64,6 +64,7 @@ class McpDialect(Dialect):
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
         self.revision = NEWEST_LEGACY
+        self.on_close: Callable[[], None] = lambda: None
 
     @property
     def batches(self) -> bool:
@@ -135,6 +136,8 @@ class McpDialect(Dialect):
 
     def close(self) -> None:
         self._subscriptions.close()
+        self.on_close()
+        self.on_close = lambda: None
 
     def drain(self) -> None:
         self._subscriptions.end()

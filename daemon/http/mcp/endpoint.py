@@ -78,7 +78,7 @@ class McpEndpoint:
         settings = host.settings
         offered = offered_by(host)
         self._calls = calls
-        self._tools = offered.tools
+        self._offered = offered
         self._sessions: Final = Sessions(host, offered, settings.http_max_sessions, settings.http_session_timeout)
         self._metadata = ResourceMetadata(host, PATH)
         self._dialect = McpDialect(lambda method, meta: None, Subscriptions(host.memory))  # for what is no session's
@@ -185,7 +185,7 @@ class McpEndpoint:
             return self._refused(caller, message)
         refusal = None
         if message.id is not None:
-            refusal = MISSING_META if version is None else mismatch(request, message, version, self._tools)
+            refusal = MISSING_META if version is None else mismatch(request, message, version, self._offered.tools)
         with self._calls.open(), self._sessions.lent(caller.owner) as conversation:
             posting = self._posting(request, caller, conversation)
             if isinstance(posting, Response):

@@ -1,0 +1,64 @@
+"""Asks an MCP server for what it offers before there is an event loop: in a thread of its own, within a time limit."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import anyio
+
+from ....client.errors import ClientError
+from ....errors.exceptions import FailureError
+from ....errors.printable import printable
+from ..failures import ImportFailed
+from .conversation import RpcError
+from .lists import list_all
+from .model import McpImport, Target
+from .opening import Opening, Way
+from .reading import read_listing
+from .server_messages import ServerMessages
+
+READ_SECONDS: Final = 10.0
+"""How long it may take until a server has started and listed what it offers."""
+
+
+def read_mcp(target: Target, name: str, *, token: str | None = None, seconds: float = READ_SECONDS) -> McpImport:
+    """What the server offers. Starts it, asks it, and ends it. Blocks.
+
+    `name` is that of the import, for the log. Raises `ImportFailed`, in one line.
+    """
+    outcome: list[McpImport | BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(anyio.run(_read, target, name, token, seconds))
+        except BaseException as exc:  # noqa: BLE001 - for the thread that waits
+            outcome.append(exc)
+
+    thread = threading.Thread(target=work, name="import-mcp", daemon=True)
+    thread.start()
+    thread.join()
+    found = outcome[0]
+    if isinstance(found, McpImport):
+        return found
+    raise found
+
+
+async def _read(target: Target, name: str, token: str | None, seconds: float) -> McpImport:
+    def headers() -> dict[str, str]:
+        return {} if token is None else {"authorization": f"Bearer {token}"}
+
+    opening = Opening(Way(target, ServerMessages(name), headers), seconds=seconds)
+    try:
+        with anyio.fail_after(seconds):
+            async with opening.open() as conversation:
+                return read_listing(await list_all(conversation), conversation.agreed)
+    except TimeoutError:
+        reason = f"it did not answer within {seconds:g} s"
+    except RpcError as exc:
+        reason = f"it refused to list what it offers with the error {exc.code}"
+    except FailureError:
+        reason = "it did not list what it offers"
+    except ClientError as exc:
+        reason = str(exc)
+    raise ImportFailed(f"MCP server {target.shown}: {printable(reason)}")
