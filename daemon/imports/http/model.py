@@ -12,7 +12,9 @@ from ..model import Imported, ImportedOperation
 Location: TypeAlias = Literal["path", "query", "querystring", "header", "cookie"]
 """`querystring` is the whole query (OpenAPI 3.2)."""
 
-Style: TypeAlias = Literal["simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "deepObject", "cookie"]
+Style: TypeAlias = Literal[
+    "simple", "label", "matrix", "form", "spaceDelimited", "pipeDelimited", "deepObject", "cookie"
+]
 
 BodyForm: TypeAlias = Literal["json", "form", "multipart", "text", "binary"]
 """`text` is a string of the input as it is, `binary` one in base64."""

@@ -27,7 +27,7 @@ LEGACY: Final = Agreed(NEWEST_LEGACY)
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
-class _About(Struct):
+class _About(Struct, frozen=True):
     name: str = ""
     version: str = ""
 

@@ -80,7 +80,7 @@ class _Stream:
     def pause(self) -> float:
         if self.retry_seconds is not None:
             return min(self.retry_seconds, MAX_RESUME_SECONDS)
-        return min(RESUME_SECONDS * 2 ** max(0, self.failures - 1), MAX_RESUME_SECONDS)
+        return min(RESUME_SECONDS * (1 << max(0, self.failures - 1)), MAX_RESUME_SECONDS)
 
 
 @final

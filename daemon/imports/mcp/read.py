@@ -9,7 +9,8 @@ import anyio
 
 from ....client.errors import ClientError
 from ....errors.exceptions import FailureError
-from ....errors.printable import printable
+from ....errors.printable import cut, printable
+from ....errors.redaction import scrub
 from ..failures import ImportFailed
 from .conversation import RpcError
 from .lists import list_all
@@ -17,6 +18,9 @@ from .model import McpImport, Target
 from .opening import Opening, Way
 from .reading import read_listing
 from .server_messages import ServerMessages
+
+SHOWN_CHARACTERS: Final = 200
+"""Of the last line of the server's stderr."""
 
 READ_SECONDS: Final = 10.0
 """How long it may take until a server has started and listed what it offers."""
@@ -48,7 +52,8 @@ async def _read(target: Target, name: str, token: str | None, seconds: float) ->
     def headers() -> dict[str, str]:
         return {} if token is None else {"authorization": f"Bearer {token}"}
 
-    opening = Opening(Way(target, ServerMessages(name), headers), seconds=seconds)
+    server = ServerMessages(name)
+    opening = Opening(Way(target, server, headers), seconds=seconds)
     try:
         with anyio.fail_after(seconds):
             async with opening.open() as conversation:
@@ -61,4 +66,5 @@ async def _read(target: Target, name: str, token: str | None, seconds: float) ->
         reason = "it did not list what it offers"
     except ClientError as exc:
         reason = str(exc)
-    raise ImportFailed(f"MCP server {target.shown}: {printable(reason)}")
+    told = f"; its stderr ends: {scrub(cut(server.last_line, SHOWN_CHARACTERS))}" if server.last_line else ""
+    raise ImportFailed(f"MCP server {target.shown}: {printable(reason)}{told}")

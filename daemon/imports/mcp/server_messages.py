@@ -43,6 +43,8 @@ class ServerMessages:
 
     def __init__(self, import_name: str, on_changed: Callable[[ListKind], None] = lambda _: None) -> None:
         self.import_name: Final = import_name
+        self.last_line = ""
+        """The end of the server's stderr, which often says why it died."""
         self._on_changed = on_changed
         self._stray = RepeatedWarning("import.stray_output")
         self._unexpected = RepeatedWarning("import.answer_unexpected")
@@ -66,8 +68,10 @@ class ServerMessages:
 
     def take_line(self, line: str) -> None:
         """Take a line of the server's stderr."""
-        if line.strip() and self._may_log():
-            log.info("import.stderr", import_=self.import_name, line=cut(printable(line), SHOWN_CHARACTERS))
+        if line.strip():
+            self.last_line = shown = cut(printable(line), SHOWN_CHARACTERS)
+            if self._may_log():
+                log.info("import.stderr", import_=self.import_name, line=shown)
 
     def note_stray(self, what: str) -> None:
         """The server wrote what is no message. Nobody waits for it, as far as is known."""
