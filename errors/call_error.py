@@ -45,6 +45,7 @@ class CallError(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str
     retryable: bool = msgspec.field()
     details: Raw | UnsetType = UNSET
+    retry_after_ms: int | None = msgspec.field(name="retryAfterMs", default=None)
 
 
 PROTOCOL_DETAILS: Final[Mapping[type, type[msgspec.Struct] | None]] = {
@@ -73,7 +74,8 @@ def call_error(failure: Failure) -> CallError:
     row = row_of(failure)
     data = data_of(failure, row.protocol_code, row.retryable)
     details = data.details if isinstance(data, ServerErrorData) else UNSET if data is None else Raw(_encode(data))
-    return CallError(row.protocol_code, message_of(failure, row.message), row.retryable, details)
+    after = data.retry_after_ms if isinstance(data, ServerErrorData) else None
+    return CallError(row.protocol_code, message_of(failure, row.message), row.retryable, details, after)
 
 
 def encode_call_error(failure: Failure) -> bytes:

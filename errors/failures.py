@@ -81,7 +81,8 @@ class Internal(msgspec.Struct, frozen=True):
 class DomainFailure(msgspec.Struct, frozen=True):
     """A declared error of an operation; `details` is its JSON, already checked against the declared schema.
 
-    `number` is the JSON-RPC code that it declares; None for that of all declared errors.
+    `number` is the JSON-RPC code that it declares; None for that of all declared errors. `retry_after_ms` is what an imported
+    operation's server has said, where that is no part of the details.
     """
 
     code: str
@@ -90,6 +91,7 @@ class DomainFailure(msgspec.Struct, frozen=True):
     details: msgspec.Raw | None = None
     http_status: int = 500
     number: int | None = None
+    retry_after_ms: int | None = None
 
 
 class AuthenticationRequired(msgspec.Struct, frozen=True):

@@ -32,6 +32,12 @@ def build_decoder(tp: Any) -> Callable[[Any], Any]:
         return msgspec.json.Decoder(tp).decode
 
 
+def build_msgpack_decoder(tp: Any) -> Callable[[Any], Any]:
+    """The same for MessagePack."""
+    with _lock:
+        return msgspec.msgpack.Decoder(tp).decode
+
+
 @overload
 def decoder_for(tp: type[T]) -> Callable[[Any], T]: ...
 

@@ -21,7 +21,6 @@ from ...errors.failures import (
     MethodNotFound,
     OperationTypeMismatch,
 )
-from ...errors.type_building import decoder_for
 from ...lazy import anyio
 from ..logs import log
 from ..operations.access import Identity
@@ -196,6 +195,5 @@ def _exception(failure: Failure, spec: OperationSpec) -> Exception:
     if isinstance(failure, DomainFailure):
         for cls in spec.errors:
             if cls.definition.code == failure.code:
-                facts = decoder_for(cls.definition.details)(failure.details or b"{}")
-                return cls(**msgspec.structs.asdict(facts))
+                return cls.from_json(failure.details)
     return CallFailed(failure)

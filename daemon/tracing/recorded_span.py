@@ -15,7 +15,7 @@ from opentelemetry import trace
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import Event, ReadableSpan, SpanLimits, Tracer
-from opentelemetry.sdk.trace.sampling import Decision
+from opentelemetry.sdk.trace.sampling import DEFAULT_ON, Decision
 from opentelemetry.sdk.util import BoundedList
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
@@ -161,13 +161,18 @@ class Recorder:
             parent = trace.get_current_span(context).get_span_context()
         ids, root = tracer.id_generator, not parent.is_valid
         trace_id = ids.generate_trace_id() if root else parent.trace_id
-        result = tracer.sampler.should_sample(context, trace_id, name, kind, attributes, links)
-        flags = _SAMPLED if result.decision is Decision.RECORD_AND_SAMPLE else _UNSAMPLED
-        found = SpanContext(trace_id, ids.generate_span_id(), False, flags, result.trace_state)
-        if result.decision is Decision.DROP:
-            return NonRecordingSpan(found)
+        if root and tracer.sampler is DEFAULT_ON:  # whose answer is known, and which takes as long as all the rest
+            found = SpanContext(trace_id, ids.generate_span_id(), False, _SAMPLED)
+            told: dict[str, AttributeValue] = {**attributes}
+        else:
+            result = tracer.sampler.should_sample(context, trace_id, name, kind, attributes, links)
+            flags = _SAMPLED if result.decision is Decision.RECORD_AND_SAMPLE else _UNSAMPLED
+            found = SpanContext(trace_id, ids.generate_span_id(), False, flags, result.trace_state)
+            if result.decision is Decision.DROP:
+                return NonRecordingSpan(found)
+            told = {**result.attributes}
         begun = time_ns() if start_time is None else start_time
-        given = (name, found, None if root else parent, dict(result.attributes), kind, begun)
+        given = (name, found, None if root else parent, told, kind, begun)
         span: Any = RecordedSpan(tracer, self._scope, self._limits, *given)  # Any: to processors it is one of the SDK's
         for link in links:
             span.add_link(link.context)

@@ -41,7 +41,7 @@ class Span:
 
     def enter(self) -> None:
         """Make it the current span of the context variables that this runs in, for as long as they live."""
-        attach(trace.set_span_in_context(self._span, self._base))
+        attach(self.context)
 
     @contextmanager
     def entered(self) -> Iterator[None]:

@@ -72,7 +72,10 @@ class Tracing:
     @staticmethod
     def origin() -> Origin:
         """What is asked for here."""
-        context = trace.get_current_span().get_span_context()
+        base = get_current()
+        if not base:
+            return None
+        context = trace.get_current_span(base).get_span_context()
         return context if context.is_valid else None
 
     @staticmethod

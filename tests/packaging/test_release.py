@@ -89,10 +89,12 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
     assert optional == {
         "ahocorasick-rs",
         "httpcore",
+        "jsonschema-rs",
         "opentelemetry-exporter-otlp-proto-http",
         "opentelemetry-sdk",
         "prometheus-client",
         "pyjwt",
+        "pyyaml",
         "rich",
         "watchfiles",
         *served_by_http,

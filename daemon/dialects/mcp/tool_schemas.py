@@ -7,12 +7,14 @@ from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 from msgspec import Raw
 from msgspec import inspect as types
 
+from ....errors.given_schema import given_schema
 from ....errors.type_building import type_info
 from ...offers import asks_of
 from ...operations.spec import OperationSpec
 from ...operations.type_shapes import json_kinds, without_metadata
 from ...schemas.documents import input_schema
 from ...schemas.json_schema import JsonSchema, json_schema
+from ...schemas.phrases import schema_kinds
 from .generated import legacy, shared
 
 Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events"]
@@ -62,6 +64,10 @@ def asked_params(spec: OperationSpec) -> frozenset[str]:
 
 def json_params(spec: OperationSpec) -> frozenset[str]:
     """The params that can't be strings: hosts may send them as JSON in a string."""
+    if (given := given_schema(spec.input.type)) is not None:
+        schema = given.load()
+        members = schema.get("properties", {}).items()
+        return frozenset(name for name, part in members if "string" not in schema_kinds(part, schema))
     node = without_metadata(type_info(spec.input.type))
     if not isinstance(node, types.StructType):
         return frozenset()
@@ -83,6 +89,9 @@ def shape_of(spec: OperationSpec) -> Shape:
         return "content"
     if get_origin(returns) is list and _is_content(*get_args(returns)):
         return "contents"
+    if (given := given_schema(returns)) is not None:
+        schema = given.load()
+        return "object" if schema_kinds(schema, schema) == {"object"} else "wrapped"
     return "object" if json_kinds(type_info(returns)) == {"object"} else "wrapped"
 
 

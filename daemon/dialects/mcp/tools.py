@@ -63,7 +63,7 @@ class Tool:
             description=scrub_known(self.spec.description) or None,
             input_schema=tool_input(self.spec),
             output_schema=tool_output(self.spec, self.shape),
-            annotations=ToolAnnotations(read_only_hint=self.spec.kind != "mutation"),
+            annotations=_annotations(self.spec),
         )
 
     def arguments(self, given: Raw) -> Raw:
@@ -131,3 +131,9 @@ def page(items: Sequence[T], cursor: str | None) -> tuple[list[T], str | None]:
         start = int(cursor)
     end = start + PAGE
     return list(items[start:end]), str(end) if end < len(items) else None
+
+
+def _annotations(spec: OperationSpec) -> ToolAnnotations:
+    if spec.idempotent and spec.kind == "mutation":
+        return ToolAnnotations(read_only_hint=False, idempotent_hint=True)
+    return ToolAnnotations(read_only_hint=spec.kind != "mutation")

@@ -53,7 +53,7 @@ class SlowToRender:
     """As the renderers are on a busy machine, where importing them takes longer than any reader is waited for."""
 
     def __repr__(self) -> str:
-        threading.Event().wait(0.1)
+        threading.Event().wait(0.4)
         return "rendered"
 
 
@@ -63,7 +63,7 @@ def test_the_bound_for_the_reader_does_not_count_the_time_that_rendering_takes(
     reader = Reader()
     logs = started(reader.stderr)
     logger.error("last", value=SlowToRender())
-    assert logs.close(reader_timeout=0.001) == 0
+    assert logs.close(reader_timeout=0.1) == 0
     assert [line["event"] for line in reader.lines()] == ["daemon.started", "last"]
 
 
