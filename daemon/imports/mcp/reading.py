@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final, final
 
 from ...dialects.mcp.generated.revisions import MODERN_REVISION
+from ...offers import TOOL_ERROR as TOOL_ERROR_CODE
 from ..model import ImportedError, JsonSchema, Note, Schema
 from .conversation import Agreed
 from .lists import Item, Listing
@@ -19,7 +20,7 @@ from .schemas import Schemas
 from .templates import variables_of
 
 TOOL_ERROR: Final = ImportedError(
-    code="MCP_TOOL_ERROR",
+    code=TOOL_ERROR_CODE,
     http_status=422,
     message="The tool reports an error.",
     description="What the tool says is in `content`; `structuredContent` is there where the tool gives any.",

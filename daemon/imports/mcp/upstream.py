@@ -17,10 +17,10 @@ from ....errors.backoff import SYSTEM_TIMING
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, Unavailable
 from ...logs import log
-from ..model import Imported, ImportedOperation
+from ..model import ImportedOperation
 from .conversation import Conversation, RpcError
 from .lists import list_all
-from .model import Command, Era, McpOperation, Target
+from .model import Command, McpImport, McpOperation, Target
 from .opening import Opening, Way
 from .reading import read_listing
 from .results import read_result, server_error
@@ -51,10 +51,9 @@ class McpUpstream:
         target: Target,
         name: str,
         *,
-        imported: Imported,
-        era: Era | None = None,
+        imported: McpImport,
         credential: str | None = None,
-        on_changed: Callable[[Imported], None] = lambda _: None,
+        on_changed: Callable[[McpImport], None] = lambda _: None,
     ) -> None:
         self._name = name
         self._target = target
@@ -63,7 +62,7 @@ class McpUpstream:
         self._token: str | None = None
         self.on_changed = on_changed
         server = ServerMessages(name, self._note_change)
-        self._opening = Opening(Way(target, server, self._headers), era)
+        self._opening = Opening(Way(target, server, self._headers), imported.era)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._connector: RestartingConnector[Conversation] | None = None
         self._gave_up_at = 0.0

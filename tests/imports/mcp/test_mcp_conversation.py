@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -22,13 +21,9 @@ from discreet.daemon.imports.mcp.read import read_mcp
 from discreet.daemon.imports.mcp.server_messages import ListKind, ServerMessages
 from support.waits import DEADLINE_SECONDS
 
+from .conftest import SHOP, daemon, odd
+
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="signals and groups of POSIX")]
-
-ODD = Path(__file__).parents[2] / "lib" / "support" / "odd_mcp_server.py"
-
-
-def odd(*modes: str) -> Command:
-    return Command((sys.executable, "-I", "-S", str(ODD), *modes))
 
 
 @asynccontextmanager
@@ -59,9 +54,7 @@ async def test_every_legacy_revision_is_agreed_on(revision: str) -> None:
 
 
 async def test_a_server_of_both_eras_is_spoken_to_in_the_newer_one() -> None:
-    shop = Path(__file__).parents[3] / "examples" / "mcp_shop" / "shop.py"
-    command = Command((sys.executable, "-P", "-m", "discreet", "serve", "--dialect", "mcp", f"{shop}:shop"))
-    async with talking(command) as conversation:
+    async with talking(daemon(f"{SHOP}:shop")) as conversation:
         assert conversation.agreed.modern
         result = await conversation.request("tools/call", {"name": "shop_look", "arguments": {"name": "pen"}})
         assert msgspec.json.decode(result)["structuredContent"]["name"] == "pen"
