@@ -19,6 +19,7 @@ from discreet.client import InvalidParams, OperationFailed
 from discreet.daemon.imports.mcp.model import Command, Target, Url
 from discreet.daemon.imports.mcp.read import read_mcp
 from discreet.daemon.imports.mcp.service import mcp_service
+from discreet.daemon.imports.packed import pack
 from discreet.daemon.imports.service import ImportOptions
 from discreet.testing import in_memory
 from support.requirements import interop_python
@@ -49,7 +50,7 @@ def http_target() -> Iterator[Url]:
 
 
 def imported(target: Target) -> Service:
-    return mcp_service("sdk", target, read_mcp(target, "sdk"), ImportOptions(expose=True))
+    return mcp_service("sdk", target, pack(read_mcp(target, "sdk")), ImportOptions(expose=True))
 
 
 async def use(target: Target) -> None:

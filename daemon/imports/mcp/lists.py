@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ....client.errors import InvalidReply
 from ....errors.type_building import DECODE_ERRORS, decoder_for
-from .conversation import Conversation, RpcError
+from .connection.conversation import Conversation, RpcError
 
 MAX_PAGES: Final = 1000
 MAX_ITEMS: Final = 10_000

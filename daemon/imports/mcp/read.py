@@ -12,12 +12,12 @@ from ....errors.exceptions import FailureError
 from ....errors.printable import cut, printable
 from ....errors.redaction import scrub
 from ..failures import ImportFailed
-from .conversation import RpcError
+from .connection.conversation import RpcError
+from .connection.opening import Opening, Way
+from .connection.server_messages import ServerMessages
 from .lists import list_all
 from .model import McpImport, Target
-from .opening import Opening, Way
 from .reading import read_listing
-from .server_messages import ServerMessages
 
 SHOWN_CHARACTERS: Final = 200
 """Of the last line of the server's stderr."""

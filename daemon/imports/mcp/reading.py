@@ -13,7 +13,7 @@ from typing import Any, Final, final
 from ...dialects.mcp.generated.revisions import MODERN_REVISION
 from ...offers import TOOL_ERROR as TOOL_ERROR_CODE
 from ..model import ImportedError, JsonSchema, Note, Schema
-from .conversation import Agreed
+from .connection.conversation import Agreed
 from .lists import Item, Listing
 from .model import McpImport, McpMethod, McpOperation
 from .schemas import Schemas

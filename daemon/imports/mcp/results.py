@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from ....client.errors import InvalidReply
 from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ..failures import UpstreamError
-from .conversation import RpcError
+from .connection.conversation import RpcError
 from .model import McpOperation
 from .reading import SERVER_ERROR, TOOL_ERROR
 

@@ -25,33 +25,44 @@ Select: TypeAlias = Callable[[McpImport], McpImport]
 def mcp_service(
     namespace: str,
     target: Target,
-    found: McpImport,
+    data: bytes,
     options: ImportOptions,
     *,
     select: Select = lambda imported: imported,
     credential: str | None = None,
 ) -> Service:
-    """The service of what `read_mcp` found. `credential` is one of those in the options: a server behind a URL gets it as its
-    bearer token. Raises `ImportFailed`.
+    """The service of what `read_mcp` found and `select` chose of it, as `pack` wrote it. `credential` is one of those in the
+    options: a server behind a URL gets it as its bearer token. Raises `ImportFailed`, and `ValueError` for other bytes.
     """
-    upstream = McpUpstream(target, namespace, imported=found, credential=credential)
-    service = _service_of(namespace, select(found), upstream, options)
+    packed = Packed(data, McpImport, McpOperation)
+    head = packed.head
+    upstream = McpUpstream(
+        target, namespace, era=head.era if isinstance(head, McpImport) else "modern", credential=credential
+    )
+    service = _service_of(namespace, packed, upstream, options)
     service.changes = changes = Changes()
+    last = data
 
-    def follow(now: McpImport) -> None:
+    def follow(found: McpImport) -> None:
+        nonlocal last
+        now = pack(select(found))
+        if now == last:
+            return
+        last = now
         try:
-            service.operations = _service_of(namespace, select(now), upstream, options).operations
+            changed = _service_of(namespace, Packed(now, McpImport, McpOperation), upstream, options)
         except ImportFailed as exc:
             log.error("import.changes_refused", import_=namespace, reason=str(exc))
-        else:
-            changes.announce()
+            return
+        service.operations = changed.operations
+        log.info("import.changed", import_=namespace, operations=len(changed.operations))
+        changes.announce()
 
-    upstream.on_changed = follow
+    upstream.on_listed = follow
     return service
 
 
-def _service_of(namespace: str, imported: McpImport, upstream: McpUpstream, options: ImportOptions) -> Service:
-    packed = Packed(pack(imported), McpImport, McpOperation)
+def _service_of(namespace: str, packed: Packed[McpOperation], upstream: McpUpstream, options: ImportOptions) -> Service:
     service = imported_service(namespace, packed, upstream, options)
     service.operations = [
         replace(spec, options=Foreign(partial(_tool, packed, index))) for index, spec in enumerate(service.operations)

@@ -18,13 +18,13 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, Unavailable
 from ...logs import log
 from ..model import ImportedOperation
-from .conversation import Conversation, RpcError
+from .connection.conversation import Conversation, RpcError
+from .connection.opening import Opening, Way
+from .connection.server_messages import ListKind, ServerMessages
 from .lists import list_all
-from .model import Command, McpImport, McpOperation, Target
-from .opening import Opening, Way
+from .model import Command, Era, McpImport, McpOperation, Target
 from .reading import read_listing
 from .results import read_result, server_error
-from .server_messages import ListKind, ServerMessages
 from .templates import expand
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ _OF_URLS: Final = RestartPolicy(limit=1000)
 class McpUpstream:
     """Implements `Upstream`. `credential` names that of the app which a server behind a URL gets as its bearer token.
 
-    `on_changed(imported)` is called on the loop when the server's lists are others than before.
+    `era` is what the server spoke when it was read. `on_listed(found)` is called on the loop when the server's lists were asked
+    for again.
     """
 
     def __init__(
@@ -51,18 +52,17 @@ class McpUpstream:
         target: Target,
         name: str,
         *,
-        imported: McpImport,
+        era: Era,
         credential: str | None = None,
-        on_changed: Callable[[McpImport], None] = lambda _: None,
+        on_listed: Callable[[McpImport], None] = lambda _: None,
     ) -> None:
         self._name = name
         self._target = target
-        self._imported = imported
         self._credential = credential
         self._token: str | None = None
-        self.on_changed = on_changed
+        self.on_listed = on_listed
         server = ServerMessages(name, self._note_change)
-        self._opening = Opening(Way(target, server, self._headers), imported.era)
+        self._opening = Opening(Way(target, server, self._headers), era)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._connector: RestartingConnector[Conversation] | None = None
         self._gave_up_at = 0.0
@@ -173,10 +173,7 @@ class McpUpstream:
         except (RpcError, ConnectionFailed, InvalidReply, FailureError, TimeoutError) as exc:
             log.warning("import.lists_unknown", import_=self._name, error=type(exc).__name__)
             return
-        if found.operations != self._imported.operations or found.definitions != self._imported.definitions:
-            self._imported = found
-            log.info("import.changed", import_=self._name, operations=len(found.operations))
-            self.on_changed(found)
+        self.on_listed(found)
 
 
 def _params_of(operation: McpOperation, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:

@@ -13,6 +13,7 @@ from discreet import Service
 from discreet.daemon.imports.mcp.model import Command
 from discreet.daemon.imports.mcp.read import read_mcp
 from discreet.daemon.imports.mcp.service import mcp_service
+from discreet.daemon.imports.packed import pack
 from discreet.daemon.imports.service import ImportOptions
 
 TESTS = Path(__file__).parents[2]
@@ -34,7 +35,8 @@ def daemon(app: str) -> Command:
 
 def imported(command: Command, namespace: str = "odd", **options: Any) -> Service:
     """The service of what a command offers, for all callers."""
-    return mcp_service(namespace, command, read_mcp(command, namespace), ImportOptions(expose=True, **options))
+    data = pack(read_mcp(command, namespace))
+    return mcp_service(namespace, command, data, ImportOptions(expose=True, **options))
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ import pytest
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
 from discreet.daemon.imports.failures import ImportFailed
-from discreet.daemon.imports.mcp.conversation import Conversation, RpcError
+from discreet.daemon.imports.mcp.connection.conversation import Conversation, RpcError
+from discreet.daemon.imports.mcp.connection.opening import Opening, Way
+from discreet.daemon.imports.mcp.connection.server_messages import ListKind, ServerMessages
 from discreet.daemon.imports.mcp.model import Command, McpImport
-from discreet.daemon.imports.mcp.opening import Opening, Way
 from discreet.daemon.imports.mcp.read import read_mcp
-from discreet.daemon.imports.mcp.server_messages import ListKind, ServerMessages
 from support.waits import DEADLINE_SECONDS
 
 from .conftest import SHOP, daemon, odd
@@ -68,7 +68,7 @@ async def test_whatever_an_old_server_does_with_an_unknown_request_it_is_initial
 
 
 async def test_a_server_that_ignores_unknown_requests_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.daemon.imports.mcp.handshake.PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("discreet.daemon.imports.mcp.connection.handshake.PROBE_SECONDS", 0.2)
     async with talking(odd("silent")) as conversation:
         heard = (await act(conversation, "heard"))["content"][0]["text"]
         assert heard == "initialize notifications/initialized tools/call"

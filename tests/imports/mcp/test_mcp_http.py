@@ -15,12 +15,12 @@ pytest.importorskip("httpx")
 pytest.importorskip("starlette")
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
-from discreet.daemon.imports.mcp.conversation import Conversation, RpcError
-from discreet.daemon.imports.mcp.http import encoded
+from discreet.daemon.imports.mcp.connection.conversation import Conversation, RpcError
+from discreet.daemon.imports.mcp.connection.http import encoded
+from discreet.daemon.imports.mcp.connection.opening import Opening, Way
+from discreet.daemon.imports.mcp.connection.server_messages import ListKind, ServerMessages
 from discreet.daemon.imports.mcp.lists import list_all
 from discreet.daemon.imports.mcp.model import Era, Url
-from discreet.daemon.imports.mcp.opening import Opening, Way
-from discreet.daemon.imports.mcp.server_messages import ListKind, ServerMessages
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, HttpServer, http_server
 from support.waits import DEADLINE_SECONDS

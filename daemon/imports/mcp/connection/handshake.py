@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, TypeAlias
 import anyio
 from msgspec import Struct
 
-from ....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
-from ....errors.type_building import DECODE_ERRORS, decoder_for
-from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from .....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
+from .....errors.type_building import DECODE_ERRORS, decoder_for
+from ....dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from .conversation import CLIENT_INFO, Agreed, Conversation, RpcError
 
 PROBE_SECONDS: Final = 3.0

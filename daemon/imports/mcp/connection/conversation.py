@@ -13,14 +13,14 @@ import anyio
 import msgspec
 from msgspec import Raw, Struct
 
-from ....client import messages
-from ....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
-from ....errors.exceptions import FailureError
-from ....errors.failures import Overloaded
-from ....errors.type_building import DECODE_ERRORS, decoder_for
-from ....version import __version__
-from ...dialects.mcp.generated.revisions import MODERN_REVISION
-from ...logs import log
+from .....client import messages
+from .....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
+from .....errors.exceptions import FailureError
+from .....errors.failures import Overloaded
+from .....errors.type_building import DECODE_ERRORS, decoder_for
+from .....version import __version__
+from ....dialects.mcp.generated.revisions import MODERN_REVISION
+from ....logs import log
 from .server_messages import ServerMessages
 
 MAX_PENDING: Final = 1024

@@ -16,14 +16,14 @@ import anyio
 import anyio.abc
 import httpx
 
-from ....client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply
-from ....client.http.addresses import ServerAddress, parse_address
-from ....client.http.exchange import read_body, read_pieces
-from ....client.http.failures import FOREIGN_ERRORS, loss_of
-from ....client.http.pool import open_client
-from ....client.http.sse import SseEvent, SseParser, TooLarge
-from ....client.task_group import background_tasks
-from ...logs import log
+from .....client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply
+from .....client.http.addresses import ServerAddress, parse_address
+from .....client.http.exchange import read_body, read_pieces
+from .....client.http.failures import FOREIGN_ERRORS, loss_of
+from .....client.http.pool import open_client
+from .....client.http.sse import SseEvent, SseParser, TooLarge
+from .....client.task_group import background_tasks
+from ....logs import log
 from .conversation import MAX_REPLY_BYTES, Agreed, Conversation, Request
 from .server_messages import ServerMessages
 

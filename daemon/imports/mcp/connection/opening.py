@@ -9,13 +9,13 @@ from typing import Final, final
 import anyio
 from msgspec import Struct
 
-from ....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
-from ....client.process.process import EndBounds
-from ....client.task_group import background_tasks
-from ....errors.exceptions import FailureError
+from .....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
+from .....client.process.process import EndBounds
+from .....client.task_group import background_tasks
+from .....errors.exceptions import FailureError
+from ..model import Command, Era, Target
 from .conversation import Agreed, Conversation, RpcError
 from .handshake import LEGACY, PROBING, discover, initialize
-from .model import Command, Era, Target
 from .server_messages import KINDS, ServerMessages
 
 START_SECONDS: Final = 10.0

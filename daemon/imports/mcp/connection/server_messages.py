@@ -12,12 +12,12 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 from msgspec import Struct
 
-from ....client.messages import ServerNotification, ServerRequest, encode_result
-from ....errors.failures import MethodNotFound
-from ....errors.printable import cut, printable
-from ....errors.type_building import DECODE_ERRORS, decoder_for
-from ....errors.wire import encode_error_response
-from ...logs import RepeatedWarning, log
+from .....client.messages import ServerNotification, ServerRequest, encode_result
+from .....errors.failures import MethodNotFound
+from .....errors.printable import cut, printable
+from .....errors.type_building import DECODE_ERRORS, decoder_for
+from .....errors.wire import encode_error_response
+from ....logs import RepeatedWarning, log
 
 ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
 KINDS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")

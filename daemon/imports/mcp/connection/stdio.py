@@ -12,14 +12,14 @@ from typing import Final, final
 import anyio
 import msgspec
 
-from ....client.errors import ConnectionFailed, ConnectionLoss
-from ....client.process.process import EndBounds, ServerProcess, spawn
-from ....client.task_group import background_tasks
-from ....framing.transports.interface import PeerGone
-from ...logs import log
+from .....client.errors import ConnectionFailed, ConnectionLoss
+from .....client.process.process import EndBounds, ServerProcess, spawn
+from .....client.task_group import background_tasks
+from .....framing.transports.interface import PeerGone
+from ....logs import log
+from ..model import Command
 from .conversation import MAX_REPLY_BYTES, Agreed, Conversation, Request
 from .lines import LineSplitter, Oversize
-from .model import Command
 from .server_messages import ServerMessages
 
 MAX_UNSENT_BYTES: Final = 16 * 1024 * 1024
