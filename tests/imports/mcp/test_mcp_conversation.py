@@ -251,3 +251,13 @@ async def test_a_server_that_says_nothing_is_given_up() -> None:
 async def test_a_command_that_is_none_is_told() -> None:
     with pytest.raises(ImportFailed, match="can't run /nowhere/at/all"):
         read_mcp(Command(("/nowhere/at/all",)), "odd")
+
+
+async def test_a_server_does_not_inherit_the_settings_of_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISCREET_TOKENS", "secret")
+    monkeypatch.setenv("INHERITED", "yes")
+    command = msgspec.structs.replace(odd(), env={"OWN": "1"})
+    async with talking(command) as conversation:
+        names = (await act(conversation, "environment"))["content"][0]["text"].split()
+    assert {"INHERITED", "OWN"} <= set(names)
+    assert "DISCREET_TOKENS" not in names

@@ -166,6 +166,8 @@ class Server:
                     answer(request, text("alone"))
             case "heard":
                 answer(request, text(" ".join(self.heard)))
+            case "environment":
+                answer(request, text(" ".join(os.environ)))
             case "pid":
                 answer(request, text(str(os.getpid())))
             case _:

@@ -17,6 +17,7 @@ from .....client.process.process import EndBounds, ServerProcess, spawn
 from .....client.task_group import background_tasks
 from .....framing.transports.interface import PeerGone
 from ....logs import log
+from ....settings.option import PREFIX
 from ..model import Command
 from .conversation import MAX_REPLY_BYTES, Agreed, Conversation, Request
 from .lines import LineSplitter, Oversize
@@ -36,9 +37,10 @@ async def open_process(
     command: Command, agreed: Agreed, server: ServerMessages, *, bounds: EndBounds
 ) -> AsyncGenerator[Conversation]:
     """Run the command for as long as the block runs. Raises `ConnectionFailed` where it can't be run."""
-    env = {**os.environ, **command.env} if command.env else None
     async with (
-        spawn(command.words, cwd=command.cwd, env=env, stderr=server.take_line, bounds=bounds) as process,
+        spawn(
+            command.words, cwd=command.cwd, env=_environment(command), stderr=server.take_line, bounds=bounds
+        ) as process,
         background_tasks() as tasks,
     ):
         conversation = Conversation(agreed, server)
@@ -50,6 +52,13 @@ async def open_process(
             yield conversation
         finally:
             conversation.end(ConnectionLoss("the connection was closed by this side"))
+            link.notify()
+
+
+def _environment(command: Command) -> dict[str, str]:
+    """This process's own without its settings, which are not the server's and may hold secrets; and the command's."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    return {**own, **command.env}
 
 
 @final
@@ -76,6 +85,8 @@ class ProcessLink:
         self._add(body)
 
     def post(self, body: bytes) -> None:
+        if not self._conversation.usable:
+            return
         if self._full(body):
             log.warning("import.message_dropped", import_=self._conversation.server.import_name)
         else:
@@ -105,14 +116,14 @@ class ProcessLink:
                 while self._unsent:
                     await self._process.send(self._unsent[0] + NEWLINE)
                     self._bytes -= len(self._unsent.popleft())
-                    self._notify()
+                    self.notify()
         except PeerGone:
             with anyio.move_on_after(
                 DRAIN_SECONDS
             ):  # what it has answered before is still read, and so is why it ended
                 await self._conversation.wait_lost()
             self._conversation.end(ConnectionLoss("the server stopped reading"))
-            self._notify()
+            self.notify()
 
     async def read(self) -> None:
         """Read messages until the server's output ends."""
@@ -124,7 +135,7 @@ class ProcessLink:
                 else:
                     self._conversation.receive(line)
         self._conversation.end(await self._process.explain())
-        self._notify()
+        self.notify()
 
     def _refuse(self, line: Oversize) -> None:
         """Whose answer it was stands at its beginning, with most servers."""
@@ -133,7 +144,8 @@ class ProcessLink:
             None if found is None else int(found[1]), f"the server's message is larger than {MAX_REPLY_BYTES} bytes"
         )
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
+        """Have those look again who wait for room."""
         self._written.set()
         self._written = anyio.Event()
 
