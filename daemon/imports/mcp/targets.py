@@ -12,7 +12,7 @@ from ..failures import ImportFailed
 from .model import Command, Target, Url
 
 
-def target_of(
+def mcp_target(
     server: Sequence[str | os.PathLike[str]] | str,
     *,
     cwd: str | os.PathLike[str] | None = None,

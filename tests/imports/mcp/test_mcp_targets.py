@@ -9,16 +9,16 @@ import pytest
 
 from discreet.daemon.imports.failures import ImportFailed
 from discreet.daemon.imports.mcp.model import Command, Url
-from discreet.daemon.imports.mcp.targets import target_of
+from discreet.daemon.imports.mcp.targets import mcp_target
 
 
 def test_a_command_is_words_or_a_line_of_them() -> None:
-    assert target_of(["a", "b c"], cwd=Path("/tmp"), env={"X": "1"}) == Command(("a", "b c"), "/tmp", {"X": "1"})
-    assert target_of("a 'b c'") == Command(("a", "b c"))
+    assert mcp_target(["a", "b c"], cwd=Path("/tmp"), env={"X": "1"}) == Command(("a", "b c"), "/tmp", {"X": "1"})
+    assert mcp_target("a 'b c'") == Command(("a", "b c"))
 
 
 def test_a_url_is_known_by_its_scheme_and_shown_without_its_query() -> None:
-    found = target_of("https://example.com/mcp?key=secret", headers={"x-a": "1"})
+    found = mcp_target("https://example.com/mcp?key=secret", headers={"x-a": "1"})
     assert found == Url("https://example.com/mcp?key=secret", {"x-a": "1"})
     assert found.shown == "https://example.com/mcp"
 
@@ -41,5 +41,5 @@ def test_a_url_is_known_by_its_scheme_and_shown_without_its_query() -> None:
 )
 def test_what_is_neither_is_told(server: Any, options: dict[str, Any]) -> None:
     with pytest.raises(ImportFailed) as caught:
-        target_of(server, **options)
+        mcp_target(server, **options)
     assert "secret" not in str(caught.value)
