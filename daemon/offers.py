@@ -50,7 +50,7 @@ class ToolContent(msgspec.Struct, rename="camel", omit_defaults=True):
     """What a tool says, as JSON texts: as its result, or of an error."""
 
     content: msgspec.Raw = msgspec.Raw(b"[]")
-    structured_content: msgspec.Raw | None = None
+    structured_content: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class ForeignTool(msgspec.Struct, frozen=True):

@@ -137,7 +137,9 @@ class ToolRendering:
     def _whole(self, said: bytes | msgspec.Raw, *, error: bool = False) -> bytes:
         """What a tool of another server says, as it said it."""
         whole = decoder_for(ToolContent)(said)
-        structured = None if whole.structured_content is None else bytes(whole.structured_content)
+        structured = (
+            None if isinstance(whole.structured_content, msgspec.UnsetType) else bytes(whole.structured_content)
+        )
         return self._write(self._content(bytes(whole.content)), structured, error=error)
 
     def _own(self, result: bytes) -> bytes:
