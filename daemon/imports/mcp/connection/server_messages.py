@@ -92,8 +92,11 @@ class ServerMessages:
             text = told.data if isinstance(told.data, str) else msgspec.json.encode(told.data).decode()
         except DECODE_ERRORS:
             return
-        write = log.warning if told.level in _SEVERE else log.info
-        write("import.log", import_=self.import_name, line=cut(printable(text), SHOWN_CHARACTERS))
+        line = cut(printable(text), SHOWN_CHARACTERS)
+        if told.level in _SEVERE:
+            log.warning("import.log", import_=self.import_name, line=line)
+        else:
+            log.info("import.log", import_=self.import_name, line=line)
 
     def _may_log(self) -> bool:
         second = int(time.monotonic())
