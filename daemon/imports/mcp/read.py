@@ -67,4 +67,5 @@ async def _read(target: Target, name: str, token: str | None, seconds: float) ->
     except ClientError as exc:
         reason = str(exc)
     told = f"; its stderr ends: {scrub(cut(server.last_line, SHOWN_CHARACTERS))}" if server.last_line else ""
-    raise ImportFailed(f"MCP server {target.shown}: {printable(reason)}{told}")
+    about = reason.removeprefix(f"{target.shown}: ")
+    raise ImportFailed(f"MCP server {target.shown}: {printable(about)}{told}")

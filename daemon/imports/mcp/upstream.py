@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
@@ -65,7 +66,7 @@ class McpUpstream:
         self._opening = Opening(Way(target, server, self._headers), era)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._connector: RestartingConnector[Conversation] | None = None
-        self._gave_up_at = 0.0
+        self._again_at = math.inf  # when a server that was given up is started again
         self._changed: anyio.Event
         self._listed: Conversation | None = None
 
@@ -90,15 +91,17 @@ class McpUpstream:
     async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:  # Any: JSON
         """The result. Raises `UpstreamError` and `FailureError`."""
         assert isinstance(operation, McpOperation), "the operations are those of this import"
-        if self._credential is not None:
-            self._token = ctx.credentials[self._credential]
+        self._take_token(ctx)
+        conversation = await self._conversation(operation)
         try:
-            return await self._try(operation, arguments, ctx)
+            return await self._ask(conversation, operation, arguments, ctx)
         except ConnectionFailed as exc:
-            if exc.loss.gave_up or (exc.sent and not operation.idempotent):
+            may_repeat = operation.idempotent if exc.sent else not conversation.usable
+            if not may_repeat:
                 raise self._lost(operation, exc) from exc
+        conversation = await self._conversation(operation)
         try:
-            return await self._try(operation, arguments, ctx)
+            return await self._ask(conversation, operation, arguments, ctx)
         except ConnectionFailed as exc:
             raise self._lost(operation, exc) from exc
 
@@ -109,10 +112,11 @@ class McpUpstream:
         raise FailureError(Internal())
         yield Raw(b"")
 
-    async def _try(self, operation: McpOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
+    async def _ask(
+        self, conversation: Conversation, operation: McpOperation, arguments: dict[str, Any], ctx: Context
+    ) -> Raw:
         params, name = _params_of(operation, arguments)
         try:
-            conversation = await self._conversation()
             text = await conversation.request(
                 operation.method,
                 params,
@@ -127,26 +131,34 @@ class McpUpstream:
             log.warning("import.reply_unusable", import_=self._name, operation=operation.name, reason=str(exc))
             raise FailureError(Internal()) from exc
 
-    def _lost(self, operation: ImportedOperation, exc: ConnectionFailed) -> FailureError:
+    def _lost(self, operation: McpOperation, exc: ConnectionFailed) -> FailureError:
         """A call that may have had an effect must not be made again because of what we say."""
         log.warning("import.unavailable", import_=self._name, operation=operation.name, reason=exc.loss.reason)
         return FailureError(Internal() if exc.sent and not operation.idempotent else Unavailable())
 
-    async def _conversation(self) -> Conversation:
+    def _take_token(self, ctx: Context) -> None:
+        if self._credential is not None:
+            self._token = ctx.credentials.get(self._credential)
+            if self._token is None:
+                log.error("import.credential_missing", import_=self._name, credential=self._credential)
+                raise FailureError(Internal())
+
+    async def _conversation(self, operation: McpOperation) -> Conversation:
+        """One that was usable a moment ago. Raises `FailureError`."""
         if self._tasks is None:
             raise FailureError(Unavailable())
-        if self._connector is not None and self._connector.closed and anyio.current_time() >= self._gave_up_at:
+        if self._connector is not None and self._connector.closed and anyio.current_time() >= self._again_at:
             self._connector = None
         if self._connector is None:
             policy = _OF_COMMANDS if isinstance(self._target, Command) else _OF_URLS
             self._connector = RestartingConnector(self._opening.open, policy, tasks=self._tasks, timing=SYSTEM_TIMING)
-            self._gave_up_at = float("inf")
+            self._again_at = math.inf
         try:
             conversation = await self._connector.connection()
         except ConnectionFailed as exc:
-            if exc.loss.gave_up and self._gave_up_at == float("inf"):
-                self._gave_up_at = anyio.current_time() + _OF_COMMANDS.within
-            raise
+            if exc.loss.gave_up and self._again_at == math.inf:
+                self._again_at = anyio.current_time() + _OF_COMMANDS.within
+            raise self._lost(operation, exc) from exc
         if self._listed is not conversation:  # a server that was started again may offer something else
             self._listed = conversation
             self._changed.set()

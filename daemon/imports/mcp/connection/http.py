@@ -30,6 +30,8 @@ from .server_messages import ServerMessages
 JSON: Final = "application/json"
 SSE: Final = "text/event-stream"
 SESSION: Final = "mcp-session-id"
+PROBE: Final = "server/discover"
+"""What servers of the legacy era refuse."""
 
 MAX_POSTS: Final = 16
 """Messages without an answer that are under way at a time. More are dropped."""
@@ -149,7 +151,8 @@ class HttpLink:
             return
         if response.is_success:
             raise InvalidReply("the server's answer holds none to the request")
-        log.warning("import.http_refused", import_=self._conversation.server.import_name, status=status)
+        if request.method != PROBE:
+            log.warning("import.http_refused", import_=self._conversation.server.import_name, status=status)
         if status in _NOT_RUN:
             raise ConnectionFailed(self._loss(f"HTTP {status}"), sent=False)
         raise InvalidReply(f"HTTP {status}")
