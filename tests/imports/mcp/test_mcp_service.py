@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from jsonschema import Draft202012Validator
 
 pytest.importorskip("jsonschema_rs")
 
@@ -180,6 +181,38 @@ async def test_a_storm_of_changes_lists_once(import_odd: Import) -> None:
         await act(peer, "add", name="last")
         await until(lambda: listed(peer, "odd/last"))
         assert (await text_of(peer, "heard")).split().count("tools/list") <= 3
+
+
+# -- types ---------------------------------------------------------------------------------------------------------
+
+
+async def test_params_and_results_are_checked_against_the_servers_own_types(import_odd: Import) -> None:
+    async with in_memory(import_odd("typed")) as peer:
+        tree = {"inner": [{"leaf": "ab"}]}
+        assert await peer.call("odd/typed_tool", {"tree": tree}) == {"number": 1, "self": {"number": 2}}
+        with pytest.raises(InvalidParams) as invalid:
+            await peer.call("odd/typed_tool", {"tree": {"inner": [{"leaf": "a"}]}})
+        assert invalid.value.failure.param == "tree.inner[0].leaf"
+        for bad in ({"tree": {"leaf": "ab"}, "pair": [1]}, {"tree": {}}):
+            with pytest.raises(InternalError):
+                await peer.call("odd/typed_tool", bad)
+
+
+async def test_types_and_hints_are_kept_when_served_as_mcp_again(import_odd: Import) -> None:
+    async with in_memory(import_odd("typed"), dialect="mcp") as peer:
+        tool = (await peer.call("tools/list", META))["tools"][1]
+        assert tool["name"] == "odd_typed_tool"
+        assert tool["description"] == "A typed tool"
+        assert tool["annotations"] == {"title": "Typed", "destructiveHint": False, "idempotentHint": True}
+        validator = Draft202012Validator(tool["inputSchema"])
+        assert validator.is_valid({"tree": {"inner": [{"leaf": "ab"}]}, "pair": [1, "x"]})
+        assert not validator.is_valid({"tree": {"inner": [{"leaf": "a"}]}})
+        assert not validator.is_valid({"tree": {}, "pair": ["x"]})
+        validator = Draft202012Validator(tool["outputSchema"])
+        assert validator.is_valid({"number": 1, "self": {"number": 2}})
+        assert not validator.is_valid({"number": 1, "self": {"number": "2"}})
+        call = {**META, "name": "odd_typed_tool", "arguments": {"tree": {"leaf": "ab"}}}
+        assert (await peer.call("tools/call", call))["structuredContent"]["number"] == 1
 
 
 # -- served as MCP again -------------------------------------------------------------------------------------------

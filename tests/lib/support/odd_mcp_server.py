@@ -11,6 +11,35 @@ from typing import Any
 HUGE = 11 * 1024 * 1024
 
 
+TYPED = {
+    "name": "typed tool",
+    "title": "A typed tool",
+    "annotations": {"title": "Typed", "destructiveHint": False, "idempotentHint": True, "ownHint": 1},
+    "inputSchema": {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {"tree": {"$ref": "#/definitions/Tree"}, "pair": {"items": [{"type": "integer"}]}},
+        "required": ["tree"],
+        "definitions": {
+            "Tree": {
+                "type": "object",
+                "properties": {
+                    "leaf": {"$ref": "#/definitions/Leaf"},
+                    "inner": {"type": "array", "items": {"$ref": "#/definitions/Tree"}},
+                },
+                "additionalProperties": False,
+            },
+            "Leaf": {"type": "string", "minLength": 2},
+        },
+    },
+    "outputSchema": {
+        "type": "object",
+        "properties": {"self": {"$ref": "#"}, "number": {"type": "integer"}},
+        "required": ["number"],
+    },
+}
+
+
 def send(message: Any) -> None:
     sys.stdout.write((message if isinstance(message, str) else json.dumps(message)) + "\n")
     sys.stdout.flush()
@@ -62,6 +91,8 @@ class Server:
             self.initialize(request)
         elif method == "tools/list":
             self.list_tools(request)
+        elif method == "tools/call" and request["params"]["name"] == "typed tool":
+            self.call_typed(request, request["params"]["arguments"])
         elif method == "tools/call":
             self.call(request, request["params"].get("arguments", {}))
         else:
@@ -99,7 +130,12 @@ class Server:
         elif "no-list" in self.modes:
             answer(request, {"tools": "none"})
         else:
-            answer(request, {"tools": [{"name": name, "inputSchema": schema} for name in self.tools]})
+            tools = [{"name": name, "inputSchema": schema} for name in self.tools]
+            answer(request, {"tools": [*tools, *([TYPED] if "typed" in self.modes else [])]})
+
+    def call_typed(self, request: Any, given: Any) -> None:
+        result = {"number": "no"} if given.get("pair") else {"number": 1, "self": {"number": 2}}
+        answer(request, {**text("typed"), **({} if given.get("tree") == {} else {"structuredContent": result})})
 
     def call(self, request: Any, given: Any) -> None:  # noqa: PLR0912, PLR0915 - a case for each way to misbehave
         do = given.get("do", "")

@@ -63,6 +63,11 @@ class Agreed(Struct, frozen=True):
     def modern(self) -> bool:
         return self.revision == MODERN_REVISION
 
+    @property
+    def tells_changes(self) -> bool:
+        """Whether the server tells when any of its lists has changed."""
+        return any(map(self.changes, self.capabilities))
+
     def changes(self, kind: str) -> bool:
         """Whether the server tells when this list has changed."""
         capability = self.capabilities.get(kind)

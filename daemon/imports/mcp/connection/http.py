@@ -209,8 +209,10 @@ class HttpLink:
 
     async def listen(self) -> None:
         stream = _Stream()
-        while self._conversation.usable and await self._resume(stream, lambda: not self._conversation.usable):  # noqa: ASYNC110
+        while self._conversation.usable and await self._resume(stream, lambda: not self._conversation.usable):
             await anyio.sleep(stream.pause)
+            if stream.last_id is None and self._conversation.agreed.tells_changes:
+                self._conversation.server.note_gap()
 
     # -- sessions -------------------------------------------------------------------------------------------------
 

@@ -117,3 +117,4 @@ async def follow(conversation: Conversation) -> None:
         except (ConnectionFailed, InvalidReply, FailureError):
             pass  # it may be there again soon
         await anyio.sleep(LISTEN_AGAIN_SECONDS)
+        conversation.server.note_gap()

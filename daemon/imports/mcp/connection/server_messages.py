@@ -66,6 +66,10 @@ class ServerMessages:
         elif message.method == "notifications/message":
             self._take_log(message)
 
+    def note_gap(self) -> None:
+        """For a while nobody has listened: a list may have changed meanwhile."""
+        self._on_changed("tools")
+
     def take_line(self, line: str) -> None:
         """Take a line of the server's stderr."""
         if line.strip():
