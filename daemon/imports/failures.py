@@ -6,6 +6,8 @@ from typing import final
 
 from msgspec import Raw
 
+from ..operations.service import DeclarationError
+
 
 @final
 class UpstreamError(Exception):
@@ -21,5 +23,5 @@ class UpstreamError(Exception):
         self.retry_after_ms = retry_after_ms
 
 
-class ImportFailed(Exception):
+class ImportFailed(DeclarationError):
     """Operations can't be imported. The message is one line for the operator: what was asked for, and what is wrong with it."""

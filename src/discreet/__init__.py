@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .daemon.imports.from_openapi import from_openapi
     from .daemon.operations.access import Identity, IdentityProvider
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.service import DeclarationError, Service
@@ -27,6 +28,7 @@ __all__ = [
     "Service",
     "Stopped",
     "__version__",
+    "from_openapi",
     "serve",
 ]
 
@@ -41,6 +43,7 @@ _HOMES = {
     "OperationError": ".errors.exceptions",
     "Service": ".daemon.operations.service",
     "Stopped": ".daemon.operations.context",
+    "from_openapi": ".daemon.imports.from_openapi",
     "serve": ".serving",
 }
 

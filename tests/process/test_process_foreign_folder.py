@@ -50,6 +50,8 @@ UNSAFE = {
     "jwt-jwks": '"https://evil/keys"',
     "jwt-algorithm": '["PS256"]',
     "credential": '["key=shop.py"]',
+    "import": '["evil=evil.json"]',
+    "import-private": "true",
     "store": '"sqlite:stolen.db"',
     "push-private": "true",
     "dialect": '"lsp"',

@@ -10,12 +10,13 @@ from typing import Any, Final, Literal, TypeAlias, final  # Any: httpcore may no
 
 import msgspec
 
+from ....framing.http.retry_after import retry_after_seconds
 from ....lazy import anyio
 from ....version import __version__
+from ...outbound.network import CheckedBackend, Network, load_httpcore
+from ...outbound.ssrf import AddressRefusedError, Destination
 from ..model.types import PushConfig
 from ..stores.interface import PushTarget
-from .network import CheckedBackend, Network, load_httpcore
-from .ssrf import AddressRefusedError, Destination
 
 MAX_CONNECTIONS: Final = 128
 """Open connections in all."""
@@ -202,17 +203,9 @@ def _failure_of(status: int, headers: Sequence[tuple[bytes, bytes]]) -> Delivery
 
 
 def _retry_after(headers: Sequence[tuple[bytes, bytes]]) -> float:
-    """The header's seconds or the seconds until its date (RFC 9110 section 10.2.3); 0 without a valid header."""
-    import time
-    from email.utils import parsedate_to_datetime
-
-    value = next((value.decode("latin-1").strip() for name, value in headers if name.lower() == b"retry-after"), "")
-    if value.isascii() and value.isdigit():
-        return float(value[:10])
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return 0.0
+    """The seconds of the header `Retry-After`; 0 without a valid one."""
+    value = next((value.decode("latin-1") for name, value in headers if name.lower() == b"retry-after"), "")
+    return retry_after_seconds(value) or 0.0
 
 
 def _reason(exc: Exception) -> Reason:

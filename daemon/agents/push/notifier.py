@@ -16,6 +16,8 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....lazy import anyio
 from ...logs import log
+from ...outbound.network import Network, SystemNetwork
+from ...outbound.ssrf import Destination, parse_url
 from ...tracing.attributes import HTTP_STATUS
 from ..model.types import PushConfig
 from ..stores.interface import PushTarget
@@ -27,9 +29,7 @@ from .delivery import (
     find_invalid_field,
     request_headers,
 )
-from .network import Network, SystemNetwork
 from .queue import DeliveryQueue, Notification
-from .ssrf import Destination, parse_url
 
 if TYPE_CHECKING:
     from ...tracing.tracing import Tracing

@@ -27,7 +27,7 @@ MAX_INLINED: Final = 2_000
 _PLAIN_WORDS: Final = frozenset({"type", "title", "description", "properties", "required"})
 """Words of a schema that leaves members of other names alone."""
 _ERROR: Final[JsonSchema] = {
-    "properties": {"code": {"type": "string"}, "retryable": {"type": "boolean"}, "details": {"type": "object"}},
+    "properties": {"code": {"type": "string"}, "retryable": {"type": "boolean"}, "details": {}},
     "required": ["code"],
 }
 """The structure of an error."""

@@ -1,4 +1,4 @@
-"""How an operation of an OpenAPI document is called by HTTP. Structs only."""
+"""How an operation of an OpenAPI document is called by HTTP. Structs only, and none of them calls anything."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from ..model import Imported, ImportedOperation
 
@@ -86,8 +87,24 @@ class HttpOperation(ImportedOperation, frozen=True, kw_only=True):
     security: tuple[tuple[str, ...], ...] = ()
 
 
+class Route(Struct, frozen=True):
+    """A server and alternatives of security that operations have, `first` among them."""
+
+    server: str
+    security: tuple[tuple[str, ...], ...]
+    first: str
+
+
 class HttpImport(Imported, frozen=True, kw_only=True):
-    """What an OpenAPI document offers."""
+    """What an OpenAPI document offers. `routes` are those of the operations, which it makes itself: a caller checks them at the
+    start, without the operations."""
 
     operations: tuple[HttpOperation, ...] = ()
     security_schemes: Mapping[str, SecurityScheme] = {}
+    routes: tuple[Route, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.operations:
+            routes = {(each.server, each.security): each.name for each in reversed(self.operations)}
+            made = tuple(Route(*route, first) for route, first in routes.items())
+            force_setattr(self, "routes", made[::-1])

@@ -13,8 +13,8 @@ import anyio
 import anyio.abc
 import pytest
 
-from discreet.daemon.agents.push.network import SystemNetwork
 from discreet.daemon.agents.push.notifier import PushNotifier
+from discreet.daemon.outbound.network import SystemNetwork
 from support.logged_events import LoggedEvents
 from support.timing import FakeTiming
 from support.webhooks import Answer, enqueue, hooked, running, settled, status, target

@@ -1,8 +1,8 @@
-"""Opens connections for push notifications, only to addresses that `ssrf` has checked. Knows nothing of requests.
+"""Opens connections for outgoing requests, only to addresses that `ssrf` has checked. Knows nothing of requests.
 
 A name is resolved for each connection, and the connection goes to one of the addresses that were checked, so a later answer
 of the name server changes nothing. TLS verifies the name. Proxies from the environment are not used: behind a proxy, no
-one could tell where a notification goes.
+one could tell where a request goes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, final  # Any: httpcore may not be installed
 
-from ....lazy import anyio
+from ...lazy import anyio
 from .ssrf import check_addresses
 
 if TYPE_CHECKING:
@@ -43,13 +43,16 @@ class SystemNetwork:
     """The system's resolver and network, and the certificate authorities of the system and of certifi."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
-        import socket  # late, as everything that only deliveries need
+        import socket  # late, as everything that only requests need
 
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
     async def connect(self, address: str, port: int, timeout: float) -> Any:
-        return await load_httpcore().AnyIOBackend().connect_tcp(address, port, timeout=timeout)
+        from ...framing.transports.keep_alive import keep_alive_options  # late, as above
+
+        options = keep_alive_options()
+        return await load_httpcore().AnyIOBackend().connect_tcp(address, port, timeout=timeout, socket_options=options)
 
     def ssl_context(self) -> ssl.SSLContext:
         context: ssl.SSLContext = load_httpcore().default_ssl_context()
@@ -117,7 +120,7 @@ def _is_address(host: str) -> bool:
 
 
 def load_httpcore() -> Any:
-    """The module httpcore, which the extra `push` installs."""
+    """The module httpcore, which the extras `push` and `openapi` install."""
     from importlib import import_module  # late, and by name: type checkers may not have it
 
     return import_module("httpcore")

@@ -1,0 +1,54 @@
+"""Imports that the settings name, as services. Loads the kind of import that is asked for, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from ..operations.service import Service
+from ..settings.imports import ImportSettings
+
+
+def service_of(given: ImportSettings, credentials: Collection[str], *, private: bool = False) -> Service:
+    """The service of one import. `credentials` are the names that have a value: one that is called like the import is for it,
+    unless the import names another. `private` allows private addresses. Raises `DeclarationError`, in one line.
+    """
+    if not (given.credential or given.credentials) and given.name in credentials:
+        given = msgspec.structs.replace(given, credential=given.name)
+    shared: dict[str, Any] = {
+        "namespace": given.name,
+        "include": given.include,
+        "exclude": given.exclude,
+        "rename": given.rename,
+        "expose": given.expose,
+        "scopes": given.scopes,
+        "validate": given.validate,
+        "timeout": given.timeout,
+    }
+    if given.openapi:
+        from .from_openapi import from_openapi  # late, as the others
+
+        return from_openapi(
+            given.openapi,
+            base_url=given.base_url,
+            credentials=given.credentials or given.credential,
+            tags=given.tags,
+            paths=given.paths,
+            methods=given.methods,
+            variables=given.variables,
+            allow_private=given.allow_private or private,
+            outside=given.outside,
+            max_age=given.max_age,
+            **shared,
+        )
+    if given.mcp:
+        from .from_mcp import from_mcp
+
+        return from_mcp(given.mcp, credential=given.credential, allow_private=given.allow_private or private, **shared)
+    from .from_daemon import from_daemon
+
+    return from_daemon(
+        given.daemon, credential=given.credential, allow_private=given.allow_private or private, **shared
+    )

@@ -1,0 +1,62 @@
+"""What can go wrong with a call beside the errors that its operation declares, and what the caller is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
+
+FaultReason: TypeAlias = Literal[
+    "address", "connect", "connections", "content-type", "credential", "encoding", "json", "lost", "protocol", "redirect",
+    "status", "timeout", "tls", "too-large", "unresolved",
+]  # fmt: skip
+"""`encoding`: a compression or a charset that can't be read. `timeout`: a stream did not begin in time. The others say it."""
+
+_FAILURES: Final[Mapping[FaultReason, Callable[[], Failure]]] = {
+    "connect": Unavailable,
+    "connections": Overloaded,
+    "lost": Unavailable,
+    "timeout": TimedOut,
+    "unresolved": Unavailable,
+}
+"""All others are INTERNAL: the same call would fail again."""
+
+
+class UpstreamFault(Exception):
+    """The upstream, or the import's configuration, is at fault. `status` is that of the response, if there is one."""
+
+    def __init__(self, reason: FaultReason, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason: Final = reason
+        self.status: Final = status
+
+
+def failure_of(reason: FaultReason) -> Failure:
+    """What the caller is told."""
+    return _FAILURES.get(reason, Internal)()
+
+
+def invalid_input(param: str, expected: str, value: Any) -> FailureError:  # Any: a JSON value
+    """The caller's value can't be sent."""
+    return FailureError(InvalidParams(param, expected, json_type(value)))
+
+
+def json_type(value: Any) -> str:  # Any: a JSON value
+    """The JSON type of a decoded value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
