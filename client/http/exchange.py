@@ -64,7 +64,7 @@ class Exchange:
                 self.retry_seconds = parser.retry_seconds
                 return True
 
-            await read_pieces(response, take)
+            await _read(response, take)
 
     @asynccontextmanager
     async def _open(self, message: OutgoingRequest, headers: dict[str, str]) -> AsyncGenerator[httpx.Response]:
@@ -125,7 +125,7 @@ async def read_body(response: httpx.Response, limit: int = MAX_MESSAGE_BYTES) ->
         body.extend(piece)
         return True
 
-    await read_pieces(response, take)
+    await _read(response, take)
     return bytes(body)
 
 
@@ -136,7 +136,7 @@ def _parsed(parser: SseParser, chunk: bytes) -> list[SseEvent]:
         raise InvalidReply(f"an event of the server is larger than {MAX_MESSAGE_BYTES} bytes") from None
 
 
-async def read_pieces(response: httpx.Response, take: Callable[[bytes], Awaitable[bool]]) -> None:
+async def _read(response: httpx.Response, take: Callable[[bytes], Awaitable[bool]]) -> None:
     """Read the body as it comes, while `take` returns True. Raises what `take` raises.
 
     The rest is left by cancelling: httpx nests asynchronous generators, none of which is closed if one just stops.

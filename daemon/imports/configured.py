@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,9 +11,9 @@ from ..operations.service import Service
 from ..settings.imports import ImportSettings
 
 
-def service_of(given: ImportSettings, credentials: Collection[str], *, private: bool = False) -> Service:
-    """The service of one import. `credentials` are the names that have a value: one that is called like the import is for it,
-    unless the import names another. `private` allows private addresses. Raises `DeclarationError`, in one line.
+def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private: bool = False) -> Service:
+    """The service of one import. `credentials` are files by the names of what they hold: one that is called like the import is
+    for it, unless the import names another. `private` allows private addresses. Raises `DeclarationError`, in one line.
     """
     if not (given.credential or given.credentials) and given.name in credentials:
         given = msgspec.structs.replace(given, credential=given.name)
@@ -46,9 +46,24 @@ def service_of(given: ImportSettings, credentials: Collection[str], *, private: 
     if given.mcp:
         from .from_mcp import from_mcp
 
-        return from_mcp(given.mcp, credential=given.credential, allow_private=given.allow_private or private, **shared)
+        return from_mcp(
+            given.mcp,
+            credential=given.credential,
+            token=_token(credentials.get(given.credential, "")),
+            allow_private=given.allow_private or private,
+            **shared,
+        )
     from .from_daemon import from_daemon
 
     return from_daemon(
         given.daemon, credential=given.credential, allow_private=given.allow_private or private, **shared
     )
+
+
+def _token(file: str) -> str:
+    """What a server that needs a credential is asked with before the daemon has any. What is wrong with it is told later."""
+    try:
+        with open(file, encoding="utf-8") as opened:
+            return opened.read().strip()
+    except (OSError, ValueError):
+        return ""

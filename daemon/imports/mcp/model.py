@@ -30,10 +30,13 @@ class Command(Struct, frozen=True):
 
 
 class Url(Struct, frozen=True):
-    """A server that is reached by Streamable HTTP. `headers` are sent with each request."""
+    """A server that is reached by Streamable HTTP. `headers` are sent with each request. With `allow_private` its address may be
+    one of this network or this machine.
+    """
 
     url: str
     headers: Mapping[str, str] = {}
+    allow_private: bool = True
 
     @property
     def shown(self) -> str:

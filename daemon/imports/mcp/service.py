@@ -45,11 +45,11 @@ def mcp_service(
 
     def follow(found: McpImport) -> None:
         nonlocal last
-        now = pack(select(found))
-        if now == last:
-            return
-        last = now
         try:
+            now = pack(select(found))
+            if now == last:
+                return
+            last = now
             changed = _service_of(namespace, Packed(now, McpImport, McpOperation), upstream, options)
         except ImportFailed as exc:
             log.error("import.changes_refused", import_=namespace, reason=str(exc))

@@ -1,29 +1,28 @@
 """A conversation by Streamable HTTP, in both eras: with sessions up to 2025-11-25, without since 2026-07-28.
 
 Each request is a POST, answered by one message or by a stream of them. A stream that was cut off is taken up again behind its
-last event, where the server numbers them. Loads httpx. Redirects are not followed.
+last event, where the server numbers them. Redirects are not followed.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
 from typing import Final, final
 
 import anyio
 import anyio.abc
-import httpx
 
 from .....client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply
-from .....client.http.addresses import ServerAddress, parse_address
-from .....client.http.exchange import read_body, read_pieces
-from .....client.http.failures import FOREIGN_ERRORS, loss_of
-from .....client.http.pool import open_client
-from .....client.http.sse import SseEvent, SseParser, TooLarge
 from .....client.task_group import background_tasks
+from .....framing.http.sse import SseEvent, SseParser, TooLarge
 from ....logs import log
+from ....outbound.connection import HttpConnection, LossReason, OutboundError, ResponseHead
+from ....outbound.pool import ConnectionPool
+from ....outbound.ssrf import Destination, parse_url
+from ..model import Url
 from .conversation import MAX_REPLY_BYTES, Agreed, Conversation, Request
 from .server_messages import ServerMessages
 
@@ -53,20 +52,65 @@ _MIRRORED_SINCE: Final = "2025-06-18"
 
 @asynccontextmanager
 async def open_http(
-    url: str, agreed: Agreed, server: ServerMessages, *, headers: Callable[[], Mapping[str, str]]
+    target: Url, agreed: Agreed, server: ServerMessages, *, headers: Callable[[], Mapping[str, str]]
 ) -> AsyncGenerator[Conversation]:
-    """A conversation for as long as the block runs. Nothing is sent before its first message."""
-    address = parse_address(url)
-    async with open_client(address, ssl_context=None) as client, background_tasks() as tasks:
-        conversation = Conversation(agreed, server)
-        link = HttpLink(client, address, conversation, tasks, headers)
-        conversation.begin(link)
-        try:
-            yield conversation
-        finally:
-            conversation.end(ConnectionLoss("the connection was closed by this side"))
-            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-                await link.end_session()
+    """A conversation for as long as the block runs. Nothing is sent before its first message. Raises `ConnectionFailed`."""
+    to = parse_url(target.url, allow_private=target.allow_private)
+    if isinstance(to, str):
+        raise ConnectionFailed(ConnectionLoss(f"the address must be {to}"), sent=False)
+    pool = ConnectionPool(allow_private=target.allow_private)
+    try:
+        async with background_tasks() as tasks:
+            conversation = Conversation(agreed, server)
+            link = HttpLink(pool, to, target.shown, conversation, tasks, headers)
+            conversation.begin(link)
+            try:
+                yield conversation
+            finally:
+                conversation.end(ConnectionLoss("the connection was closed by this side"))
+                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                    await link.end_session()
+    finally:
+        await pool.aclose()
+
+
+@final
+class _Response:
+    """A response whose body has not been read."""
+
+    def __init__(self, connection: HttpConnection, head: ResponseHead) -> None:
+        self._connection = connection
+        self._head = head
+        self.status = head.status
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def media_type(self) -> str:
+        return self._head.value(b"content-type").partition(";")[0].strip().lower()
+
+    @property
+    def session(self) -> str:
+        return self._head.value(SESSION.encode())
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes. Raises `InvalidReply` for a compressed one, which nobody asked for, and `OutboundError`."""
+        if self._head.value(b"content-encoding").lower() not in ("", "identity"):
+            raise InvalidReply("the server's answer is compressed, although that was not asked for")
+        while piece := await self._connection.read_body():
+            yield piece
+
+    async def body(self) -> bytes:
+        """The whole body. Raises the same, `InvalidReply` also for a larger one than is taken."""
+        body = bytearray()
+        async with aclosing(self.pieces()) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) > MAX_REPLY_BYTES:
+                    raise InvalidReply(f"the server's answer is larger than {MAX_REPLY_BYTES} bytes")
+        return bytes(body)
 
 
 @final
@@ -91,14 +135,16 @@ class HttpLink:
 
     def __init__(
         self,
-        client: httpx.AsyncClient,
-        address: ServerAddress,
+        pool: ConnectionPool,
+        to: Destination,
+        shown: str,
         conversation: Conversation,
         tasks: anyio.abc.TaskGroup,
         headers: Callable[[], Mapping[str, str]],
     ) -> None:
-        self._client = client
-        self._address = address
+        self._pool = pool
+        self._to = to
+        self._shown = shown
         self._conversation = conversation
         self._tasks = tasks
         self._headers = headers
@@ -111,7 +157,7 @@ class HttpLink:
         stream = _Stream()
         async with self._open("POST", self._headers_of(request), request.body) as response:
             self._note_session(response, request)
-            if not _is_events(response) or not response.is_success:
+            if response.media_type != SSE or not response.is_success:
                 await self._take_body(response, request)
                 return
             await self._read_events(response, stream, request.answered.is_set)
@@ -130,22 +176,22 @@ class HttpLink:
             headers["last-event-id"] = stream.last_id
         try:
             async with self._open("GET", headers) as response:
-                if response.status_code == HTTPStatus.NOT_FOUND:
+                if response.status == HTTPStatus.NOT_FOUND:
                     self._end_session()
-                if not (response.is_success and _is_events(response)):
-                    return response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+                if not (response.is_success and response.media_type == SSE):
+                    return response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
                 await self._read_events(response, stream, done)
         except (ConnectionFailed, InvalidReply):
             return True  # it may be there again soon
         return True
 
-    async def _take_body(self, response: httpx.Response, request: Request) -> None:
-        status = response.status_code
+    async def _take_body(self, response: _Response, request: Request) -> None:
+        status = response.status
         if status == HTTPStatus.NOT_FOUND and self._session is not None and not self._conversation.agreed.modern:
             self._end_session()
             raise ConnectionFailed(self._loss("the session has ended"), sent=False)
-        body = await read_body(response, MAX_REPLY_BYTES)
-        if _media_type(response) == JSON and body:
+        body = await response.body()
+        if response.media_type == JSON and body:
             self._conversation.receive(body)
         if request.answered.is_set():
             return
@@ -157,31 +203,30 @@ class HttpLink:
             raise ConnectionFailed(self._loss(f"HTTP {status}"), sent=False)
         raise InvalidReply(f"HTTP {status}")
 
-    async def _read_events(self, response: httpx.Response, stream: _Stream, done: Callable[[], bool]) -> None:
+    async def _read_events(self, response: _Response, stream: _Stream, done: Callable[[], bool]) -> None:
         """Take the messages of a stream until `done`, or until it ends or is lost."""
         parser = SseParser(limit=MAX_REPLY_BYTES)
-
-        async def take(piece: bytes) -> bool:
-            for event in _parsed(parser, piece):
-                stream.last_id = event.id if event.id is not None else stream.last_id
-                stream.failures = 0
-                if event.data.strip():
-                    self._conversation.receive(event.data)
-            stream.retry_seconds = parser.retry_seconds
-            return not done()
-
         try:
-            await read_pieces(response, take)
-        except FOREIGN_ERRORS as exc:
+            async with aclosing(response.pieces()) as pieces:
+                async for piece in pieces:
+                    for event in _parsed(parser, piece):
+                        stream.last_id = event.id if event.id is not None else stream.last_id
+                        stream.failures = 0
+                        if event.data.strip():
+                            self._conversation.receive(event.data)
+                    stream.retry_seconds = parser.retry_seconds
+                    if done():
+                        return
+        except OutboundError as exc:
             if stream.last_id is None:
-                raise ConnectionFailed(loss_of(exc, self._address.shown)) from exc
+                raise ConnectionFailed(self._loss(_PHRASES[exc.reason])) from exc
 
     # -- what has no answer -----------------------------------------------------------------------------------------
 
     async def send(self, body: bytes) -> None:
         headers = {**self._common(), "accept": f"{JSON}, {SSE}", "content-type": JSON}
         async with self._open("POST", headers, body) as response:
-            if response.status_code == HTTPStatus.NOT_FOUND and self._session is not None:
+            if response.status == HTTPStatus.NOT_FOUND and self._session is not None:
                 self._end_session()
 
     def post(self, body: bytes) -> None:
@@ -216,8 +261,8 @@ class HttpLink:
 
     # -- sessions -------------------------------------------------------------------------------------------------
 
-    def _note_session(self, response: httpx.Response, request: Request) -> None:
-        given = response.headers.get(SESSION)
+    def _note_session(self, response: _Response, request: Request) -> None:
+        given = response.session
         if request.method == "initialize" and given and len(given) <= MAX_SESSION_ID and given.isascii():
             self._session = given
 
@@ -256,28 +301,20 @@ class HttpLink:
         return headers
 
     @asynccontextmanager
-    async def _open(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> AsyncGenerator[httpx.Response]:
-        """The response, whose body has not been read. Errors of httpx within the block are translated, too."""
+    async def _open(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> AsyncGenerator[_Response]:
+        """The response, whose body has not been read."""
+        fixed = {"host": self._to.authority} | ({"content-length": str(len(body))} if method == "POST" else {})
         sent = False
-
-        async def trace(name: str, _: object) -> None:
-            nonlocal sent
-            sent = sent or name.endswith(".send_request_headers.started")
-
-        request = self._client.build_request(
-            method, self._address.url, content=body or None, headers=dict(headers), extensions={"trace": trace}
-        )
         try:
-            response = await self._client.send(request, stream=True)
-            try:
-                yield response
-            finally:
-                await response.aclose()
-        except FOREIGN_ERRORS as exc:
-            raise ConnectionFailed(loss_of(exc, self._address.shown), sent=sent) from exc
+            async with self._pool.connection(self._to) as connection:
+                sent = True
+                await connection.send(method, self._to.request_target, [*(fixed | dict(headers)).items()], body)
+                yield _Response(connection, await connection.read_head())
+        except OutboundError as exc:
+            raise ConnectionFailed(self._loss(_PHRASES[exc.reason]), sent=sent) from exc
 
     def _loss(self, reason: str) -> ConnectionLoss:
-        return ConnectionLoss(f"{self._address.shown}: {reason}")
+        return ConnectionLoss(f"{self._shown}: {reason}")
 
 
 _NOT_RUN: Final = frozenset({401, 403, 404, 405, 406, 415, 429, 503})
@@ -292,13 +329,16 @@ def encoded(value: str) -> str:
     return f"=?base64?{b64encode(value.encode()).decode()}?="
 
 
-def _media_type(response: httpx.Response) -> str:
-    given: str = response.headers.get("content-type", "")
-    return given.partition(";")[0].strip().lower()
-
-
-def _is_events(response: httpx.Response) -> bool:
-    return _media_type(response) == SSE
+_PHRASES: Final[Mapping[LossReason, str]] = {
+    "address": "its address is private, which is not allowed",
+    "connect": "no connection",
+    "connections": "too many connections",
+    "lost": "the connection was lost",
+    "protocol": "its answer is no HTTP",
+    "tls": "the TLS handshake failed",
+    "unresolved": "the host is unknown",
+}
+"""Why there is no response, for people."""
 
 
 def _parsed(parser: SseParser, piece: bytes) -> list[SseEvent]:

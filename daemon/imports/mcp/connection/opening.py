@@ -99,7 +99,7 @@ class Opening:
         from .http import open_http
 
         own = way.target.headers
-        return open_http(way.target.url, agreed, way.server, headers=lambda: {**own, **way.headers()})
+        return open_http(way.target, agreed, way.server, headers=lambda: {**own, **way.headers()})
 
 
 async def follow(conversation: Conversation) -> None:
