@@ -61,7 +61,7 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def restarting(
-    start_server: StartServer[Connection], policy: RestartPolicy
+    start_server: Callable[[], AbstractAsyncContextManager[Connection]], policy: RestartPolicy
 ) -> AsyncGenerator[RestartingConnector[Connection]]:
     """A connector to a server that is started now and, after its death, by the next call. Leaving ends the server.
 
