@@ -231,7 +231,7 @@ class HttpLink:
 
     def post(self, body: bytes) -> None:
         if self._posts >= MAX_POSTS or not self._conversation.usable:
-            log.warning("import.message_dropped", import_=self._conversation.server.import_name)
+            self._conversation.server.note_dropped()
             return
         self._posts += 1
         self._tasks.start_soon(self._post, body)
@@ -241,7 +241,7 @@ class HttpLink:
             with anyio.move_on_after(POST_SECONDS):
                 await self.send(body)
         except ClientError:
-            log.warning("import.message_dropped", import_=self._conversation.server.import_name)
+            self._conversation.server.note_dropped()
         finally:
             self._posts -= 1
 

@@ -48,6 +48,7 @@ class ServerMessages:
         self._on_changed = on_changed
         self._stray = RepeatedWarning("import.stray_output")
         self._unexpected = RepeatedWarning("import.answer_unexpected")
+        self._dropped = RepeatedWarning("import.message_dropped")
         self._second = 0
         self._lines = self._unlogged = 0
 
@@ -80,6 +81,10 @@ class ServerMessages:
     def note_stray(self, what: str) -> None:
         """The server wrote what is no message. Nobody waits for it, as far as is known."""
         self._stray(import_=self.import_name, what=what)
+
+    def note_dropped(self) -> None:
+        """A message to the server found no room, or did not arrive."""
+        self._dropped(import_=self.import_name)
 
     def note_unexpected(self, *, unidentified: bool) -> None:
         """The server answered what nobody waits for: it was cancelled, or answered before, or never asked."""

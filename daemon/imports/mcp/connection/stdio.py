@@ -16,7 +16,6 @@ from .....client.errors import ConnectionFailed, ConnectionLoss
 from .....client.process.process import EndBounds, ServerProcess, spawn
 from .....client.task_group import background_tasks
 from .....framing.transports.interface import PeerGone
-from ....logs import log
 from ....settings.option import PREFIX
 from ..model import Command
 from .conversation import MAX_REPLY_BYTES, Agreed, Conversation, Request
@@ -88,7 +87,7 @@ class ProcessLink:
         if not self._conversation.usable:
             return
         if self._full(body):
-            log.warning("import.message_dropped", import_=self._conversation.server.import_name)
+            self._conversation.server.note_dropped()
         else:
             self._add(body)
 
