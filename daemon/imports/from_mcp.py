@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from time import time
 from typing import Final
 
@@ -17,9 +16,8 @@ from ..operations.service import Service
 from ..operations.spec import Timeout
 from .cache import keep, read_cached
 from .failures import ImportFailed
-from .mcp.model import McpImport, Target
-from .mcp.read import read_mcp
-from .mcp.selection import select
+from .mcp.model import Target
+from .mcp.selection import Choice
 from .mcp.service import mcp_service
 from .mcp.targets import Server, mcp_target
 from .packed import pack
@@ -72,8 +70,8 @@ def from_mcp(  # noqa: PLR0913 - what can be said of an import
         check_name(namespace)
     except ValueError as exc:
         raise ImportFailed(f"namespace: {exc}") from None
-    chosen = partial(select, include=tuple(include), exclude=tuple(exclude), rename=dict(rename or {}))
-    found = _found(target, namespace, token, max_age)
+    choice = Choice(tuple(include), tuple(exclude), dict(rename or {}))
+    data = _data(target, namespace, token, choice, max_age)
     options = ImportOptions(
         expose=expose,
         validate=validate,
@@ -81,9 +79,7 @@ def from_mcp(  # noqa: PLR0913 - what can be said of an import
         scopes=scopes,
         credentials=[credential] if credential else [],
     )
-    return mcp_service(
-        namespace, target, pack(chosen(found, strict=True)), options, select=chosen, credential=credential or None
-    )
+    return mcp_service(namespace, target, data, options, select=choice.of, credential=credential or None)
 
 
 class _Key(Struct, frozen=True, array_like=True):
@@ -92,17 +88,17 @@ class _Key(Struct, frozen=True, array_like=True):
     version: str
     target: Target
     token: str
+    choice: Choice
 
 
-def _found(target: Target, namespace: str, token: str, max_age: float) -> McpImport:
-    key = msgspec.msgpack.encode(("mcp", type(target).__name__, _Key(__version__, target, token)))
+def _data(target: Target, namespace: str, token: str, choice: Choice, max_age: float) -> bytes:
+    key = msgspec.msgpack.encode((type(target).__name__, _Key(__version__, target, token, choice)))
     cached = read_cached(key) if max_age > 0 else None
     if cached is not None and 0 <= time() - cached.made < max_age:
-        try:
-            return msgspec.msgpack.decode(cached.data, type=McpImport)
-        except msgspec.DecodeError:
-            pass  # of another version
-    found = read_mcp(target, namespace, token=token or None, seconds=READ_SECONDS)
+        return cached.data
+    from .mcp.read import read_mcp  # late: what the cache has is not asked for
+
+    data = pack(choice.of(read_mcp(target, namespace, token=token or None, seconds=READ_SECONDS), strict=True))
     if max_age > 0:
-        keep(key, msgspec.msgpack.encode(found), {}, made=time())
-    return found
+        keep(key, data, {})
+    return data

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
+from msgspec import Raw
 from msgspec.structs import replace
 
 from ...logs import log
@@ -14,9 +16,12 @@ from ...operations.changes import Changes
 from ...operations.service import Service
 from ..failures import ImportFailed
 from ..packed import Packed, pack
-from ..service import ImportOptions, imported_service
+from ..service import ImportOptions, Upstream, imported_service
 from .model import McpImport, McpOperation, Target
-from .upstream import McpUpstream
+
+if TYPE_CHECKING:
+    from ...operations.context import Context
+    from .upstream import McpUpstream
 
 Select: TypeAlias = Callable[[McpImport], McpImport]
 """What becomes of an import before it is served: which operations, by which names."""
@@ -36,9 +41,14 @@ def mcp_service(
     """
     packed = Packed(data, McpImport, McpOperation)
     head = packed.head
-    upstream = McpUpstream(
-        target, namespace, era=head.era if isinstance(head, McpImport) else "modern", credential=credential
-    )
+    assert isinstance(head, McpImport)
+
+    def make_upstream() -> McpUpstream:
+        from .upstream import McpUpstream  # late: what it needs takes longer to load than all the rest
+
+        return McpUpstream(target, namespace, era=head.era, credential=credential, on_listed=follow)
+
+    upstream = _LateUpstream(make_upstream)
     service = _service_of(namespace, packed, upstream, options)
     service.changes = changes = Changes()
     last = data
@@ -58,11 +68,31 @@ def mcp_service(
         log.info("import.changed", import_=namespace, operations=len(changed.operations))
         changes.announce()
 
-    upstream.on_listed = follow
     return service
 
 
-def _service_of(namespace: str, packed: Packed[McpOperation], upstream: McpUpstream, options: ImportOptions) -> Service:
+@final
+class _LateUpstream:
+    """An upstream that is made when it is opened."""
+
+    def __init__(self, make: Callable[[], McpUpstream]) -> None:
+        self._make = make
+        self._made: McpUpstream
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        self._made = self._make()
+        async with self._made.opened():
+            yield
+
+    async def call(self, operation: McpOperation, arguments: dict[str, Any], ctx: Context) -> Raw:  # Any: JSON
+        return await self._made.call(operation, arguments, ctx)
+
+    def stream(self, operation: McpOperation, arguments: dict[str, Any], ctx: Context) -> AsyncGenerator[Raw, None]:
+        return self._made.stream(operation, arguments, ctx)
+
+
+def _service_of(namespace: str, packed: Packed[McpOperation], upstream: Upstream, options: ImportOptions) -> Service:
     service = imported_service(namespace, packed, upstream, options)
     service.operations = [
         replace(spec, options=Foreign(partial(_tool, packed, index))) for index, spec in enumerate(service.operations)
