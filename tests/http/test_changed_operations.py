@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 
 from discreet import Service
 from discreet.daemon.operations.changes import Changes
-from support.mcp_http import begun, first
+from support.mcp_http import MODERN, McpHttp, begun, events, first
 
 from .conftest import Serve
 
@@ -71,3 +72,17 @@ async def test_sessions_of_mcp_are_told_on_their_streams(serve: Serve) -> None:
         assert [each["name"] for each in listed] == ["a_two"]
         assert (await ours.call("a_two")).result["content"][0]["text"] == "two"
         assert (await ours.call("a_one")).json["error"]["code"] == -32602
+
+
+async def test_modern_clients_that_listen_are_told_on_the_stream_of_their_request(serve: Serve) -> None:
+    service = with_query("one")
+    async with serve(service, http_mcp=True, http_keep_alive=0.05) as client:
+        ours = McpHttp(client, MODERN)
+        wanted = {"notifications": {"toolsListChanged": True}}
+        async with ours.open("subscriptions/listen", wanted) as reply, aclosing(events(reply)) as coming:
+            _, acknowledged = await anext(coming)
+            replace(service, "two")
+            _, told = await anext(coming)
+    assert acknowledged["params"]["notifications"] == wanted["notifications"]
+    assert told["method"] == "notifications/tools/list_changed"
+    assert told["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": 1}

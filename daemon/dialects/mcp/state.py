@@ -201,7 +201,7 @@ class McpState:
             "prompts": wanted.prompts_list_changed,
         }
         for kind in (kind for kind, is_wanted in kinds.items() if is_wanted):
-            self.connection.context_host.notify(f"notifications/{kind}/list_changed", members)
+            self.connection.tell(f"notifications/{kind}/list_changed", members)
 
     def save(self) -> bytes:
         return msgspec.json.encode(

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("httpx")
 pytest.importorskip("jsonschema_rs")
 
 from discreet import Service
-from discreet.client import InternalError, Unavailable
+from discreet.client import InternalError, OperationFailed, Unavailable
 from discreet.daemon.imports.mcp.connection.conversation import Agreed
 from discreet.daemon.imports.mcp.lists import Listing
-from discreet.daemon.imports.mcp.model import Url
+from discreet.daemon.imports.mcp.model import Era, Url
 from discreet.daemon.imports.mcp.read import read_mcp
 from discreet.daemon.imports.mcp.reading import read_listing
 from discreet.daemon.imports.mcp.service import mcp_service
 from discreet.daemon.imports.packed import pack
 from discreet.daemon.imports.service import ImportOptions
 from discreet.testing import in_memory
+from support.gateways import http_daemon
 from support.http_server import HttpRequest, http_server
 from support.waits import until
+
+from .conftest import odd
 
 pytestmark = pytest.mark.anyio
 
@@ -147,3 +153,32 @@ async def test_a_url_is_read_before_there_is_a_loop_of_the_daemon() -> None:
     assert [operation.name for operation in found.operations] == ["act"]
     assert found.era == "legacy"
     assert {request.headers.get("authorization") for request in server.requests} == {"Bearer t"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the odd server is ended as POSIX does")
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_change_travels_through_a_chain_of_daemons(tmp_path: Path, era: Era) -> None:
+    pytest.importorskip("starlette")
+    words = list(odd().words)
+    (tmp_path / "app.py").write_text(
+        f"from discreet import from_mcp\nodd = from_mcp({words!r}, namespace='odd', expose=True)\n"
+    )
+    with http_daemon(tmp_path, "./app.py:odd", "--http-mcp") as url:
+        target = Url(f"{url.rstrip('/')}/mcp")
+        found = await anyio.to_thread.run_sync(lambda: read_mcp(target, "far"))
+        assert found.era == "modern"
+        data = pack(replace(found, era=era))
+        async with in_memory(mcp_service("far", target, data, ImportOptions(expose=True))) as peer:
+            await peer.call("far/odd_act", {"do": "add", "name": "extra"})
+
+            async def listed() -> bool:
+                return "far/odd_extra" in [each["name"] for each in await peer.call("services/list")]
+
+            await until(listed)
+            assert (await peer.call("far/odd_extra", {"a": 1}))["content"][0]["text"] == '{"a": 1}'
+            told: list[Any] = []
+            await peer.call("far/odd_act", {"do": "progress"}, on_progress=told.append)
+            assert [each["progress"] for each in told] == [1, 2]
+            with pytest.raises(OperationFailed) as failed:
+                await peer.call("far/odd_act", {"do": "error"})
+            assert failed.value.details["content"] == [{"type": "text", "text": "it went wrong"}]
