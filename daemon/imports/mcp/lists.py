@@ -27,8 +27,6 @@ class Listing(Struct, frozen=True):
     resources: tuple[Item, ...] = ()
     templates: tuple[Item, ...] = ()
     prompts: tuple[Item, ...] = ()
-    reads: bool = False
-    """Whether there are resources to read at all, also where none is listed."""
 
 
 async def list_all(conversation: Conversation) -> Listing:
@@ -40,7 +38,6 @@ async def list_all(conversation: Conversation) -> Listing:
         resources=await _list(conversation, "resources") if reads else (),
         templates=await _list(conversation, "resources/templates", "resourceTemplates") if reads else (),
         prompts=await _list(conversation, "prompts") if "prompts" in offered else (),
-        reads=reads,
     )
 
 

@@ -153,7 +153,7 @@ class _Reader:
     # -- resources ------------------------------------------------------------------------------------------------
 
     def _resources(self, listing: Listing) -> Iterator[McpOperation]:
-        if not listing.reads:
+        if not (listing.resources or listing.templates):  # many servers announce what they don't have
             return
         known = [each["uri"] for each in listing.resources if isinstance(each.get("uri"), str)]
         uri: JsonSchema = {"type": "string", "format": "uri", "description": "The URI of the resource."}
