@@ -281,3 +281,44 @@ async def test_nobody_there_is_told_without_the_query() -> None:
             pass
     assert "secret" not in str(caught.value)
     assert not caught.value.sent
+
+
+@pytest.mark.parametrize("kind", ["json", "events"])
+async def test_calls_one_after_the_other_use_one_connection(kind: str) -> None:
+    async def call(request: HttpRequest) -> None:
+        if kind == "json":
+            await request.result({"content": []})
+        else:
+            await request.begin_events()
+            await request.event({"content": []})
+            await request.end_events()
+
+    async with legacy(call) as server, talking(server.url) as conversation:
+        for _ in range(5):
+            await act(conversation)
+            await anyio.wait_all_tasks_blocked()
+        calls = [request.connection for request in server.requests if request.verb == "POST"]
+    assert len(set(calls[-5:])) == 1
+
+
+async def test_calls_that_wait_end_with_their_session() -> None:
+    waiting = anyio.Event()
+
+    async def call(request: HttpRequest) -> None:
+        if request.message["params"]["arguments"]:
+            await request.answer(404, b"")
+        else:
+            await request.begin_events()
+            waiting.set()
+            await request.until_gone()
+
+    async with legacy(call) as server, talking(server.url) as conversation, anyio.create_task_group() as tasks:
+
+        async def wait() -> None:
+            with pytest.raises(ConnectionFailed):
+                await act(conversation)
+
+        tasks.start_soon(wait)
+        await waiting.wait()
+        with pytest.raises(ConnectionFailed):
+            await act(conversation, end=True)

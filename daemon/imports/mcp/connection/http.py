@@ -39,6 +39,10 @@ POST_SECONDS: Final = 10.0
 CLOSE_SECONDS: Final = 1.0
 """How long the server may take to end a session."""
 
+DRAIN_SECONDS: Final = 1.0
+DRAIN_BYTES: Final = 64 * 1024
+"""How long, and how much, is read behind an answer."""
+
 MAX_RESUMED: Final = 5
 """How often in a row a stream is taken up again without an event in between."""
 RESUME_SECONDS: Final = 1.0
@@ -102,6 +106,13 @@ class _Response:
         while piece := await self._connection.read_body():
             yield piece
 
+    async def drain(self) -> None:
+        """Read what is left, if that is little and comes soon: then the connection can be used again."""
+        size = 0
+        with anyio.move_on_after(DRAIN_SECONDS):
+            while size < DRAIN_BYTES and (piece := await self._connection.read_body()):
+                size += len(piece)
+
     async def body(self) -> bytes:
         """The whole body. Raises the same, `InvalidReply` also for a larger one than is taken."""
         body = bytearray()
@@ -154,6 +165,25 @@ class HttpLink:
     # -- requests -------------------------------------------------------------------------------------------------
 
     async def exchange(self, request: Request) -> None:
+        scope = anyio.CancelScope()
+        self._tasks.start_soon(self._run, request, scope)
+        try:
+            await request.answered.wait()
+        finally:
+            if not request.answered.is_set():
+                scope.cancel()
+
+    async def _run(self, request: Request, scope: anyio.CancelScope) -> None:
+        """One exchange, which may go on behind the answer until its connection can be used again."""
+        with scope:
+            try:
+                await self._exchange(request)
+            except (ConnectionFailed, InvalidReply) as exc:
+                request.settle(None, exc)
+            else:
+                request.settle(None, InvalidReply("the server did not answer"))
+
+    async def _exchange(self, request: Request) -> None:
         stream = _Stream()
         async with self._open("POST", self._headers_of(request), request.body) as response:
             self._note_session(response, request)
@@ -188,8 +218,9 @@ class HttpLink:
     async def _take_body(self, response: _Response, request: Request) -> None:
         status = response.status
         if status == HTTPStatus.NOT_FOUND and self._session is not None and not self._conversation.agreed.modern:
+            request.settle(None, ConnectionFailed(self._loss("the session has ended"), sent=False))
             self._end_session()
-            raise ConnectionFailed(self._loss("the session has ended"), sent=False)
+            return
         body = await response.body()
         if response.media_type == JSON and body:
             self._conversation.receive(body)
@@ -216,9 +247,10 @@ class HttpLink:
                             self._conversation.receive(event.data)
                     stream.retry_seconds = parser.retry_seconds
                     if done():
-                        return
+                        break
+            await response.drain()
         except OutboundError as exc:
-            if stream.last_id is None:
+            if stream.last_id is None and not done():
                 raise ConnectionFailed(self._loss(_PHRASES[exc.reason])) from exc
 
     # -- what has no answer -----------------------------------------------------------------------------------------
@@ -228,6 +260,7 @@ class HttpLink:
         async with self._open("POST", headers, body) as response:
             if response.status == HTTPStatus.NOT_FOUND and self._session is not None:
                 self._end_session()
+            await response.drain()
 
     def post(self, body: bytes) -> None:
         if self._posts >= MAX_POSTS or not self._conversation.usable:
