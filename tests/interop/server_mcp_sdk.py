@@ -1,12 +1,21 @@
-"""A server of the official SDK: by stdio, or with a port by Streamable HTTP."""
+"""A server of the official SDK, of either major version: by stdio, or with a port by Streamable HTTP."""
 
 import sys
+from typing import Any
 
-from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel
 
-server = MCPServer("sdk", instructions="For tests.", version="1.2")
+try:
+    from mcp.server.mcpserver import Context, MCPServer
+except ImportError:  # before 2
+    from mcp.server.fastmcp import Context
+    from mcp.server.fastmcp import FastMCP as MCPServer
+
+PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+OLD = MCPServer.__name__ == "FastMCP"
+options: Any = {"port": PORT} if OLD and PORT else {}
+server: Any = MCPServer("sdk", instructions="For tests.", **options)
 
 
 class Point(BaseModel):
@@ -39,7 +48,8 @@ async def steps(count: int, ctx: Context) -> str:
 @server.tool(structured_output=False)
 async def add(name: str, ctx: Context) -> str:
     server.add_tool(lambda: name, name=name, description="Added.")
-    await ctx.notify_tools_changed()
+    if not OLD:
+        await ctx.notify_tools_changed()
     await ctx.session.send_tool_list_changed()
     return "added"
 
@@ -55,7 +65,7 @@ def ask(about: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        server.run("streamable-http", port=int(sys.argv[1]))
+    if PORT:
+        server.run("streamable-http", **({} if OLD else {"port": PORT}))
     else:
         server.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from discreet.daemon.imports.mcp.service import mcp_service
 from discreet.daemon.imports.packed import pack
 from discreet.daemon.imports.service import ImportOptions
 from discreet.testing import in_memory
-from support.requirements import interop_python
+from support.requirements import interop_python, missing
 from support.waits import until, wait_until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="ends servers as POSIX does")]
@@ -31,11 +32,11 @@ SERVER = Path(__file__).parent / "server_mcp_sdk.py"
 
 
 @contextmanager
-def http_target() -> Iterator[Url]:
+def http_target(python: str) -> Iterator[Url]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [interop_python("mcp", 2), "-P", str(SERVER), str(port)]
+    command = [python, "-P", str(SERVER), str(port)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
 
@@ -84,11 +85,20 @@ async def use(target: Target) -> None:
         await until(listed)
 
 
-async def test_a_server_of_the_sdk_by_stdio_is_imported() -> None:
-    await use(Command((interop_python("mcp", 2), "-P", str(SERVER))))
+def python_of(major: int) -> str:
+    """`DISCREET_MCP_1` names a Python that has mcp 1.30 or later, but not 2."""
+    if major == 1:
+        return os.environ.get("DISCREET_MCP_1") or missing("DISCREET_MCP_1 names no Python that has mcp")
+    return interop_python("mcp", major)
 
 
-async def test_a_server_of_the_sdk_by_http_is_imported() -> None:
-    pytest.importorskip("httpx")
-    with http_target() as target:
+@pytest.mark.parametrize("major", [1, 2])
+async def test_a_server_of_the_sdk_by_stdio_is_imported(major: int) -> None:
+    await use(Command((python_of(major), "-P", str(SERVER))))
+
+
+@pytest.mark.parametrize("major", [1, 2])
+async def test_a_server_of_the_sdk_by_http_is_imported(major: int) -> None:
+    pytest.importorskip("httpcore")
+    with http_target(python_of(major)) as target:
         await use(target)

@@ -17,9 +17,10 @@ from discreet.daemon.imports.failures import ImportFailed
 from discreet.daemon.imports.mcp.connection.conversation import Conversation, RpcError
 from discreet.daemon.imports.mcp.connection.opening import Opening, Way
 from discreet.daemon.imports.mcp.connection.server_messages import ListKind, ServerMessages
+from discreet.daemon.imports.mcp.connection.stdio import MAX_UNSENT_BYTES, ProcessLink
 from discreet.daemon.imports.mcp.model import Command, McpImport
 from discreet.daemon.imports.mcp.read import read_mcp
-from support.waits import DEADLINE_SECONDS
+from support.waits import DEADLINE_SECONDS, until
 
 from .conftest import SHOP, daemon, odd
 
@@ -189,6 +190,19 @@ async def test_changes_of_lists_are_told() -> None:
     async with talking(odd(), ServerMessages("odd", changed.append)) as conversation:
         await act(conversation, "storm", count=3)
     assert changed == ["tools", "tools", "tools"]
+
+
+async def test_what_waits_for_a_server_that_does_not_read_is_bounded() -> None:
+    async with talking(odd()) as conversation, anyio.create_task_group() as tasks:
+        tasks.start_soon(act, conversation, "deaf")
+        for _ in range(40):
+            tasks.start_soon(lambda: act(conversation, "x", text="x" * 1024 * 1024))
+        link = conversation._link
+        assert isinstance(link, ProcessLink)
+        await until(lambda: link._bytes > MAX_UNSENT_BYTES - 2 * 1024 * 1024)
+        await anyio.wait_all_tasks_blocked()
+        assert link._bytes <= MAX_UNSENT_BYTES
+        tasks.cancel_scope.cancel()
 
 
 # -- ends ----------------------------------------------------------------------------------------------------------

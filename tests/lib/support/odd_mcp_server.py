@@ -69,6 +69,7 @@ class Server:
         self.tools = ["act"]
         self.waiting: list[Any] = []
         self.heard: list[str] = []
+        self.held, self.holding = os.pipe()
 
     def run(self) -> None:
         for line in sys.stdin:
@@ -146,6 +147,9 @@ class Server:
             case "die":
                 print("dying now", file=sys.stderr, flush=True)
                 os._exit(7)
+            case "deaf":
+                while True:
+                    os.read(self.held, 1)
             case "never":
                 self.waiting.append(request)
             case "wrong-id":
