@@ -278,3 +278,9 @@ async def test_modern_clients_of_mcp_that_listen_are_told_too(import_odd: Import
             await peer.call("tools/call", call)
             await told.wait()
             tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("dialect", ["auto", "lsp", "acp", "plain"])
+async def test_other_dialects_mind_nothing_of_an_import(import_odd: Import, dialect: str) -> None:
+    async with in_memory(import_odd("typed"), dialect=dialect):
+        pass
