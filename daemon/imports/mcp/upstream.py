@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, final
 
 import anyio
 import anyio.abc
 from msgspec import Raw
 
+from .... import call_tracing
 from ....client.errors import ConnectionFailed, InvalidReply
 from ....client.policies.restart import RestartingConnector, RestartPolicy
 from ....client.task_group import background_tasks
@@ -116,14 +117,17 @@ class McpUpstream:
         self, conversation: Conversation, operation: McpOperation, arguments: dict[str, Any], ctx: Context
     ) -> Raw:
         params, name = _params_of(operation, arguments)
+        tracer = call_tracing.tracer
         try:
-            text = await conversation.request(
-                operation.method,
-                params,
-                name=name,
-                mirrored=_mirrored(operation, arguments) if conversation.agreed.modern else None,
-                on_progress=None if ctx.progress_token is None else ctx.progress,
-            )
+            with nullcontext() if tracer is None else tracer.call(operation.method) as span:
+                text = await conversation.request(
+                    operation.method,
+                    params,
+                    name=name,
+                    mirrored=_mirrored(operation, arguments) if conversation.agreed.modern else None,
+                    on_progress=None if ctx.progress_token is None else ctx.progress,
+                    trace=None if span is None else span.headers,
+                )
             return read_result(operation, text)
         except RpcError as exc:
             raise server_error(exc) from exc

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import anyio
 import pytest
@@ -284,3 +288,23 @@ async def test_modern_clients_of_mcp_that_listen_are_told_too(import_odd: Import
 async def test_other_dialects_mind_nothing_of_an_import(import_odd: Import, dialect: str) -> None:
     async with in_memory(import_odd("typed"), dialect=dialect):
         pass
+
+
+async def test_a_call_names_its_span_to_the_server(import_odd: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+
+    class Span:
+        headers: ClassVar = {"traceparent": "00-one-two-01"}
+
+    class Tracer:
+        @contextmanager
+        def call(self, method: str) -> Iterator[Span]:
+            begun.append(method)
+            yield Span()
+
+    async with in_memory(import_odd()) as peer:
+        assert await text_of(peer, "meta") == "null"
+        with monkeypatch.context() as patched:
+            patched.setattr("discreet.daemon.imports.mcp.upstream.call_tracing", SimpleNamespace(tracer=Tracer()))
+            assert json.loads(await text_of(peer, "meta")) == Span.headers
+    assert begun == ["tools/call"]

@@ -208,6 +208,8 @@ class Server:
                 answer(request, text(" ".join(self.heard)))
             case "environment":
                 answer(request, text(" ".join(os.environ)))
+            case "meta":
+                answer(request, text(json.dumps(request["params"].get("_meta"))))
             case "pid":
                 answer(request, text(str(os.getpid())))
             case _:

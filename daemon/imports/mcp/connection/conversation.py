@@ -166,8 +166,9 @@ class Conversation:
         name: str = "",
         mirrored: Mapping[str, str] | None = None,
         on_progress: OnProgress | None = None,
+        trace: Mapping[str, str] | None = None,
     ) -> Raw:
-        """The result, as JSON text. A cancelled request is cancelled at the server, too.
+        """The result, as JSON text. A cancelled request is cancelled at the server, too. `trace` names the span of the request.
 
         Raises `RpcError`, `ConnectionFailed`, `InvalidReply`, and `FailureError(Overloaded)` where too many wait.
         """
@@ -176,7 +177,7 @@ class Conversation:
         if len(self._pending) >= MAX_PENDING:
             raise FailureError(Overloaded())
         request_id = next(self._ids)
-        members = self._with_meta(params, request_id if on_progress else None)
+        members = self._with_meta(params, request_id if on_progress else None, trace or {})
         body = b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b}' % (request_id, _encode(method), _encode(members))
         request = Request(request_id, method, body, anyio.Event(), name, mirrored or {}, on_progress)
         self._pending[request_id] = request
@@ -200,8 +201,8 @@ class Conversation:
         """Send a notification. Raises `ConnectionFailed`."""
         await self._link.send(_encode({"jsonrpc": "2.0", "method": method}))
 
-    def _with_meta(self, params: Mapping[str, Any], token: int | None) -> dict[str, Any]:
-        meta: dict[str, Any] = {} if token is None else {"progressToken": token}
+    def _with_meta(self, params: Mapping[str, Any], token: int | None, trace: Mapping[str, str]) -> dict[str, Any]:
+        meta: dict[str, Any] = {**trace} if token is None else {**trace, "progressToken": token}
         if self.agreed.modern:
             meta |= {
                 f"{_META}protocolVersion": self.agreed.revision,
