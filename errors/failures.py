@@ -124,7 +124,10 @@ class Overloaded(msgspec.Struct, frozen=True):
 
 
 class Unavailable(msgspec.Struct, frozen=True):
-    """The request was read while the daemon drained, or still ran when the drain window closed."""
+    """The request was read while the daemon drained, or still ran when the drain window closed. With `upstream`: the program
+    behind an imported operation can't be reached, or was lost."""
+
+    upstream: bool = False
 
 
 class Cancelled(msgspec.Struct, frozen=True):
