@@ -138,7 +138,7 @@ class McpUpstream:
     def _lost(self, operation: McpOperation, exc: ConnectionFailed) -> FailureError:
         """A call that may have had an effect must not be made again because of what we say."""
         log.warning("import.unavailable", import_=self._name, operation=operation.name, reason=exc.loss.reason)
-        return FailureError(Internal() if exc.sent and not operation.idempotent else Unavailable())
+        return FailureError(Internal() if exc.sent and not operation.idempotent else Unavailable(upstream=True))
 
     def _take_token(self, ctx: Context) -> None:
         if self._credential is not None:
@@ -150,7 +150,7 @@ class McpUpstream:
     async def _conversation(self, operation: McpOperation) -> Conversation:
         """One that was usable a moment ago. Raises `FailureError`."""
         if self._tasks is None:
-            raise FailureError(Unavailable())
+            raise FailureError(Unavailable(upstream=True))
         if self._connector is not None and self._connector.closed and anyio.current_time() >= self._again_at:
             self._connector = None
         if self._connector is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import anyio
 import msgspec
@@ -16,11 +16,12 @@ pytest.importorskip("starlette")
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
 from discreet.daemon.imports.mcp.connection.conversation import Conversation, RpcError
-from discreet.daemon.imports.mcp.connection.http import encoded
+from discreet.daemon.imports.mcp.connection.http import PHRASES, encoded
 from discreet.daemon.imports.mcp.connection.opening import Opening, Way
 from discreet.daemon.imports.mcp.connection.server_messages import ListKind, ServerMessages
 from discreet.daemon.imports.mcp.lists import list_all
 from discreet.daemon.imports.mcp.model import Era, Url
+from discreet.daemon.outbound.connection import LossReason
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, HttpServer, http_server
 from support.waits import DEADLINE_SECONDS
@@ -273,6 +274,10 @@ async def test_what_is_no_answer_is_bounded_and_of_no_use(kind: str) -> None:
     async with legacy(call) as server, talking(server.url) as conversation:
         with pytest.raises(InvalidReply):
             await act(conversation)
+
+
+def test_every_reason_why_there_is_no_response_has_a_phrase() -> None:
+    assert set(PHRASES) == set(get_args(LossReason))
 
 
 async def test_nobody_there_is_told_without_the_query() -> None:

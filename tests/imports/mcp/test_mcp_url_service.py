@@ -24,6 +24,7 @@ from discreet.daemon.imports.mcp.reading import read_listing
 from discreet.daemon.imports.mcp.service import mcp_service
 from discreet.daemon.imports.packed import pack
 from discreet.daemon.imports.service import ImportOptions
+from discreet.errors.codes import UPSTREAM_MESSAGE
 from discreet.testing import in_memory
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, http_server
@@ -109,8 +110,9 @@ async def test_an_idempotent_call_that_was_cut_off_is_made_once_more() -> None:
 
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
     async with in_memory(service_of("http://127.0.0.1:9/mcp")) as peer:
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable) as caught:
             await peer.call("odd/act")
+        assert caught.value.message == UPSTREAM_MESSAGE
 
 
 @pytest.mark.parametrize(("status", "error"), [(401, Unavailable), (503, Unavailable), (500, InternalError)])

@@ -251,7 +251,7 @@ class HttpLink:
             await response.drain()
         except OutboundError as exc:
             if stream.last_id is None and not done():
-                raise ConnectionFailed(self._loss(_PHRASES[exc.reason])) from exc
+                raise ConnectionFailed(self._loss(PHRASES[exc.reason])) from exc
 
     # -- what has no answer -----------------------------------------------------------------------------------------
 
@@ -344,7 +344,7 @@ class HttpLink:
                 await connection.send(method, self._to.request_target, [*(fixed | dict(headers)).items()], body)
                 yield _Response(connection, await connection.read_head())
         except OutboundError as exc:
-            raise ConnectionFailed(self._loss(_PHRASES[exc.reason]), sent=sent) from exc
+            raise ConnectionFailed(self._loss(PHRASES[exc.reason]), sent=sent) from exc
 
     def _loss(self, reason: str) -> ConnectionLoss:
         return ConnectionLoss(f"{self._shown}: {reason}")
@@ -362,9 +362,10 @@ def encoded(value: str) -> str:
     return f"=?base64?{b64encode(value.encode()).decode()}?="
 
 
-_PHRASES: Final[Mapping[LossReason, str]] = {
+PHRASES: Final[Mapping[LossReason, str]] = {
     "address": "its address is private, which is not allowed",
     "connect": "no connection",
+    "connect-timeout": "no connection within the time limit",
     "connections": "too many connections",
     "lost": "the connection was lost",
     "protocol": "its answer is no HTTP",
