@@ -12,9 +12,8 @@ from ..settings.imports import ImportSettings
 
 
 def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private: bool = False) -> Service:
-    """The service of one import. `credentials` are the files of those that have a value, by their names: one that is called like
-    the import is for it, unless the import names another. `private` allows private addresses. Raises `DeclarationError`, in one
-    line.
+    """The service of one import. `credentials` are files by the names of what they hold: one that is called like the import is
+    for it, unless the import names another. `private` allows private addresses. Raises `DeclarationError`, in one line.
     """
     if not (given.credential or given.credentials) and given.name in credentials:
         given = msgspec.structs.replace(given, credential=given.name)
@@ -50,6 +49,7 @@ def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private
         return from_mcp(
             given.mcp,
             credential=given.credential,
+            token=_value_of(given.credential, credentials),
             allow_private=given.allow_private or private,
             validate=given.validate or "on",
             **shared,
@@ -67,7 +67,7 @@ def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private
 
 
 def _value_of(name: str, credentials: Mapping[str, str]) -> str:
-    """The credential by which a daemon is asked what it offers; empty where there is none, which is told later."""
+    """The credential with which a server is asked what it offers; empty where there is none, which is told later."""
     if name not in credentials:
         return ""
     try:

@@ -42,6 +42,7 @@ class ImportedOperation(Struct, frozen=True, kw_only=True):
 
     `pointer` is where the document has it. `idempotent` says that a call may be repeated though it is no query. `timeout` is in
     seconds, None for no deadline; without it the daemon's setting applies. Events of a `numbered` subscription are `Numbered`.
+    `annotations` are MCP's hints about a tool, as its server gives them.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ImportedOperation(Struct, frozen=True, kw_only=True):
     idempotent: bool = False
     timeout: float | None | UnsetType = UNSET
     numbered: bool = False
+    annotations: Mapping[str, bool | str] = {}
 
 
 class Imported(Struct, frozen=True, kw_only=True):

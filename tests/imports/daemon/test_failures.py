@@ -83,7 +83,12 @@ def test_what_the_operator_must_know_is_logged_and_the_caller_learns_nothing_of_
             ("import.stream_overrun", "inner", "s/a"),
         ]
     told = [each.failure for each in (refused, lost, garbage, slow) if isinstance(each, FailureError)]
-    assert told == [failures.Internal(), failures.Unavailable(upstream=True), failures.Internal(), failures.Overloaded()]
+    assert told == [
+        failures.Internal(),
+        failures.Unavailable(upstream=True),
+        failures.Internal(),
+        failures.Overloaded(),
+    ]
 
 
 @pytest.mark.parametrize(
