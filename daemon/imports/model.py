@@ -57,6 +57,11 @@ class ImportedOperation(Struct, frozen=True, kw_only=True):
     numbered: bool = False
     annotations: Mapping[str, bool | str] = {}
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call may be made again that may have had its effect."""
+        return self.kind != "mutation" or self.idempotent
+
 
 class Imported(Struct, frozen=True, kw_only=True):
     """All that one import offers. `definitions` are the shared types; `notes` come in the order of the document."""

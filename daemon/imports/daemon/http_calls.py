@@ -172,7 +172,7 @@ class UrlUpstream:
 
     def _lost(self, operation: DaemonOperation, reason: FaultReason) -> FailureError:
         log.warning("import.unavailable", import_=self._name, operation=operation.method, reason=reason)
-        return FailureError(failure_of(reason))
+        return FailureError(failure_of(reason, repeatable=operation.repeatable))
 
     @property
     def _gateway(self) -> Gateway:

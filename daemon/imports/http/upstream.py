@@ -302,7 +302,7 @@ class HttpUpstream:
         try:
             yield
         except UpstreamFault as exc:
-            failure = failure_of(exc.reason)
+            failure = failure_of(exc.reason, repeatable=operation.repeatable)
             self._warn("import.failed", operation, exc.reason, exc.status, told=row_of(failure).protocol_code)
             raise FailureError(failure) from exc
 
