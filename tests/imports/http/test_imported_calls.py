@@ -200,7 +200,7 @@ async def test_what_the_request_can_not_hold_is_the_callers_mistake() -> None:
 
 
 def test_what_can_not_be_called_ends_the_start_in_one_line_that_names_the_document() -> None:
-    for options in ({"base_url": ""}, {"credentials": {}}, {"credentials": {"kee": "shop"}}, {"allow_private": False}):
+    for options in ({"base_url": ""}, {"credentials": {"kee": "shop"}}, {"allow_private": False}):
         given: dict[str, Any] = {
             "base_url": "http://127.0.0.1:1",
             "credentials": "shop",
