@@ -109,6 +109,7 @@ class _Maker:
         self._upstream = upstream
         self._options = options
         self._access = AccessRule(frozenset(options.scopes))
+        self._read = build_decoder(Raw)
         self._classes: dict[bytes, type[GivenError]] = {}
         self._checker = lru_cache(_CHECKERS)(self._make_checker)
 
@@ -127,7 +128,7 @@ class _Maker:
             input=self._input(index),
             invoke=lambda ctx, arguments: run(ctx, *arguments),
             returns=GivenSchema(partial(self._schema, index, "output")) if entry.result else None,
-            output=build_decoder(Raw),
+            output=self._read,
             errors=_Errors(partial(self.errors, index)) if entry.has_errors else (),
             description=entry.description,
             timeout=self._timeout(entry),
