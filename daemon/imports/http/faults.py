@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
+from ...schemas.phrases import json_kind
 
 FaultReason: TypeAlias = Literal[
     "address", "connect", "connect-timeout", "connections", "content-type", "credential", "encoding", "json", "lost", "protocol",
@@ -45,23 +46,4 @@ def failure_of(reason: FaultReason, *, repeatable: bool) -> Failure:
 
 def invalid_input(param: str, expected: str, value: Any) -> FailureError:  # Any: a JSON value
     """The caller's value can't be sent."""
-    return FailureError(InvalidParams(param, expected, json_type(value)))
-
-
-def json_type(value: Any) -> str:  # Any: a JSON value
-    """The JSON type of a decoded value."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+    return FailureError(InvalidParams(param, expected, json_kind(value)))

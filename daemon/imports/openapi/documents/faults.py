@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
 from .....errors.printable import cut, printable
+from ....schemas.phrases import json_kind
 from ...model import NoteKind
 
 Noting: TypeAlias = Callable[[str, NoteKind, str], None]
@@ -41,17 +42,6 @@ def quoted(name: object) -> str:
 
 
 def type_name(value: object) -> str:
-    """What JSON calls a value of this type."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case list():
-            return "an array"
-        case _:
-            return "an object"
+    """What JSON calls a value of this type, with its article."""
+    kind = json_kind(value)
+    return kind if kind == "null" else f"{'an' if kind in ('array', 'object') else 'a'} {kind}"
