@@ -194,6 +194,10 @@ class Host:
         """What the lifespan of a service yielded."""
         return self.lifespans.state_of(namespace)
 
+    async def enter_late(self, namespace: str) -> None:
+        """Wait until the lifespan of a service is entered that is entered with its first call. Raises what it raises."""
+        await self.lifespans.enter_late(namespace)
+
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self.catalogue.credentials_of(namespace)
 

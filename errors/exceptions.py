@@ -6,7 +6,7 @@ Neither is ever rendered to a peer: `wire` builds error objects from declared fi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Final, dataclass_transform, final
+from typing import Any, ClassVar, Final, dataclass_transform, final
 
 import msgspec
 
@@ -161,5 +161,5 @@ def given_error(
         retryable=retryable,
     )
     if schema is not None:
-        cls.definition = msgspec.structs.replace(cls.definition, details=Annotated[Any, schema])
+        cls.definition = msgspec.structs.replace(cls.definition, details=schema)
     return cls

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
-from ...errors.given_schema import given_schema
+from ...errors.given_schema import GivenSchema
 from ...errors.redaction import scrub_known
 from ..logs import log, parse_level
 from ..operations.context import Context
@@ -189,9 +189,10 @@ def _add_lists(service: Service, connection: ClientConnection) -> None:
 
 def _in_words(spec: OperationSpec) -> tuple[list[str], str]:
     """The params and the result of an operation for people."""
-    given, result = given_schema(spec.input.type), given_schema(spec.returns)
-    if given is None:
+    given, result = spec.input.type, spec.returns
+    if not isinstance(given, GivenSchema):
         return spec.describe_params(), spec.describe_result()
     from ..schemas.phrases import describe_members, describe_value  # late: only imported operations need it
 
-    return describe_members(given.load()), spec.describe_result() if result is None else describe_value(result.load())
+    described = describe_value(result.load()) if isinstance(result, GivenSchema) else spec.describe_result()
+    return describe_members(given.load()), described

@@ -10,8 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from hashlib import blake2b
-from tempfile import mkstemp
+from time import time
 from typing import Final
 
 import msgspec
@@ -19,16 +18,26 @@ from msgspec import Struct
 
 from .packed import FORMAT
 
+try:
+    from _blake2 import blake2b  # hashlib loads OpenSSL first, which takes as long as all of this
+except ImportError:
+    from hashlib import blake2b
+
 _LARGEST: Final = 256 * 1024 * 1024
 """Bytes of a file that is read."""
 _PRIVATE: Final = 0o700
+_RACY_SECONDS: Final = 2.0
+"""A file that changed so lately may change again without another time: clocks of file systems are coarse."""
 
 
 class Cached(Struct, frozen=True, array_like=True):
-    """An import, and of what it was made: by address, the digest of each document that was read. `made` is a Unix time."""
+    """An import, and of what it was made: the `stamp` of its file, and by address the digest of each document. `made`
+    is a Unix time.
+    """
 
     format: int
     made: float
+    stamp: str
     digests: dict[str, bytes]
     data: bytes
 
@@ -40,6 +49,15 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def digest_of(text: bytes) -> bytes:
     """What a document is recognised by."""
     return blake2b(text, digest_size=32).digest()
+
+
+def stamp_of(path: str) -> str:
+    """What changes with every change of a file; empty where nothing is sure to. Raises `OSError`."""
+    status = os.stat(path)
+    changed = max(status.st_mtime, status.st_ctime)
+    if sys.platform == "win32" or not changed < time() - _RACY_SECONDS:
+        return ""
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def read_cached(key: bytes) -> Cached | None:
@@ -58,21 +76,26 @@ def read_cached(key: bytes) -> Cached | None:
     return found if found.format == FORMAT else None
 
 
-def keep(key: bytes, data: bytes, digests: Mapping[str, bytes], *, made: float) -> None:
+def keep(key: bytes, data: bytes, digests: Mapping[str, bytes], *, stamp: str = "") -> None:
     """Keep this under a key, in place of what is there."""
     folder = _folder()
     if folder is None:
         return
     with suppress(OSError):
         os.makedirs(folder, mode=_PRIVATE, exist_ok=True)
-        fd, name = mkstemp(dir=folder)
+        name = os.path.join(folder, f"{os.urandom(8).hex()}.tmp")
         try:
-            with open(fd, "wb") as file:
-                file.write(_encode(Cached(FORMAT, made, dict(digests), data)))
+            with open(name, "xb", opener=_open_private) as file:
+                file.write(_encode(Cached(FORMAT, time(), stamp, dict(digests), data)))
             os.replace(name, _path(folder, key))
-        except OSError:
-            os.unlink(name)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
             raise
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _path(folder: str, key: bytes) -> str:

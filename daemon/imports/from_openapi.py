@@ -15,13 +15,11 @@ from ...version import __version__
 from ..operations.options import check_name
 from ..operations.service import Service
 from ..operations.spec import Timeout
-from .cache import digest_of, keep, read_cached
+from .cache import Cached, digest_of, keep, read_cached, stamp_of
 from .failures import ImportFailed
 from .http.model import HttpImport, HttpOperation
 from .openapi.documents.faults import DocumentError
-from .openapi.documents.loading import Loaded, load_document
 from .openapi.naming import Selection
-from .openapi.reader import read_openapi
 from .packed import Packed, pack
 from .service import ImportOptions, Validate, imported_service
 
@@ -77,14 +75,15 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
     try:
         check_name(namespace)
         select = Selection(tags, paths, methods, operation_ids, include, exclude)
-        packed, origin = _packed(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
+        data, url = _packed(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
+        packed = Packed(data, HttpImport, HttpOperation)
         head = packed.head
         assert isinstance(head, HttpImport)
         upstream = HttpUpstream(
             head,
             name=namespace,
             base_url=base_url,
-            document_url=origin if origin.startswith(_URLS) else "",
+            document_url=url,
             credentials=credentials,
             allow_private=allow_private,
         )
@@ -120,22 +119,27 @@ def _packed(
     variables: Mapping[str, str],
     outside: bool,
     max_age: float,
-) -> tuple[Packed[HttpOperation], str]:
-    """The import, and where it came from."""
+) -> tuple[bytes, str]:
+    """The import, and the URL that it came from, if it did."""
     if isinstance(document, bytes | Mapping):
-        imported = read_openapi(document, select=select, rename=rename, variables=variables)
-        return _unpacked(pack(imported)), ""
+        from .openapi.reader import read_openapi  # late: what the cache has is not read
+
+        return pack(read_openapi(document, select=select, rename=rename, variables=variables)), ""
     source = os.fspath(document)
     is_url = source.startswith(_URLS)
     where = source if is_url else os.path.abspath(source)
     key = msgspec.msgpack.encode(_Key(__version__, where, select, rename, variables, outside), enc_hook=list)
     cached = read_cached(key)
-    if cached is not None and is_url and 0 <= time() - cached.made < max_age:
-        return _unpacked(cached.data), source
-    loaded = _load(source, outside=outside)
-    if cached is not None and not is_url and _is_current(cached.digests, loaded):
-        return _unpacked(cached.data), loaded.origin
-    digests = {loaded.origin: digest_of(loaded.text)}
+    if cached is not None:
+        current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached, where, outside=outside)
+        if current:
+            return cached.data, source if is_url else ""
+    from .openapi.documents.loading import load_document  # late, as above
+    from .openapi.reader import read_openapi
+
+    stamp = "" if is_url else _stamp(where)
+    loaded = load_document(source, outside=outside)
+    digests = {where: digest_of(loaded.text)}
     imported = read_openapi(
         loaded.text,
         origin=loaded.origin,
@@ -145,24 +149,37 @@ def _packed(
         fetch=_recording(loaded.fetch, digests),
     )
     data = pack(imported)
-    keep(key, data, digests, made=time())
-    return _unpacked(data), loaded.origin
+    keep(key, data, digests, stamp=stamp)
+    return data, loaded.origin if is_url else ""
 
 
-def _load(source: str, *, outside: bool) -> Loaded:
-    return load_document(source, outside=outside)
-
-
-def _unpacked(data: bytes) -> Packed[HttpOperation]:
-    return Packed(data, HttpImport, HttpOperation)
-
-
-def _is_current(digests: Mapping[str, bytes], loaded: Loaded) -> bool:
-    """Whether all documents that were read are the same today."""
-    if digests.get(loaded.origin) != digest_of(loaded.text):
-        return False
+def _stamp(path: str) -> str:
     try:
-        return all(digest == digest_of(loaded.fetch(uri)) for uri, digest in digests.items() if uri != loaded.origin)
+        return stamp_of(path)
+    except OSError:
+        return ""
+
+
+def _is_current(cached: Cached, path: str, *, outside: bool) -> bool:
+    """Whether a file, and all that was read for it, is the same today."""
+    digests = cached.digests
+    if not cached.stamp or _stamp(path) != cached.stamp:
+        try:
+            with open(path, "rb") as file:
+                if digest_of(file.read()) != digests.get(path):
+                    return False
+        except OSError:
+            return False
+    beside = digests.keys() - {path}
+    if not beside:
+        return True
+    from pathlib import Path  # late, as above
+
+    from .openapi.documents.loading import Fetch
+
+    fetch = Fetch(Path(path).resolve().as_uri(), outside=outside)
+    try:
+        return all(digests[uri] == digest_of(fetch(uri)) for uri in sorted(beside))
     except DocumentError:
         return False
 

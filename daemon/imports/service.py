@@ -16,10 +16,11 @@ from msgspec import UNSET, Raw, Struct
 
 from ...errors.exceptions import FailureError, GivenError, given_error
 from ...errors.failures import Internal, InvalidParams
-from ...errors.given_schema import GivenSchema, given_type
+from ...errors.given_schema import GivenSchema
 from ...errors.type_building import build_decoder
 from ..logs import log
 from ..operations.access import AccessRule
+from ..operations.context import host_of
 from ..operations.decoders import META_MEMBERS, Arguments, InputDecoder
 from ..operations.options import check_name
 from ..operations.params import InputModel
@@ -86,6 +87,7 @@ def imported_service(namespace: str, packed: Packed[Any], upstream: Upstream, op
         credentials=options.credentials,
         lifespan=upstream.opened,
     )
+    service.enters_late = True
     maker = _Maker(namespace, packed, upstream, options)
     service.operations.extend(maker.spec(index, entry) for index, entry in enumerate(packed.entries))
     return service
@@ -118,7 +120,7 @@ class _Maker:
             mode="stream" if streams else "async",
             input=self._input(index),
             invoke=lambda ctx, arguments: run(ctx, arguments[0]),
-            returns=given_type(partial(self._schema, index, "output")) if entry.result else None,
+            returns=GivenSchema(partial(self._schema, index, "output")) if entry.result else None,
             output=build_decoder(Raw),
             errors=_Errors(partial(self.errors, index)) if entry.has_errors else (),
             description=entry.description,
@@ -133,6 +135,10 @@ class _Maker:
     def operation(self, index: int) -> ImportedOperation:
         found: ImportedOperation = self._packed.operation(index)
         return found
+
+    async def ready(self, ctx: Context) -> None:
+        """Wait until the upstream is opened, which the first call does."""
+        await host_of(ctx).process.enter_late(self._namespace)
 
     @property
     def upstream(self) -> Upstream:
@@ -209,7 +215,7 @@ class _Maker:
 
     def _input(self, index: int) -> InputModel:
         load = partial(self._schema, index, "input")
-        return InputModel(given_type(load), (), None, True, (), self._decoder(index), whole=True)
+        return InputModel(GivenSchema(load), (), None, True, (), self._decoder(index), whole=True)
 
     def _decoder(self, index: int) -> InputDecoder:
         def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
@@ -263,6 +269,7 @@ class _Call:
 
     async def run(self, ctx: Context, params: dict[str, Any]) -> Raw:
         maker = self._maker
+        await maker.ready(ctx)
         try:
             result = await maker.upstream.call(maker.operation(self._index), params, ctx)
         except UpstreamError as exc:
@@ -279,6 +286,7 @@ class _Stream:
 
     async def run(self, ctx: Context, params: dict[str, Any]) -> AsyncGenerator[Raw, None]:
         maker = self._maker
+        await maker.ready(ctx)
         events = maker.upstream.stream(maker.operation(self._index), params, ctx)
         try:
             async for event in events:

@@ -96,7 +96,7 @@ class Service:
         lifespan: Lifespan | None = None,
     ) -> None:
         try:
-            if namespace != "":
+            if namespace:
                 check_name(namespace)
             check_text("description", description)
             if dialect is not None and dialect not in get_args(DialectChoice):
@@ -120,6 +120,7 @@ class Service:
         self.credentials = frozenset(credentials)
         self.capabilities = dict(capabilities or {})
         self.lifespan = lifespan
+        self.enters_late = False  # the lifespan is entered with the first call, and not at the start
         self.operations: list[OperationSpec] = []
         self._known: Mapping[str, OperationSpec] = {}
 
@@ -128,10 +129,7 @@ class Service:
     @overload
     def query(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
     def query(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
-        """Declare an operation that only reads and may be repeated. See `OperationOptions`.
-
-        Returns the function unchanged.
-        """
+        """Declare an operation that only reads and may be repeated. See `OperationOptions`. Returns the function unchanged."""
         return Service._declare(self, "query", given, options)
 
     @overload

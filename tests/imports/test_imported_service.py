@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 from msgspec import Raw
@@ -216,3 +217,25 @@ def test_a_name_that_can_be_none_is_one_line() -> None:
     wrong = Imported(operations=(ImportedOperation(name="a b", kind="query", input={}),))
     with pytest.raises(ImportFailed, match="an operation called 'a b'"):
         imported_service("n", Packed(pack(wrong), Imported, ImportedOperation), Scripted(), ImportOptions())
+
+
+async def test_the_upstream_is_opened_with_the_first_call_and_closed_at_the_end() -> None:
+    upstream = Scripted(b'{"name":"x"}', b'{"name":"x"}')
+    async with in_memory(nodes(upstream)) as peer:
+        assert await peer.call("services/list")
+        assert not upstream.open
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(peer.call, "list/nodes/get", {"id": 1})
+        assert upstream.open
+        assert upstream.opens == 1
+    assert not upstream.open
+
+
+async def test_an_upstream_that_can_not_be_opened_fails_the_call_and_is_tried_again_with_the_next() -> None:
+    upstream = Scripted(b'{"name":"x"}')
+    upstream.refusals = 1
+    async with in_memory(nodes(upstream)) as peer:
+        with pytest.raises(InternalError):
+            await peer.call("list/nodes/get", {"id": 1})
+        assert await peer.call("list/nodes/get", {"id": 1}) == {"name": "x"}

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ....errors.given_schema import given_schema
+from ....errors.given_schema import GivenSchema
 from ....errors.type_building import type_info
 from ...offers import asks_of
 from ...operations.spec import OperationSpec
@@ -64,8 +64,8 @@ def asked_params(spec: OperationSpec) -> frozenset[str]:
 
 def json_params(spec: OperationSpec) -> frozenset[str]:
     """The params that can't be strings: hosts may send them as JSON in a string."""
-    if (given := given_schema(spec.input.type)) is not None:
-        schema = given.load()
+    if isinstance(spec.input.type, GivenSchema):
+        schema = spec.input.type.load()
         members = schema.get("properties", {}).items()
         return frozenset(name for name, part in members if "string" not in schema_kinds(part, schema))
     node = without_metadata(type_info(spec.input.type))
@@ -89,8 +89,8 @@ def shape_of(spec: OperationSpec) -> Shape:
         return "content"
     if get_origin(returns) is list and _is_content(*get_args(returns)):
         return "contents"
-    if (given := given_schema(returns)) is not None:
-        schema = given.load()
+    if isinstance(returns, GivenSchema):
+        schema = returns.load()
         return "object" if schema_kinds(schema, schema) == {"object"} else "wrapped"
     return "object" if json_kinds(type_info(returns)) == {"object"} else "wrapped"
 

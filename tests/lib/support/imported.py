@@ -68,10 +68,14 @@ class Scripted:
         self.answers = list(answers)
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.open = False
+        self.opens = self.refusals = 0
         self.streams_closed = 0
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
+        self.opens += 1
+        if self.opens <= self.refusals:
+            raise OSError("it is not there")
         self.open = True
         yield
         self.open = False
