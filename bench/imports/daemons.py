@@ -71,9 +71,12 @@ class Daemon:
     def started(self) -> tuple[float, float]:
         """Seconds from the start to the answer of `echo`, and those of the CPU."""
         self.call("echo", {"seq": 1})
-        wall = time.perf_counter() - self.began
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return wall, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return time.perf_counter() - self.began, self.cpu()
+
+    def cpu(self) -> float:
+        """Seconds that its threads have run."""
+        tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
     def rss(self) -> int:
         lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()

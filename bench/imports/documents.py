@@ -124,8 +124,11 @@ def running(name: str, found: dict[str, Any]) -> list[str]:
     if first.get("others"):
         right = first["calls"] - len(first["wrong"])
         calls = [
-            f"{statistics.median(first['first']):.0f} ({min(first['first']):.0f})",
-            *(f"{statistics.median(first[kind]):.1f}" for kind in ("others", "again")),
+            *(
+                f"{statistics.median(each[0] for each in first[kind]):.1f} "
+                f"({statistics.median(each[1] for each in first[kind]):.1f})"
+                for kind in ("first", "others", "again")
+            ),
             f"{right} of {first['calls']}",
         ]
     return [
@@ -159,7 +162,7 @@ def main() -> None:
     print(table(head, [what(name, chosen[name].package.label, results[name]) for name in chosen]))
     head = "document | MB | cold, s (CPU) | warm | CPU s/MB, cold | RSS ×, peak / after, cold | warm | Python's ×, cold"
     print("\n" + table(head, [cost(name, found) for name, found in fine.items()]))
-    head = "document | no import, ms (CPU) | warm | cold | warm to none, CPU | first call, ms (best) | of others | again | right"
+    head = "document | no import, ms (CPU) | warm | cold | warm to none, CPU | first call, ms (CPU) | of others | again | right"
     print("\n" + table(head, [running(name, found) for name, found in fine.items()]))
 
 

@@ -1,4 +1,5 @@
-"""The first calls of imported operations: `python first.py FILE [CALLS]`. Prints JSON: milliseconds of the first call, and of others.
+"""The first calls of imported operations: `python first.py FILE [CALLS]`. Prints JSON: milliseconds of the first call and of
+others, each with those of the daemon's CPU.
 
 Each call is the first of its operation. The server is a stub on loopback whose answers fit; each call must give that answer.
 """
@@ -18,9 +19,9 @@ from stub import Stub
 
 def first_calls(path: Path, most: int) -> dict[str, Any]:
     calls = list(calls_of(path, most))
-    firsts: list[float] = []
-    others: list[float] = []
-    again: list[float] = []
+    firsts: list[tuple[float, float]] = []
+    others: list[tuple[float, float]] = []
+    again: list[tuple[float, float]] = []
     wrong: list[Any] = []
     with TemporaryDirectory() as folder, Stub() as stub:
         for run in range(3):
@@ -37,10 +38,11 @@ def first_calls(path: Path, most: int) -> dict[str, Any]:
     return {"first": firsts, "others": others, "again": again, "calls": len(calls), "wrong": wrong, "rss": rss}
 
 
-def timed(daemon: Daemon, method: str, params: Any) -> tuple[float, dict[str, Any]]:
-    began = time.perf_counter()
+def timed(daemon: Daemon, method: str, params: Any) -> tuple[tuple[float, float], dict[str, Any]]:
+    ran, began = daemon.cpu(), time.perf_counter()
     answer = daemon.call(method, params)
-    return (time.perf_counter() - began) * 1000, answer
+    wall = time.perf_counter() - began
+    return (wall * 1000, (daemon.cpu() - ran) * 1000), answer
 
 
 if __name__ == "__main__":
