@@ -70,7 +70,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
     Raises `DeclarationError`: a wrong document or argument, in one line. Blocks while the document is read.
     """
     _require_libraries()
-    from .http.upstream import HttpUpstream  # late: it loads httpx
+    from .http.upstream import HttpUpstream  # late: only imports need it
 
     try:
         check_name(namespace)

@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, Struct
 from ...errors.exceptions import FailureError, GivenError, given_error
 from ...errors.failures import Internal, InvalidParams
 from ...errors.given_schema import GivenSchema
-from ...errors.type_building import build_decoder
+from ...errors.type_building import DECODE_ERRORS, build_decoder
 from ..logs import log
 from ..operations.access import AccessRule
 from ..operations.context import host_of
@@ -219,7 +219,7 @@ class _Maker:
 
     def _decoder(self, index: int) -> InputDecoder:
         def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
-            given = None if raw is None else msgspec.json.decode(raw)
+            given = None if raw is None else _json_of(raw, prefix)
             properties = self.operation(index).input.get("properties", {})
             if isinstance(given, list):
                 if len(given) > len(properties):
@@ -237,6 +237,17 @@ class _Maker:
             return (params,)
 
         return decode
+
+
+def _json_of(raw: Raw | bytes, prefix: str) -> Any:
+    """Params as values. Raises `FailureError` for what is no JSON to msgspec: numbers out of range, and what is nested too deeply."""
+    try:
+        return msgspec.json.decode(raw)
+    except DECODE_ERRORS:
+        pass  # and drop it: its message may quote the params
+    from ..operations.input_errors import find_input_error  # late: neither the start nor a valid call needs it
+
+    raise FailureError(find_input_error(Any, raw, prefix=prefix))
 
 
 @final

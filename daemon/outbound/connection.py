@@ -7,13 +7,18 @@ which anything did is not used again, since the next request would take it for i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias, final  # Any: httpcore may not be installed
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final  # Any: the events of h11
 
 import h11
 import msgspec
 
 from ...lazy import anyio
-from .network import CLOSE_SECONDS, load_httpcore
+from .network import CLOSE_SECONDS
+
+if TYPE_CHECKING:
+    import socket
+
+    from anyio.abc import ByteStream
 
 MAX_HEAD_BYTES: Final = 65_536
 """The head of a response, and its trailers."""
@@ -28,7 +33,9 @@ _JOINED_BYTES: Final = 65_536
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
-LossReason: TypeAlias = Literal["address", "connect", "connections", "lost", "protocol", "tls", "unresolved"]
+LossReason: TypeAlias = Literal[
+    "address", "connect", "connect-timeout", "connections", "lost", "protocol", "tls", "unresolved"
+]  # fmt: skip
 """`address`: it is refused. `connections`: too many are open. `lost`: the connection ended, or never answered the request that
 it was given. `protocol`: what came is no HTTP, or more than the limits allow."""
 
@@ -54,10 +61,10 @@ class ResponseHead(msgspec.Struct, frozen=True):
 
 @final
 class HttpConnection:
-    """A request at a time: `send`, `read_head`, `read_body` until it returns nothing, `is_reusable`. All but the last raise
-    `OutboundError`."""
+    """A request at a time: `send`, `read_head`, `read_body` until it returns nothing, `is_reusable`. `read_head` and
+    `read_body` raise `OutboundError`."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._at_end = False
@@ -71,14 +78,13 @@ class HttpConnection:
         pieces = self._h11.send(h11.Request(method=method, target=target, headers=list(headers))) or b""
         if body:
             pieces += self._h11.send(h11.Data(data=body[:_JOINED_BYTES])) or b""
-        httpcore = load_httpcore()
         try:
-            await self._stream.write(pieces)
+            await self._stream.send(pieces)
             for start in range(_JOINED_BYTES, len(body), _JOINED_BYTES):
                 piece = self._h11.send(h11.Data(data=body[start : start + _JOINED_BYTES]))
-                await self._stream.write(piece or b"")
+                await self._stream.send(piece or b"")
             self._h11.send(h11.EndOfMessage())
-        except (httpcore.WriteError, OSError):
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             self._h11.send_failed()
 
     async def read_head(self) -> ResponseHead:
@@ -99,6 +105,15 @@ class HttpConnection:
                 return bytes(event.data)
         return b""
 
+    async def drain(self, limit: int) -> None:
+        """Read a body that nobody wants, so that the connection can be used again, but no more than about so many bytes. One that
+        can't be read is not missed: this raises nothing."""
+        try:
+            while limit >= 0 and (piece := await self.read_body()):
+                limit -= len(piece)
+        except OutboundError:
+            pass
+
     def is_reusable(self) -> bool:
         """Whether the next request may use it. To be asked once, when a response has been read."""
         if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE or self._h11.trailing_data[0]:
@@ -108,7 +123,7 @@ class HttpConnection:
 
     def is_broken(self) -> bool:
         """Whether the server has closed it, or sent what nobody asked for, while it was not used."""
-        return bool(self._stream.get_extra_info("is_readable"))
+        return _is_readable(self._stream.extra(anyio.abc.SocketAttribute.raw_socket))
 
     async def aclose(self) -> None:
         """Close it, within a second and in spite of cancellation."""
@@ -126,10 +141,23 @@ class HttpConnection:
                 raise OutboundError("lost" if self._at_end else "protocol") from exc
 
     async def _read(self) -> bytes:
-        httpcore = load_httpcore()
         try:
-            data: bytes = await self._stream.read(READ_BYTES)
-        except (httpcore.NetworkError, OSError) as exc:
+            return await self._stream.receive(READ_BYTES)
+        except anyio.EndOfStream:
+            self._at_end = True
+            return b""
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as exc:
             raise OutboundError("lost") from exc
-        self._at_end = not data
-        return data
+
+
+def _is_readable(sock: socket.socket) -> bool:
+    """Whether a read would not wait, also where the descriptor's number is too large for `select`."""
+    import select  # late: only connections that are kept need it
+
+    if sock.fileno() < 0:
+        return True
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([sock], [], [], 0)[0])

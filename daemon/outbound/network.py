@@ -7,14 +7,17 @@ one could tell where a request goes.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, final  # Any: httpcore may not be installed
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from ...lazy import anyio
 from .ssrf import check_addresses
 
 if TYPE_CHECKING:
     import ssl
+
+    from anyio.abc import ByteStream, SocketStream
 
 MAX_ADDRESSES: Final = 4
 """How many addresses of a name are tried, each for an equal share of the time left."""
@@ -29,8 +32,8 @@ class Network(Protocol):
         """All addresses of a name, the preferred one first. Raises `OSError`."""
         ...
 
-    async def connect(self, address: str, port: int, timeout: float) -> Any:
-        """An open `httpcore.AsyncNetworkStream`. Raises the errors of httpcore."""
+    async def connect(self, address: str, port: int) -> SocketStream:
+        """An open connection. Raises `OSError`. The caller limits its time."""
         ...
 
     def ssl_context(self) -> ssl.SSLContext:
@@ -40,7 +43,8 @@ class Network(Protocol):
 
 @final
 class SystemNetwork:
-    """The system's resolver and network, and the certificate authorities of the system and of certifi."""
+    """The system's resolver, network and certificate authorities. Those of certifi are added where the system has none (Python
+    from python.org on macOS), or not all (Windows, which loads them when they are asked for)."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         import socket  # late, as everything that only requests need
@@ -48,65 +52,65 @@ class SystemNetwork:
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
-    async def connect(self, address: str, port: int, timeout: float) -> Any:
+    async def connect(self, address: str, port: int) -> SocketStream:
         from ...framing.transports.keep_alive import keep_alive_options  # late, as above
 
-        options = keep_alive_options()
-        return await load_httpcore().AnyIOBackend().connect_tcp(address, port, timeout=timeout, socket_options=options)
+        stream: SocketStream = await anyio.connect_tcp(address, port)
+        socket = stream.extra(anyio.abc.SocketAttribute.raw_socket)
+        for option in keep_alive_options():
+            socket.setsockopt(*option)
+        return stream
 
     def ssl_context(self) -> ssl.SSLContext:
-        context: ssl.SSLContext = load_httpcore().default_ssl_context()
+        import ssl  # late, as above
+        from importlib import import_module
+
+        context = ssl.create_default_context()
+        if sys.platform != "win32" and context.cert_store_stats()["x509_ca"]:
+            return context
+        try:
+            certificates: str = import_module("certifi").where()
+        except ImportError:
+            return context
+        context.load_verify_locations(certificates)
         return context
 
 
-@final
-class CheckedBackend:
-    """The network backend of httpcore's connection pool. Names are resolved here and nowhere else."""
+async def connect_checked(
+    network: Network, host: str, port: int, *, timeout: float, allow_private: bool
+) -> SocketStream:
+    """A connection to one of the host's addresses, all of which are checked. Names are resolved here and nowhere else.
 
-    def __init__(self, network: Network, *, allow_private: bool) -> None:
-        self._network = network
-        self._allow_private = allow_private
-
-    async def connect_tcp(self, host: str, port: int, timeout: float, **_options: object) -> Any:
-        """Raises `AddressRefusedError`, the errors of the resolver, and those of httpcore."""
-        httpcore = load_httpcore()
-        deadline = anyio.current_time() + timeout
-        addresses: Sequence[str] = ()
-        with anyio.move_on_after(timeout):
-            addresses = (await self._checked_addresses(host, port))[:MAX_ADDRESSES]
-        error: Exception = httpcore.ConnectTimeout()
-        for index, address in enumerate(addresses):
-            share = (deadline - anyio.current_time()) / (len(addresses) - index)
-            try:
-                return _ClosingStream(await self._network.connect(address, port, max(0.0, share)))
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
-                error = exc
-        raise error
-
-    async def _checked_addresses(self, host: str, port: int) -> Sequence[str]:
-        """All current addresses of the name, each of them checked."""
-        addresses = [host] if _is_address(host) else await self._network.resolve(host, port)
-        check_addresses(addresses, allow_private=self._allow_private)
-        return addresses
-
-
-@final
-class _ClosingStream:
-    """A stream that is closed when its TLS handshake fails or is cancelled. httpcore leaves its own open then."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    async def start_tls(self, *args: Any, **kwargs: Any) -> Any:
+    Raises `AddressRefusedError`, and `OSError`, of which `TimeoutError` and the resolver's errors are kinds.
+    """
+    deadline = anyio.current_time() + timeout
+    addresses: Sequence[str] = ()
+    with anyio.move_on_after(timeout):
+        addresses = [host] if _is_address(host) else await network.resolve(host, port)
+    check_addresses(addresses, allow_private=allow_private)
+    addresses = addresses[:MAX_ADDRESSES]
+    error: OSError = TimeoutError()
+    for index, address in enumerate(addresses):
+        share = (deadline - anyio.current_time()) / (len(addresses) - index)
         try:
-            return await self._stream.start_tls(*args, **kwargs)
-        except BaseException:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
-                await self._stream.aclose()
-            raise
+            with anyio.fail_after(max(0.0, share)):
+                return await network.connect(address, port)
+        except OSError as exc:
+            error = exc
+    raise error
+
+
+async def secure(stream: SocketStream, host: str, context: ssl.SSLContext, *, timeout: float) -> ByteStream:
+    """The stream over TLS. Raises `OSError` and anyio's errors of streams; then, and if it is cancelled, the stream is closed."""
+    from anyio.streams.tls import TLSStream  # late, as above
+
+    try:
+        with anyio.fail_after(timeout):
+            return await TLSStream.wrap(stream, hostname=host, ssl_context=context, standard_compatible=False)
+    except BaseException:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+            await stream.aclose()
+        raise
 
 
 def _is_address(host: str) -> bool:
@@ -117,10 +121,3 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def load_httpcore() -> Any:
-    """The module httpcore, which the extras `push` and `openapi` install."""
-    from importlib import import_module  # late, and by name: type checkers may not have it
-
-    return import_module("httpcore")

@@ -6,14 +6,17 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any, Final, final  # Any: httpcore may not be installed
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
 from ...lazy import anyio
-from .connection import HttpConnection, LossReason, OutboundError
-from .network import CheckedBackend, Network, SystemNetwork, load_httpcore
+from .connection import HttpConnection, OutboundError
+from .network import Network, SystemNetwork, connect_checked, secure
 from .ssrf import AddressRefusedError, Destination, Origin
+
+if TYPE_CHECKING:
+    from anyio.abc import SocketStream
 
 MAX_CONNECTIONS: Final = 128
 """Connections in use."""
@@ -45,7 +48,7 @@ class ConnectionPool:
         max_connections: int = MAX_CONNECTIONS,
     ) -> None:
         self._network = network or SystemNetwork()
-        self._backend = CheckedBackend(self._network, allow_private=allow_private)
+        self._allow_private = allow_private
         self._timeouts = timeouts
         self._free = anyio.Semaphore(max_connections)
         self._idle: list[tuple[Origin, HttpConnection]] = []
@@ -55,10 +58,7 @@ class ConnectionPool:
     @asynccontextmanager
     async def connection(self, to: Destination) -> AsyncGenerator[HttpConnection]:
         """A connection for one request. It is kept at the end if its response was read to the end. Raises `OutboundError`."""
-        with anyio.move_on_after(self._timeouts.free) as waiting:
-            await self._free.acquire()
-        if waiting.cancelled_caught:
-            raise OutboundError("connections")
+        await self._wait_for_room()
         try:
             connection = await self._take(to.origin) or await self._connect(to)
             try:
@@ -76,6 +76,15 @@ class ConnectionPool:
     def counts(self) -> dict[str, int]:
         """Connections that are idle."""
         return {"idle": len(self._idle)}
+
+    async def _wait_for_room(self) -> None:
+        try:
+            self._free.acquire_nowait()
+        except anyio.WouldBlock:
+            with anyio.move_on_after(self._timeouts.free) as waiting:
+                await self._free.acquire()
+            if waiting.cancelled_caught:
+                raise OutboundError("connections") from None
 
     async def _take(self, origin: Origin) -> HttpConnection | None:
         """The idle connection to the server that was used last."""
@@ -102,25 +111,29 @@ class ConnectionPool:
             await connection.aclose()
 
     async def _connect(self, to: Destination) -> HttpConnection:
-        httpcore = load_httpcore()
+        context = await self._trust() if to.scheme == "https" else None
+        timeout = self._timeouts.connect
         try:
-            stream = await self._backend.connect_tcp(to.host, to.port, self._timeouts.connect)
-            return HttpConnection(await self._secured(stream, to.host) if to.scheme == "https" else stream)
+            stream: SocketStream = await connect_checked(
+                self._network, to.host, to.port, timeout=timeout, allow_private=self._allow_private
+            )
+            secured = stream if context is None else await secure(stream, to.host, context, timeout=timeout)
+            return HttpConnection(secured)
         except AddressRefusedError as exc:
             raise OutboundError("address") from exc
-        except (httpcore.NetworkError, httpcore.TimeoutException, OSError, anyio.BrokenResourceError) as exc:
-            raise OutboundError(_reason(exc)) from exc
+        except TimeoutError as exc:
+            raise OutboundError("connect-timeout") from exc
+        except ssl.SSLError as exc:
+            raise OutboundError("tls") from exc
+        except socket.gaierror as exc:
+            raise OutboundError("unresolved") from exc
+        except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as exc:
+            raise OutboundError("connect") from exc
 
-    async def _secured(self, stream: Any, host: str) -> Any:
+    async def _trust(self) -> ssl.SSLContext:
         async with self._opening:
             if self._ssl_context is None:
                 context = await anyio.to_thread.run_sync(self._network.ssl_context)  # reads hundreds of certificates
                 context.set_alpn_protocols(["http/1.1"])
                 self._ssl_context = context
-        return await stream.start_tls(self._ssl_context, server_hostname=host, timeout=self._timeouts.connect)
-
-
-def _reason(exc: Exception) -> LossReason:
-    if any(isinstance(cause, ssl.SSLError) for cause in (exc, *exc.args)):  # httpcore passes the cause as an argument
-        return "tls"
-    return "unresolved" if isinstance(exc, socket.gaierror) else "connect"
+            return self._ssl_context

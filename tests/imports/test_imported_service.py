@@ -15,6 +15,8 @@ from discreet.daemon.imports.failures import ImportFailed
 from discreet.daemon.imports.model import Imported, ImportedOperation
 from discreet.daemon.imports.packed import Packed, pack
 from discreet.daemon.imports.service import ImportOptions, imported_service
+from discreet.errors import failures
+from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import DomainFailure
 from discreet.testing import in_memory
 from support.imported import IMPORTED, Scripted, UpstreamError, nodes
@@ -34,7 +36,7 @@ WRONG_PARAMS: list[tuple[Any, tuple[str, str, str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("params", "fault"), WRONG_PARAMS, ids=str)
+@pytest.mark.parametrize(("params", "fault"), WRONG_PARAMS, ids=[str(row[1][:2]) for row in WRONG_PARAMS])
 async def test_wrong_params_are_named_in_declared_words_and_go_nowhere(params: Any, fault: tuple[Any, ...]) -> None:
     upstream = Scripted()
     async with in_memory(nodes(upstream)) as peer:
@@ -43,6 +45,22 @@ async def test_wrong_params_are_named_in_declared_words_and_go_nowhere(params: A
     failure = caught.value.failure
     assert (failure.param, failure.expected, failure.received, failure.accepted) == fault
     assert upstream.calls == []
+
+
+NOT_TO_BE_READ = {
+    b'{"id":1e400}': ("*", "number in range", "number"),
+    b'{"id":' + b"[" * 5000 + b"]" * 5000 + b"}": ("$", "object nested less deeply", "object"),
+}
+
+
+@pytest.mark.parametrize("text", NOT_TO_BE_READ, ids=["number", "nesting"])
+def test_params_that_can_not_be_read_are_wrong_params(text: bytes) -> None:
+    (spec, *_) = nodes(Scripted()).operations
+    with pytest.raises(FailureError) as caught:
+        spec.input.decode(text)
+    failure = caught.value.failure
+    assert isinstance(failure, failures.InvalidParams)
+    assert (failure.param, failure.expected, failure.received) == NOT_TO_BE_READ[text]
 
 
 async def test_params_go_on_as_they_are_and_the_result_comes_back_as_it_is() -> None:

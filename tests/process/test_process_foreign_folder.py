@@ -24,6 +24,7 @@ OPTIONAL = {
     "colorama",
     "h11",
     "httpcore",
+    "certifi",
     "httptools",
     "httpx",
     "rich",

@@ -59,7 +59,7 @@ def is_push_available() -> bool:
     """Whether the extra `push` is installed, without which no notification can be sent."""
     from importlib.util import find_spec  # late: asked once
 
-    return find_spec("httpcore") is not None
+    return find_spec("h11") is not None
 
 
 @final

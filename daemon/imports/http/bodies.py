@@ -77,13 +77,17 @@ def _members(param: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def _form_pairs(name: str, value: Any, how: Serialization | None) -> list[str]:
-    """The pairs for a member of a form: as the document says, else arrays repeat the name and objects are JSON."""
+    """The pairs for a member of a form: in a style where the document names one, else as its media type, objects as JSON."""
     if how is not None and not how.content_type:
         return query_pairs(name, value, how, required=False)
-    if how is not None and is_json(how.content_type):
-        return [f"{percent(name)}={percent(msgspec.json.encode(value).decode())}"]
-    items = value if isinstance(value, list) else [value]
-    return [f"{percent(name)}={percent(scalar(item))}" for item in items if item is not None]
+    as_json = how is not None and is_json(how.content_type)
+    texts = (msgspec.json.encode(item).decode() if as_json else scalar(item) for item in _items(value))
+    return [f"{percent(name)}={percent(text)}" for text in texts]
+
+
+def _items(value: Any) -> list[Any]:
+    """What a member of a form is, each by itself: an array's items have the same name (RFC 7578, section 4.3)."""
+    return [item for item in (value if isinstance(value, list) else [value]) if item is not None]
 
 
 def _multipart(param: str, body: Body, members: list[tuple[str, Any]]) -> WrittenBody:
@@ -91,15 +95,9 @@ def _multipart(param: str, body: Body, members: list[tuple[str, Any]]) -> Writte
     boundary = os.urandom(16).hex()
     pieces: list[bytes] = []
     for name, value in members:
-        for item in value if isinstance(value, list) and _is_repeated(body.parts.get(name)) else [value]:
-            if item is not None:
-                pieces += [
-                    b"--",
-                    boundary.encode(),
-                    b"\r\n",
-                    *_part(f"{param}.{name}", name, item, body.parts.get(name)),
-                    b"\r\n",
-                ]
+        for item in _items(value):
+            part = _part(f"{param}.{name}", name, item, body.parts.get(name))
+            pieces += [b"--", boundary.encode(), b"\r\n", *part, b"\r\n"]
     pieces += [b"--", boundary.encode(), b"--\r\n"]
     kind = (
         body.content_type
@@ -107,11 +105,6 @@ def _multipart(param: str, body: Body, members: list[tuple[str, Any]]) -> Writte
         else "multipart/form-data"
     )
     return WrittenBody(b"".join(pieces), f"{kind.partition(';')[0].strip()}; boundary={boundary}")
-
-
-def _is_repeated(how: Serialization | None) -> bool:
-    """Whether each item of an array is a part: not where the document asks for one JSON text."""
-    return how is None or not is_json(how.content_type)
 
 
 def _part(param: str, name: str, value: Any, how: Serialization | None) -> list[bytes]:

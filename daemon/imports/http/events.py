@@ -99,9 +99,8 @@ def _fields_of(event: SseEvent) -> Raw:
 class JsonLines:
     """A JSON text on each line; empty lines mean nothing."""
 
-    is_over: Final = False
-
     def __init__(self, *, limit: int) -> None:
+        self.is_over: Final = False
         self._limit = limit
         self._line = bytearray()
 
@@ -131,9 +130,8 @@ class JsonLines:
 class JsonSequence:
     """RFC 7464: each text begins with a record separator and ends with a line feed. One on several lines ends with the next."""
 
-    is_over: Final = False
-
     def __init__(self, *, limit: int) -> None:
+        self.is_over: Final = False
         self._limit = limit
         self._text = bytearray()
         self._has_lines = False

@@ -15,7 +15,7 @@ from ....lazy import anyio
 from ...outbound.connection import HttpConnection, ResponseHead
 from ...outbound.pool import ConnectionPool
 from ...outbound.ssrf import Destination, parse_url
-from .compression import decoder_of
+from .compression import Decoder, decoder_of
 from .faults import UpstreamFault
 from .request import HttpRequest
 
@@ -40,7 +40,7 @@ class Response:
         self.status: Final = head.status
         self.head: Final = head
         self._connection = connection
-        self._decoder = decoder_of(head.value(b"content-encoding"))
+        self._decoder: Decoder | None = None
         self._pieces: Iterator[bytes] = iter(())
 
     async def read(self) -> bytes:
@@ -49,6 +49,8 @@ class Response:
             piece = next(self._pieces, None)
             if piece:
                 return piece
+            if self._decoder is None:
+                self._decoder = decoder_of(self.head.value(b"content-encoding"))
             data = await self._connection.read_body()
             if not data:
                 self._decoder.end()
@@ -57,9 +59,7 @@ class Response:
 
     async def drain(self) -> None:
         """Read a body that nobody wants, unless it is large: then its connection is closed."""
-        remaining = MAX_DRAINED_BYTES
-        while remaining > 0 and (piece := await self._connection.read_body()):
-            remaining -= len(piece)
+        await self._connection.drain(MAX_DRAINED_BYTES)
 
     async def read_all(self, limit: int, hold: Callable[[int], None]) -> bytes:
         """The whole body. Raises `UpstreamFault` for one of more bytes when it is decompressed.
@@ -91,17 +91,19 @@ async def open_response(
 ) -> AsyncGenerator[Response]:
     """The response to a request. Redirects of a GET or HEAD within the server are followed, others are responses."""
     target = request.target
+    status = 0
     for _ in range(MAX_REDIRECTS + 1):
         async with pool.connection(to) as connection:
             head = await _exchange(connection, to, request, target, head_seconds)
             followed = _target_of_redirect(head, to, request.method, target)
             response = Response(head, connection)
+            status = head.status
             if followed is None:
                 yield response
                 return
             await response.drain()
         target = followed
-    raise UpstreamFault("redirect", head.status)
+    raise UpstreamFault("redirect", status)
 
 
 async def _exchange(

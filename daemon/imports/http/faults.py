@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
 
 FaultReason: TypeAlias = Literal[
-    "address", "connect", "connections", "content-type", "credential", "encoding", "json", "lost", "protocol", "redirect",
-    "status", "timeout", "tls", "too-large", "unresolved",
+    "address", "connect", "connect-timeout", "connections", "content-type", "credential", "encoding", "json", "lost", "protocol",
+    "redirect", "status", "timeout", "tls", "too-large", "unresolved",
 ]  # fmt: skip
 """`encoding`: a compression or a charset that can't be read. `timeout`: a stream did not begin in time. The others say it."""
 
-_FAILURES: Final[Mapping[FaultReason, Callable[[], Failure]]] = {
-    "connect": Unavailable,
-    "connections": Overloaded,
-    "lost": Unavailable,
-    "timeout": TimedOut,
-    "unresolved": Unavailable,
+_UNREACHABLE: Final = Unavailable(upstream=True)
+
+_FAILURES: Final[Mapping[FaultReason, Failure]] = {
+    "connect": _UNREACHABLE,
+    "connect-timeout": _UNREACHABLE,
+    "connections": Overloaded(),
+    "lost": _UNREACHABLE,
+    "timeout": TimedOut(),
+    "unresolved": _UNREACHABLE,
 }
 """All others are INTERNAL: the same call would fail again."""
 
@@ -35,7 +38,7 @@ class UpstreamFault(Exception):
 
 def failure_of(reason: FaultReason) -> Failure:
     """What the caller is told."""
-    return _FAILURES.get(reason, Internal)()
+    return _FAILURES.get(reason, Internal())
 
 
 def invalid_input(param: str, expected: str, value: Any) -> FailureError:  # Any: a JSON value

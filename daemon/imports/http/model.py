@@ -75,7 +75,7 @@ class SecurityScheme(Struct, frozen=True):
 class HttpOperation(ImportedOperation, frozen=True, kw_only=True):
     """`server` is the base URL of the document for this operation, its variables filled in; it may be relative or empty.
 
-    `security` are alternatives, each the names of the schemes that it needs together; empty for none.
+    `method` is as it is sent. `security` are alternatives, each the names of the schemes that it needs together; empty for none.
     """
 
     method: str

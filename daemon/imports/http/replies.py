@@ -80,7 +80,9 @@ def form_of(reply: Reply, media_type: MediaType) -> ReplyForm | None:
     The nearest declaration counts. A response without a type is of the only declared one. JSON of any type is JSON where JSON is
     declared.
     """
-    forms = {declared.partition(";")[0].strip().lower(): form for declared, form in reply.forms.items()}
+    forms: dict[str, ReplyForm] = {
+        declared.partition(";")[0].strip().lower(): form for declared, form in reply.forms.items()
+    }
     if not forms:
         return "nothing"
     name = media_type.name
@@ -94,7 +96,7 @@ def form_of(reply: Reply, media_type: MediaType) -> ReplyForm | None:
     return None
 
 
-def json_of(form: ReplyForm, body: bytes, charset: str) -> Raw:
+def json_of(form: ReplyForm | None, body: bytes, charset: str) -> Raw:
     """The body as JSON text. Raises `UpstreamFault`."""
     match form:
         case "json":

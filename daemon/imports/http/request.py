@@ -87,10 +87,10 @@ def build_request(
     body = _body(operation, arguments)
     if body is not None:
         sent["content-type"] = body.content_type
-    if body is not None or operation.method.upper() not in _IGNORED_BODY_METHODS:
+    if body is not None or operation.method not in _IGNORED_BODY_METHODS:
         sent["content-length"] = str(0 if body is None else len(body.data))
     return HttpRequest(
-        operation.method.upper(),
+        operation.method,
         target or "/",
         tuple({**sent, **headers, **authorization.headers}.items()),
         b"" if body is None else body.data,
@@ -103,7 +103,7 @@ def dict_of(given: Any) -> dict[str, tuple[Param, Any]]:  # Any: pairs of params
 
 
 def _path(operation: HttpOperation, given: Mapping[str, tuple[Param, Any]]) -> str:
-    path, question, fixed = operation.path.partition("?")
+    path, question, fixed = f"/{operation.path.removeprefix('/')}".partition("?")
     segments = [_segment(segment, given) for segment in path.split("/")]
     return "/".join(segments) + (f"?{quote(fixed, safe=_PATH_SAFE)}" if question else "")
 

@@ -42,25 +42,15 @@ def check_schemes(schemes: Mapping[str, SecurityScheme], given: Credentials) -> 
             raise ValueError(f"credentials: the document has no security scheme {name!r}{nearest_hint(name, schemes)}")
 
 
-def choose_security(security: Alternatives, schemes: Mapping[str, SecurityScheme], given: Credentials) -> Chosen:
-    """The first alternative for which there are credentials; one without any only if there is no other.
-
-    Raises `ValueError` where there is none, which says what is missing.
+def choose_security(security: Alternatives, schemes: Mapping[str, SecurityScheme], given: Credentials) -> Chosen | None:
+    """The first alternative for which there are credentials; one without any only if there is no other. None where there is none:
+    then the call goes without credentials, and the server says what it thinks of that.
     """
     for alternative in security:
         chosen = _with_credentials(alternative, schemes, given)
         if chosen:
             return chosen
-    if not security or () in security:
-        return ()
-    names = sorted({name for alternative in security for name in alternative})
-    unsendable = [name for name in names if _kind(name, schemes) == "other"]
-    if unsendable == names:
-        raise ValueError(
-            f"its security scheme {' or '.join(names)} can't be used: only bearer, basic and API keys can; exclude it"
-        )
-    wanted = " or ".join(" and ".join(alternative) for alternative in security)
-    raise ValueError(f"it needs a credential for the security scheme {wanted}; give credentials, or exclude it")
+    return () if not security or () in security else None
 
 
 def authorize(chosen: Chosen, values: Mapping[str, str]) -> Authorization:

@@ -20,7 +20,7 @@ from ....errors.exceptions import FailureError
 from ....framing.http.retry_after import retry_after_seconds
 from ....version import __version__
 from ...logs import log
-from ..failures import ImportFailed, UpstreamError
+from ..failures import UpstreamError
 from .compression import ACCEPTED
 from .faults import FaultReason, UpstreamFault, failure_of
 from .model import HttpImport, HttpOperation, Reply
@@ -78,7 +78,8 @@ class HttpUpstream:
     document came from. `credentials` are names of credentials by the names of security schemes, or one name for all of them.
     Private addresses are refused unless `allow_private`, also a `base_url` that names one.
 
-    Raises `ImportFailed` for an operation that has no server or no credential.
+    Calls for which there is no credential go without. Raises `ValueError` for an operation that has no server, in one line for the
+    operator.
     """
 
     def __init__(
@@ -98,21 +99,20 @@ class HttpUpstream:
         self._limits = limits
         self._network = network
         self._pool: ConnectionPool | None = None
+        self._is_open = False
         self._streams = 0
         self._base_url = base_url
         self._document_url = document_url
         self._schemes = imported.security_schemes
         self._credentials = credentials or {}
         self._routes: dict[tuple[str, Alternatives], _Route] = {}
-        try:
-            check_schemes(self._schemes, self._credentials)
-        except ValueError as exc:
-            raise ImportFailed(str(exc)) from None
+        self._lacking: set[str] = set()
+        check_schemes(self._schemes, self._credentials)
         for route in imported.routes:
             try:
                 self._add_route(route.server, route.security)
             except ValueError as exc:
-                raise ImportFailed(f"operation {route.first!r}: {exc}") from None
+                raise ValueError(f"operation {route.first!r}: {exc}") from None
 
     @property
     def credentials(self) -> frozenset[str]:
@@ -127,14 +127,16 @@ class HttpUpstream:
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Calls can be made within the block. Connections are made when they are needed, and closed at its end."""
-        from ...outbound.pool import ConnectionPool  # late: loads h11 and ssl
-
-        self._pool = ConnectionPool(allow_private=self._allow_private, network=self._network)
+        self._is_open = True
+        if self._lacking:
+            log.warning("import.no_credential", import_=self._name, schemes=", ".join(sorted(self._lacking)))
         try:
             yield
         finally:
+            self._is_open = False
             pool, self._pool = self._pool, None
-            await pool.aclose()
+            if pool is not None:
+                await pool.aclose()
 
     async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
         """The JSON text of the result; `null` where there is none.
@@ -187,7 +189,10 @@ class HttpUpstream:
         to = server_of(
             server, base_url=self._base_url, document_url=self._document_url, allow_private=self._allow_private
         )
-        self._routes[server, security] = _Route(to, choose_security(security, self._schemes, self._credentials))
+        chosen = choose_security(security, self._schemes, self._credentials)
+        if chosen is None:
+            self._lacking.update(name for alternative in security for name in alternative)
+        self._routes[server, security] = _Route(to, chosen or ())
 
     def _request(
         self, operation: HttpOperation, arguments: Mapping[str, Any], ctx: Context, *, streamed: bool
@@ -210,8 +215,7 @@ class HttpUpstream:
         from ...outbound.connection import OutboundError  # late: loads h11
         from .exchange import open_response
 
-        if self._pool is None:
-            raise RuntimeError("the import is not open: its lifespan has not begun, or has ended")
+        pool = self._open_pool()
         to = self._route(operation).to
         tracer = call_tracing.tracer
         span = None if tracer is None else tracer.http_request(request.method, to.host, to.port)
@@ -221,7 +225,7 @@ class HttpUpstream:
             request = msgspec.structs.replace(request, headers=(*request.headers, *traced))
         error: BaseException | None = None
         try:
-            async with open_response(self._pool, to, request, head_seconds=head_seconds) as response:
+            async with open_response(pool, to, request, head_seconds=head_seconds) as response:
                 if span is not None:
                     span.answered(response.status)
                 yield response
@@ -236,6 +240,15 @@ class HttpUpstream:
         finally:
             if span is not None:
                 span.end(error)
+
+    def _open_pool(self) -> ConnectionPool:
+        from ...outbound.pool import ConnectionPool  # late: loads h11 and ssl
+
+        if not self._is_open:
+            raise RuntimeError("the import is not open: its lifespan has not begun, or has ended")
+        if self._pool is None:
+            self._pool = ConnectionPool(allow_private=self._allow_private, network=self._network)
+        return self._pool
 
     # -- the response ------------------------------------------------------------------------------------------
 
@@ -266,14 +279,16 @@ class HttpUpstream:
 
     async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
         media_type = parse_media_type(response.head.value(b"content-type"))
-        has_body = response.status not in _WITHOUT_BODY and operation.method.upper() != "HEAD"
+        has_body = response.status not in _WITHOUT_BODY and operation.method != "HEAD"
         form = form_of(reply, media_type) if has_body else "nothing"
         if form == "nothing":
             await response.drain()
             return NULL
-        if form is None or form in STREAMS:
+        if form in STREAMS or (form is None and media_type.name):
             raise UpstreamFault("content-type", response.status)
         body = await response.read_all(self._limits.response_bytes, ctx.hold_memory)
+        if not (body or media_type.name):
+            return NULL
         try:
             return json_of(form, body, media_type.charset)
         except UpstreamFault as exc:

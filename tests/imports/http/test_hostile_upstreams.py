@@ -66,14 +66,14 @@ async def hangs_up(conversation: Conversation) -> None:
 BOMB = gzip.compress(bytes(64 * MIB))
 
 CASES: dict[str, tuple[Handle, Failure, str]] = {
-    "closed at once": (hangs_up, Unavailable(), "lost"),
-    "no answer": (sends(b""), Unavailable(), "lost"),
-    "half a head": (sends(HEAD), Unavailable(), "lost"),
-    "reset instead of a head": (resets(b""), Unavailable(), "lost"),
-    "reset in the head": (resets(HEAD), Unavailable(), "lost"),
-    "reset in the body": (resets(HEAD + b"Content-Length: 10\r\n\r\n12"), Unavailable(), "lost"),
-    "shorter than announced": (sends(HEAD + b"Content-Length: 10\r\n\r\n12"), Unavailable(), "lost"),
-    "chunks that do not end": (sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n12\r\n"), Unavailable(), "lost"),
+    "closed at once": (hangs_up, Unavailable(upstream=True), "lost"),
+    "no answer": (sends(b""), Unavailable(upstream=True), "lost"),
+    "half a head": (sends(HEAD), Unavailable(upstream=True), "lost"),
+    "reset instead of a head": (resets(b""), Unavailable(upstream=True), "lost"),
+    "reset in the head": (resets(HEAD), Unavailable(upstream=True), "lost"),
+    "reset in the body": (resets(HEAD + b"Content-Length: 10\r\n\r\n12"), Unavailable(upstream=True), "lost"),
+    "shorter than announced": (sends(HEAD + b"Content-Length: 10\r\n\r\n12"), Unavailable(upstream=True), "lost"),
+    "chunks that do not end": (sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n12\r\n"), Unavailable(upstream=True), "lost"),
     "bad chunks": (sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n"), Internal(), "protocol"),
     "two lengths": (sends(HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n12"), Internal(), "protocol"),
     "a negative length": (sends(HEAD + b"Content-Length: -1\r\n\r\n12"), Internal(), "protocol"),
@@ -224,7 +224,7 @@ async def test_a_connection_that_is_closed_under_the_request_is_lost_and_the_req
         await upstream.call(described, {}, context())
         with pytest.raises(FailureError) as caught:
             await upstream.call(described, {}, context())
-        assert (caught.value.failure, requests, server.connections) == (Unavailable(), 2, 1)
+        assert (caught.value.failure, requests, server.connections) == (Unavailable(upstream=True), 2, 1)
         assert bytes(await upstream.call(described, {}, context())) == b"1"
     assert [fields["reason"] for _, fields in logged()] == ["lost"]
 
@@ -266,7 +266,10 @@ async def test_nobody_listens(logged: LoggedEvents) -> None:
         url = server.url
     with pytest.raises(FailureError) as caught:
         await called(url)
-    assert (caught.value.failure, [fields["reason"] for _, fields in logged()]) == (Unavailable(), ["connect"])
+    assert (caught.value.failure, [fields["reason"] for _, fields in logged()]) == (
+        Unavailable(upstream=True),
+        ["connect"],
+    )
 
 
 async def test_calls_beyond_the_connections_are_overloaded_after_a_while(logged: LoggedEvents) -> None:
@@ -288,6 +291,50 @@ async def test_calls_beyond_the_connections_are_overloaded_after_a_while(logged:
         async with pool.connection(to):
             pass
         await server.deserted()
+
+
+async def test_a_connection_that_is_never_made_has_its_own_reason() -> None:
+    from discreet.daemon.outbound.connection import OutboundError
+    from discreet.daemon.outbound.pool import ConnectionPool, PoolTimeouts
+    from discreet.daemon.outbound.ssrf import Destination
+
+    class Nowhere:
+        async def resolve(self, host: str, port: int) -> list[str]:
+            return await anyio.sleep_forever()  # type: ignore[return-value]
+
+        async def connect(self, address: str, port: int) -> Any:
+            await anyio.sleep_forever()
+
+        def ssl_context(self) -> Any:
+            raise NotImplementedError
+
+    pool = ConnectionPool(allow_private=True, network=Nowhere(), timeouts=PoolTimeouts(connect=0.0))
+    for host in ("127.0.0.1", "shop.example"):
+        with pytest.raises(OutboundError) as caught:
+            async with pool.connection(Destination("http", host, 80, "")):
+                pass
+        assert caught.value.reason == "connect-timeout"
+
+
+async def test_a_cancelled_handshake_leaves_no_connection_open() -> None:
+    greeted = anyio.Event()
+
+    async def handle(conversation: Conversation) -> None:
+        await conversation.stream.receive()
+        greeted.set()
+        await conversation.deserted()
+
+    described = operation()
+    async with (
+        serving(handle) as server,
+        opened(described, url=server.url.replace("http:", "https:")) as upstream,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(upstream.call, described, {}, context())
+        await greeted.wait()
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await server.deserted()
 
 
 def test_every_reason_has_a_failure() -> None:

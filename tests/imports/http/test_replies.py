@@ -25,8 +25,16 @@ def reply(status: str, code: str = "", **forms: str) -> Reply:
 
 
 async def result(answer: bytes, *replies: Reply, method: str = "GET") -> Raw:
+    """What one call returns or raises. An exception that passed the server's block would come out of its task group."""
+    outcome: Raw | Exception
     async with answering(answer) as server:
-        return await called(server.url, operation(method, replies=replies))
+        try:
+            outcome = await called(server.url, operation(method, replies=replies))
+        except (FailureError, UpstreamError) as exc:
+            outcome = exc
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 JSON = reply("200", application_json="json")
@@ -99,6 +107,9 @@ async def test_what_is_no_json_is_internal_and_logged_without_it(text: bytes, lo
         (response(b"\xff", content_type="text/plain"), reply("200", text_plain="text"), None),
         (response(b"1", content_type="text/plain; charset=rot13"), reply("200", text_plain="text"), None),
         (response(b"ignored", content_type="text/html"), reply("200"), "null"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", JSON, "null"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", reply("2XX", application_json="json", text_plain="text"), "null"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1", reply("2XX", application_json="json", text_plain="text"), None),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1", JSON, "1"),
         (b"HTTP/1.1 204 No Content\r\n\r\n", reply("204"), "null"),
         (b"HTTP/1.1 204 No Content\r\nContent-Type: application/json\r\n\r\n", reply("2XX", application_json="json"), "null"),

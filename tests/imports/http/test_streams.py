@@ -50,7 +50,7 @@ DECODED: list[tuple[ReplyForm, str, bytes, list[bytes]]] = [
     ("event-data", "text/event-stream", b'data: {"a":\ndata: 1}\n\ndata: cut', [b'{"a":1}']),
     ("lines", "application/jsonl", b'{"a": 1}\n\n [2] \r\n3', [b'{"a": 1}', b"[2]", b"3"]),
     ("lines", "application/x-ndjson", b"1\n2\n", [b"1", b"2"]),
-    ("lines", "application/json-seq", b'\x1e{"a":\n 1}\n\x1e2\n\x1e"x"', [b'{"a": 1}', b"2", b'"x"']),
+    ("lines", "application/json-seq", b'\x1e{"a":\n 1}\n\x1e2\n\x1e"x"', [b'{"a":1}', b"2", b'"x"']),
 ]  # fmt: skip
 
 
@@ -213,8 +213,12 @@ def _sends(data: bytes, *, endless: bytes = b"", reset: bool = False) -> Callabl
         (_silence, TimedOut(), "timeout"),
         (_sends(SSE, endless=b"data: " + b"x" * 1000 + b"\n"), Internal(), "too-large"),
         (_sends(SSE, endless=b"x" * 1000), Internal(), "too-large"),
-        (_sends(SSE + b"data: 1\n\n", reset=True), Unavailable(), "lost"),
-        (_sends(SSE.replace(b"\r\n\r\n", b"\r\nContent-Length: 100\r\n\r\n") + b"data: 1\n\n"), Unavailable(), "lost"),
+        (_sends(SSE + b"data: 1\n\n", reset=True), Unavailable(upstream=True), "lost"),
+        (
+            _sends(SSE.replace(b"\r\n\r\n", b"\r\nContent-Length: 100\r\n\r\n") + b"data: 1\n\n"),
+            Unavailable(upstream=True),
+            "lost",
+        ),
         (_sends(response(b"<html>", content_type="text/html")), Internal(), "content-type"),
         (_sends(response(b"{}", status=500)), Internal(), "status"),
     ],
@@ -254,8 +258,9 @@ async def test_a_declared_error_of_a_stream_is_its_error() -> None:
 
 async def test_streams_are_bounded_and_leave_connections_to_calls(logged: LoggedEvents) -> None:
     async def handle(conversation: Conversation) -> None:
-        request = await conversation.request()
-        await conversation.send(SSE + b"data: 1\n\n" if request.target == "/s" else response(b"1"))
+        while (await conversation.request()).target == "/x":
+            await conversation.send(response(b"1"))
+        await conversation.send(SSE + b"data: 1\n\n")
         await conversation.deserted()
 
     stream, call = operation(path="/s", name="s", replies=streamed().replies), operation()

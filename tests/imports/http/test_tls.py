@@ -31,8 +31,8 @@ class Names:
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         return ["93.184.215.14"]
 
-    async def connect(self, address: str, port: int, timeout: float) -> Any:
-        return await SystemNetwork().connect("127.0.0.1", port, timeout)
+    async def connect(self, address: str, port: int) -> Any:
+        return await SystemNetwork().connect("127.0.0.1", port)
 
     def ssl_context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self._cafile)
@@ -58,8 +58,11 @@ async def test_nothing_is_sent_to_a_server_without_a_valid_certificate(
     trusted: bool, name: str, certificate: tuple[Path, Path], logged: LoggedEvents
 ) -> None:
     received: list[bytes] = []
+    connections = 0
 
     async def answer(stream: anyio.abc.ByteStream) -> None:
+        nonlocal connections
+        connections += 1
         async with stream:
             try:
                 while True:
@@ -80,7 +83,7 @@ async def test_nothing_is_sent_to_a_server_without_a_valid_certificate(
                 if trusted and name == "shop.example":
                     for _ in range(2):
                         assert bytes(await upstream.call(described, {}, context())) == b"1"
-                    assert len(received) == 2
+                    assert (len(received), connections) == (2, 1)
                 else:
                     with pytest.raises(FailureError) as caught:
                         await upstream.call(described, {}, context())

@@ -41,7 +41,7 @@ EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "metrics": ("prometheus_client", "there are no metrics by HTTP", "'discreet[metrics]'"),
     "openapi": ("yaml", "no OpenAPI document can be imported", "'discreet[openapi]'"),
     "otel": ("opentelemetry", "no spans are recorded", "'discreet[otel]'"),
-    "push": ("httpcore", "agents send no push notifications", "'discreet[push]'"),
+    "push": ("h11", "agents send no push notifications", "'discreet[push]'"),
     "watch": ("watchfiles", "fs/watch lists directories at intervals", "'discreet[watch]'"),
     "trio": ("trio", "the backend is asyncio", "trio"),
 }
