@@ -24,17 +24,32 @@ class Call(NamedTuple):
     answer: tuple[int, str, bytes]
 
 
-class Daemon:
-    """`discreet serve` of `echo`, and of a document as the import `x`, with a server of its own. `cache` is a folder."""
+def flags(folder: Path, document: Path | None, url: str) -> list[str]:
+    """The flags that host a document, with files that they name in a folder."""
+    (folder / "token").write_text("user:token-of-the-benchmark")
+    lines = ["drain-timeout = 1"]
+    if document is not None:
+        table = {"openapi": str(document), "base-url": url, "credential": "token"}
+        lines += ["[import.x]", "expose = true", "allow-private = true"]
+        lines += [f"{name} = {json.dumps(value)}" for name, value in table.items()]
+    (folder / "discreet.toml").write_text("\n".join(lines))
+    return [f"--credential=token={folder / 'token'}", f"--config={folder / 'discreet.toml'}"]
 
-    def __init__(self, folder: Path, cache: Path, document: Path | None = None, url: str = "") -> None:
-        command = [sys.executable, "-P", "-m", "discreet", "serve", f"{ECHO}:inline", "--log-file", str(folder / "log")]
-        if document is not None:
-            (folder / "token").write_text("user:token-of-the-benchmark")
-            table = {"openapi": str(document), "base-url": url, "credential": "token"}
-            lines = [f"{name} = {json.dumps(value)}" for name, value in table.items()]
-            (folder / "discreet.toml").write_text("\n".join(["[import.x]", "expose = true", "allow-private = true", *lines]))
-            command += [f"--credential=token={folder / 'token'}", f"--config={folder / 'discreet.toml'}"]
+
+class Daemon:
+    """`discreet serve` of `echo`, and of a document as the import `x`, with a server of its own. `cache` is a folder. `lines`:
+    each message is a line, as in MCP. Without a document there are a credential and a settings file all the same.
+    """
+
+    def __init__(
+        self, folder: Path, cache: Path, document: Path | None = None, url: str = "", *more: str, lines: bool = False
+    ) -> None:
+        command = [sys.executable, "-P", "-m", "discreet", "serve", "--log-file", str(folder / "log"), *more]
+        self._lines = lines
+        if "--dialect" not in more:
+            command.insert(5, f"{ECHO}:inline")
+        command += flags(folder, document, url)
+        self.received = 0
         self.began = time.perf_counter()
         self._process = subprocess.Popen(
             command,
@@ -52,21 +67,27 @@ class Daemon:
         self._number += 1
         body = json.dumps({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}).encode()
         try:
-            self._process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            self._process.stdin.write(body + b"\n" if self._lines else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
             self._process.stdin.flush()
         except BrokenPipeError:
             pass
         while True:
-            length = 0
-            while line := self._process.stdout.readline().strip():
-                if line.lower().startswith(b"content-length:"):
-                    length = int(line.partition(b":")[2])
-            if not length:
+            text = self._process.stdout.readline() if self._lines else self._framed()
+            self.received = len(text)
+            if not text:
                 assert self._process.stderr is not None
                 raise RuntimeError(self._process.stderr.read().decode(errors="replace").strip()[-400:])
-            message = json.loads(self._process.stdout.read(length))
+            message = json.loads(text)
             if message.get("id") == self._number:
                 return message
+
+    def _framed(self) -> bytes:
+        assert self._process.stdout is not None
+        length = 0
+        while line := self._process.stdout.readline().strip():
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.partition(b":")[2])
+        return self._process.stdout.read(length)
 
     def started(self) -> tuple[float, float]:
         """Seconds from the start to the answer of `echo`, and those of the CPU."""

@@ -15,6 +15,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -57,17 +58,22 @@ def measure(path: Path, starts: int) -> dict[str, Any]:
 
 
 def start(path: Path, cache: Path, times: int) -> dict[str, list[tuple[float, float]]]:
-    """Seconds, and those of the CPU, from the spawn of a daemon to its first reply: they take turns."""
-    found: dict[str, list[tuple[float, float]]] = {"none": [], "warm": [], "cold": []}
+    """Seconds, and those of the CPU, from the spawn of a daemon to its first reply: they take turns. `coroutine` is the first
+    call of a coroutine in the daemon without an import, for which it loads what a coroutine needs."""
+    found: dict[str, list[tuple[float, float]]] = {"none": [], "warm": [], "cold": [], "coroutine": []}
     with TemporaryDirectory() as folder:
         for turn in range(times):
-            for kind in found:
+            for kind in ("none", "warm", "cold"):
                 if kind == "cold" and turn:
                     continue
                 empty = Path(folder) / f"empty{turn}"
                 document = None if kind == "none" else path
                 with Daemon(Path(folder), empty if kind == "cold" else cache, document, "http://127.0.0.1:9") as daemon:
                     found[kind].append(daemon.started())
+                    if kind == "none":
+                        ran, began = daemon.cpu(), time.perf_counter()
+                        daemon.call("sleep", {"ms": 0})
+                        found["coroutine"].append((time.perf_counter() - began, daemon.cpu() - ran))
     return found
 
 
@@ -135,6 +141,7 @@ def running(name: str, found: dict[str, Any]) -> list[str]:
         name,
         *(f"{walls[kind]:.0f} ({cpus[kind]:.0f})" for kind in ("none", "warm", "cold")),
         f"{(cpus['warm'] / cpus['none'] - 1) * 100:+.0f} %",
+        f"{walls['coroutine']:.0f} ({cpus['coroutine']:.0f})",
         *calls,
     ]
 
@@ -162,7 +169,7 @@ def main() -> None:
     print(table(head, [what(name, chosen[name].package.label, results[name]) for name in chosen]))
     head = "document | MB | cold, s (CPU) | warm | CPU s/MB, cold | RSS ×, peak / after, cold | warm | Python's ×, cold"
     print("\n" + table(head, [cost(name, found) for name, found in fine.items()]))
-    head = "document | no import, ms (CPU) | warm | cold | warm to none, CPU | first call, ms (CPU) | of others | again | right"
+    head = "document | no import, ms (CPU) | warm | cold | warm to none, CPU | first coroutine without import, ms (CPU) | first call, ms (CPU) | of others | again | right"
     print("\n" + table(head, [running(name, found) for name, found in fine.items()]))
 
 

@@ -133,8 +133,8 @@ META = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
 
 
 def is_side(reason: str) -> bool:
-    """Whether a note is of a callback or webhook, which is no operation of the server's."""
-    return "the other side calls" in reason
+    """Whether a note is of what is no operation of the server: a callback, a webhook, a header that HTTP itself sets."""
+    return "the other side calls" in reason or "is no param: it follows" in reason
 
 
 def _class_of(reason: str) -> str:
@@ -158,11 +158,7 @@ def declared_in(raw: Any) -> dict[tuple[str, str], set[str]]:
         for method, operation in item.items():
             if method in METHODS and isinstance(operation, dict):
                 statuses = {str(each).upper() for each in operation.get("responses", {}) if not str(each).startswith("x-")}
-                successes = {each for each in statuses if each[0] == "2"}
-                errors = {each for each in statuses if each[0] in "345"}
-                if "DEFAULT" in statuses and successes:
-                    errors.add("DEFAULT")
-                found[method.upper(), path] = {f"HTTP_{each}" for each in errors}
+                found[method.upper(), path] = {f"HTTP_{each}" for each in statuses if each[0] in "345D"}
     return found
 
 
