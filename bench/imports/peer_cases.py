@@ -302,14 +302,6 @@ CASES = [
     Case("operations", "HEAD", {}, lambda seen: seen.arrived[0].method == "HEAD" and not seen.told, method="head"),
     Case("operations", "no operationId", {}, lambda seen: seen.arrived[0].method == "GET", operation_id=None),
     Case(
-        "bodies",
-        "the second of two media types can be sent",
-        {"requestBody": {"content": {"application/json": {"schema": MAP}, "application/x-www-form-urlencoded": {"schema": MAP}}}},
-        lambda seen: any(seen.accepts(each) for each in ({"contentType": "form"}, {"body": {"contentType": "form"}})),
-        method="post",
-        calls=False,
-    ),
-    Case(
         "response headers",
         "a declared header of the response reaches the caller",
         {"responses": {"200": {**OBJECT, "headers": {"X-Left": {"schema": ID}}}}},
