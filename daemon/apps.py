@@ -64,7 +64,7 @@ def hosted_of(settings: Settings) -> Hosted:
 def _imported(settings: Settings) -> Iterator[Service]:
     from .imports.configured import service_of  # late: only who imports something pays for it
 
-    credentials = {text.partition("=")[0] for text in settings.credentials or ()}
+    credentials = {name: path for name, _, path in (text.partition("=") for text in settings.credentials or ())}
     for each in settings.imports:
         try:
             yield service_of(each, credentials, private=settings.import_private)

@@ -11,8 +11,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .codes import row_of
+from .codes import ERROR_TABLE, SERVER_ERROR, row_of
 from .failures import (
+    AgentFailure,
     AuthenticationRequired,
     Failure,
     InsufficientPermissions,
@@ -28,12 +29,14 @@ from .failures import (
 )
 from .wire import (
     AuthChallenge,
+    ErrorObject,
     InternalData,
     InvalidParamsData,
     ReasonData,
     RetryAfter,
     ServerErrorData,
     data_of,
+    decode_error,
     message_of,
 )
 
@@ -84,3 +87,20 @@ def call_error(failure: Failure) -> CallError:
 def encode_call_error(failure: Failure) -> bytes:
     """The same as JSON text."""
     return _encode(call_error(failure))
+
+
+_NUMBERS: Final[Mapping[str, int]] = {
+    row.protocol_code: row.code
+    for row in reversed(ERROR_TABLE)
+    if row.protocol_code and not issubclass(row.failure, AgentFailure)
+}
+
+
+def failure_of_call_error(error: CallError) -> Failure:
+    """The failure that such an error stands for. Total, as `decode_error` is."""
+    number = _NUMBERS.get(error.code, SERVER_ERROR)
+    data: object = error.details
+    if number == SERVER_ERROR:
+        data = ServerErrorData(error.code, error.retryable, error.details)
+    raw = UNSET if isinstance(data, UnsetType) else Raw(_encode(data))
+    return decode_error(_encode(ErrorObject(number, error.message, raw)), a2a=False)[1]

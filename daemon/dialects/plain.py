@@ -176,6 +176,7 @@ def _add_lists(service: Service, connection: ClientConnection) -> None:
         return listed.get(
             ctx.identity,
             lambda: [Method(spec.name, scrub_known(spec.description)) for spec in connection.methods(ctx.identity)],
+            connection.host.change_count,
         )
 
     @service.query(inline=True, name="describeMethods")
@@ -184,6 +185,7 @@ def _add_lists(service: Service, connection: ClientConnection) -> None:
         return described.get(
             ctx.identity,
             lambda: [MethodDescription(spec.name, *_in_words(spec)) for spec in connection.methods(ctx.identity)],
+            connection.host.change_count,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,9 +11,9 @@ from ..operations.service import Service
 from ..settings.imports import ImportSettings
 
 
-def service_of(given: ImportSettings, credentials: Collection[str], *, private: bool = False) -> Service:
-    """The service of one import. `credentials` are the names that have a value: one that is called like the import is for it,
-    unless the import names another. `private` allows private addresses. Raises `DeclarationError`, in one line.
+def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private: bool = False) -> Service:
+    """The service of one import. `credentials` are files by the names of what they hold: one that is called like the import is
+    for it, unless the import names another. `private` allows private addresses. Raises `DeclarationError`, in one line.
     """
     if not (given.credential or given.credentials) and given.name in credentials:
         given = msgspec.structs.replace(given, credential=given.name)
@@ -24,7 +24,6 @@ def service_of(given: ImportSettings, credentials: Collection[str], *, private: 
         "rename": given.rename,
         "expose": given.expose,
         "scopes": given.scopes,
-        "validate": given.validate,
         "timeout": given.timeout,
     }
     if given.openapi:
@@ -41,14 +40,38 @@ def service_of(given: ImportSettings, credentials: Collection[str], *, private: 
             allow_private=given.allow_private or private,
             outside=given.outside,
             max_age=given.max_age,
+            validate=given.validate or "on",
             **shared,
         )
     if given.mcp:
         from .from_mcp import from_mcp
 
-        return from_mcp(given.mcp, credential=given.credential, allow_private=given.allow_private or private, **shared)
+        return from_mcp(
+            given.mcp,
+            credential=given.credential,
+            token=_value_of(given.credential, credentials),
+            allow_private=given.allow_private or private,
+            validate=given.validate or "on",
+            **shared,
+        )
     from .from_daemon import from_daemon
 
     return from_daemon(
-        given.daemon, credential=given.credential, allow_private=given.allow_private or private, **shared
+        given.daemon,
+        credential=given.credential,
+        token=_value_of(given.credential, credentials),
+        allow_private=given.allow_private or private,
+        validate=given.validate,
+        **shared,
     )
+
+
+def _value_of(name: str, credentials: Mapping[str, str]) -> str:
+    """The credential with which a server is asked what it offers; empty where there is none, which is told later."""
+    if name not in credentials:
+        return ""
+    try:
+        with open(credentials[name], encoding="utf-8") as file:
+            return file.read().strip()
+    except (OSError, ValueError):
+        return ""

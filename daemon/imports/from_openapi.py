@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from time import time
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urljoin
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -22,6 +23,9 @@ from .openapi.documents.faults import DocumentError
 from .openapi.naming import Selection
 from .packed import Packed, pack
 from .service import ImportOptions, Validate, imported_service
+
+if TYPE_CHECKING:
+    from .daemon.model import DaemonImport
 
 Document: TypeAlias = str | os.PathLike[str] | bytes | Mapping[str, Any]
 
@@ -67,15 +71,18 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
     log, or nothing. `timeout` is in seconds, as that of an operation. Private addresses are refused unless `allow_private`, and
     references to documents elsewhere unless `outside`. What was read of a URL is used again for `max_age` seconds.
 
+    A document that discreet has written gives the operations that it was written of, with their own names, kinds and error codes.
+    The daemon that serves them checks params and answers itself.
+
     Raises `DeclarationError`: a wrong document or argument, in one line. Blocks while the document is read.
     """
-    _require_libraries()
-    from .http.upstream import HttpUpstream  # late: only imports need it
-
+    select = Selection(tags, paths, methods, operation_ids, include, exclude)
     try:
         check_name(namespace)
-        select = Selection(tags, paths, methods, operation_ids, include, exclude)
         data, url = _packed(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
+        _require_libraries()
+        from .http.upstream import HttpUpstream  # late: only imports need it
+
         packed = Packed(data, HttpImport, HttpOperation)
         head = packed.head
         assert isinstance(head, HttpImport)
@@ -86,6 +93,19 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
             document_url=url,
             credentials=credentials,
             allow_private=allow_private,
+        )
+    except _OwnDocument as own:
+        from .from_daemon import document_service  # late: only documents of discreet need it
+
+        return document_service(
+            own.found,
+            base_url or (urljoin(own.origin, own.found.url) if own.origin.startswith(_URLS) else own.found.url),
+            namespace=namespace,
+            credential=credentials if isinstance(credentials, str) else next(iter(credentials.values()), ""),
+            selection=select,
+            rename=rename or {},
+            allow_private=allow_private,
+            options=ImportOptions(expose=expose, validate="off", timeout=timeout, scopes=scopes, check_input=False),
         )
     except (DocumentError, ValueError) as exc:
         raise ImportFailed(f"{_shown(document)}: {exc}") from None
@@ -99,6 +119,27 @@ def _require_libraries() -> None:
     missing = [name for name in _LIBRARIES if find_spec(name) is None]
     if missing:
         raise ImportFailed(f"from_openapi needs {' and '.join(missing)}: pip install 'discreet[openapi]'")
+
+
+class _OwnDocument(Exception):
+    """The document is one that discreet has written. `found` is what it offers."""
+
+    def __init__(self, found: DaemonImport, origin: str) -> None:
+        super().__init__(origin)
+        self.found = found
+        self.origin = origin
+
+
+def _require_foreign(document: bytes | Mapping[str, Any], origin: str) -> None:
+    """Raises `_OwnDocument` for a document of discreet."""
+    from .daemon.own_document import read_own_document  # late: not for what the cache has
+
+    try:
+        text = document if isinstance(document, bytes) else msgspec.json.encode(document)
+    except (TypeError, ValueError):  # dates of YAML
+        return
+    if (found := read_own_document(text)) is not None:
+        raise _OwnDocument(found, origin)
 
 
 class _Key(Struct, frozen=True, array_like=True):
@@ -122,6 +163,8 @@ def _packed(
 ) -> tuple[bytes, str]:
     """The import, and the URL that it came from, if it did."""
     if isinstance(document, bytes | Mapping):
+        _require_foreign(document, "")
+        _require_libraries()
         from .openapi.reader import read_openapi  # late: what the cache has is not read
 
         return pack(read_openapi(document, select=select, rename=rename, variables=variables)), ""
@@ -139,6 +182,8 @@ def _packed(
 
     stamp = "" if is_url else _stamp(where)
     loaded = load_document(source, outside=outside)
+    _require_foreign(loaded.text, loaded.origin)
+    _require_libraries()
     digests = {where: digest_of(loaded.text)}
     imported = read_openapi(
         loaded.text,

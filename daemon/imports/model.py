@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 JsonSchema: TypeAlias = dict[str, Any]
 Schema: TypeAlias = JsonSchema | bool
@@ -40,7 +40,9 @@ class ImportedError(Struct, frozen=True):
 class ImportedOperation(Struct, frozen=True, kw_only=True):
     """One operation. `name` has no namespace. `input` is the schema of an object, `output` that of the result or of one event.
 
-    `pointer` is where the document has it. `idempotent` says that a call may be repeated though it is no query.
+    `pointer` is where the document has it. `idempotent` says that a call may be repeated though it is no query. `timeout` is in
+    seconds, None for no deadline; without it the daemon's setting applies. Events of a `numbered` subscription are `Numbered`.
+    `annotations` are MCP's hints about a tool, as its server gives them.
     """
 
     name: str
@@ -51,6 +53,14 @@ class ImportedOperation(Struct, frozen=True, kw_only=True):
     description: str = ""
     pointer: str = ""
     idempotent: bool = False
+    timeout: float | None | UnsetType = UNSET
+    numbered: bool = False
+    annotations: Mapping[str, bool | str] = {}
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call may be made again that may have had its effect."""
+        return self.kind != "mutation" or self.idempotent
 
 
 class Imported(Struct, frozen=True, kw_only=True):

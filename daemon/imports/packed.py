@@ -11,12 +11,12 @@ from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar, final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, UnsetType
 
 from ...errors.type_building import build_msgpack_decoder
 from .model import Imported, ImportedOperation, JsonSchema, Schema
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The version of these bytes. Increment it with every change of the structs that they hold."""
 
 _REFERENCE: Final = "#/$defs/"
@@ -27,7 +27,9 @@ Operation = TypeVar("Operation", bound=ImportedOperation)
 
 
 class Entry(Struct, frozen=True, array_like=True):
-    """What a daemon needs to know of an operation before the first call of it. `result` is whether it has one."""
+    """What a daemon needs to know of an operation before the first call of it. `result` is whether it has one, `timed`
+    whether it declares a deadline or that there is none; `timeout` and `numbered` are those of the operation.
+    """
 
     name: str
     kind: str
@@ -35,6 +37,9 @@ class Entry(Struct, frozen=True, array_like=True):
     idempotent: bool
     result: bool
     has_errors: bool
+    timed: bool
+    timeout: float | None
+    numbered: bool
 
 
 class _Bytes(Struct, frozen=True, array_like=True):
@@ -60,6 +65,9 @@ def pack(imported: Imported) -> bytes:
             each.idempotent,
             each.output != {"type": "null"},
             bool(each.errors),
+            not isinstance(each.timeout, UnsetType),
+            None if isinstance(each.timeout, UnsetType) else each.timeout,
+            each.numbered,
         )
         for each in imported.operations
     ]

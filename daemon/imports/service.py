@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast, final, overload
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ...errors.exceptions import FailureError, GivenError, given_error
 from ...errors.failures import Internal, InvalidParams
@@ -25,7 +25,8 @@ from ..operations.decoders import META_MEMBERS, Arguments, InputDecoder
 from ..operations.options import check_name
 from ..operations.params import InputModel
 from ..operations.service import Service
-from ..operations.spec import OperationKind, OperationSpec, Timeout, Visibility
+from ..operations.spec import Numbered, OperationKind, OperationSpec, Timeout, Visibility
+from ..schemas.phrases import json_kind
 from .failures import ImportFailed, UpstreamError
 from .validation import Checker, Fault, require_validator
 
@@ -53,14 +54,17 @@ class Upstream(Protocol):
         """The result as JSON text. Raises `UpstreamError` for a declared error, and `FailureError`."""
         ...
 
-    def stream(self, operation: Any, arguments: dict[str, Any], ctx: Context) -> AsyncGenerator[Raw, None]:
-        """The events of a subscription as JSON texts. Raises the same."""
+    def stream(
+        self, operation: Any, arguments: dict[str, Any], ctx: Context
+    ) -> AsyncGenerator[Raw | Numbered[Raw], None]:
+        """The events of a subscription as JSON texts, with their numbers where it is `numbered`. Raises the same."""
         ...
 
 
 class ImportOptions(Struct, frozen=True, kw_only=True):
     """How imported operations are served. `expose` are patterns of names, or all of them, that callers see; others can only be
-    called by operations of the daemon. `scopes` are what a caller needs. `credentials` are those that the upstream uses.
+    called by operations of the daemon. `scopes` are what a caller needs. `credentials` are those that the upstream uses. Without
+    `check_input` the upstream is left to check the params: another daemon says better what is wrong with them.
     """
 
     expose: bool | Sequence[str] = False
@@ -68,6 +72,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     timeout: Timeout = UNSET
     scopes: Sequence[str] = ()
     credentials: Sequence[str] = ()
+    check_input: bool = True
 
     def visibility(self, name: str) -> Visibility:
         """That of an operation, by its name without the namespace."""
@@ -78,7 +83,8 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
 def imported_service(namespace: str, packed: Packed[Any], upstream: Upstream, options: ImportOptions) -> Service:
     """The service of these operations, under a name. Raises `ImportFailed`: a name can't be one, or is there twice."""
-    require_validator()
+    if options.check_input or options.validate != "off":
+        require_validator()
     head = packed.head
     service = Service(
         namespace,
@@ -119,18 +125,26 @@ class _Maker:
             kind=cast(OperationKind, entry.kind),
             mode="stream" if streams else "async",
             input=self._input(index),
-            invoke=lambda ctx, arguments: run(ctx, arguments[0]),
+            invoke=lambda ctx, arguments: run(ctx, *arguments),
             returns=GivenSchema(partial(self._schema, index, "output")) if entry.result else None,
             output=build_decoder(Raw),
             errors=_Errors(partial(self.errors, index)) if entry.has_errors else (),
             description=entry.description,
-            timeout=None if streams else self._options.timeout,
+            timeout=self._timeout(entry),
             visibility=self._options.visibility(entry.name),
             access=self._access,
             namespace=self._namespace,
             source=f"imported as {self._namespace}",
             idempotent=entry.idempotent,
+            numbered=entry.numbered,
         )
+
+    def _timeout(self, entry: Entry) -> Timeout:
+        """The import's own for calls, else the one that the operation declares. Without one, streams have none."""
+        streams = entry.kind == "subscription"
+        if not (streams or isinstance(self._options.timeout, UnsetType)):
+            return self._options.timeout
+        return entry.timeout if entry.timed or streams else UNSET
 
     def operation(self, index: int) -> ImportedOperation:
         found: ImportedOperation = self._packed.operation(index)
@@ -230,17 +244,19 @@ class _Maker:
                 for name in META_MEMBERS:
                     if name not in properties:
                         params.pop(name, None)
-            checker = self._checker(index, ("input", 0))
+            checker = self._checker(index, ("input", 0)) if self._options.check_input else None
             fault = None if checker is None else checker.fault(params, prefix=prefix)
             if fault is not None:
                 raise FailureError(fault.as_invalid_params())
-            return (params,)
+            if not isinstance(params, dict):
+                raise FailureError(InvalidParams(prefix or "$", "object", json_kind(params)))
+            return params, prefix
 
         return decode
 
 
 def _json_of(raw: Raw | bytes, prefix: str) -> Any:
-    """Params as values. Raises `FailureError` for what is no JSON to msgspec: numbers out of range, and what is nested too deeply."""
+    """Params as values. Raises `FailureError` for what msgspec does not read: numbers out of range, what is nested too deeply."""
     try:
         return msgspec.json.decode(raw)
     except DECODE_ERRORS:
@@ -278,13 +294,15 @@ class _Call:
         self._index = index
         self._name = name
 
-    async def run(self, ctx: Context, params: dict[str, Any]) -> Raw:
+    async def run(self, ctx: Context, params: dict[str, Any], prefix: str) -> Raw:
         maker = self._maker
         await maker.ready(ctx)
         try:
             result = await maker.upstream.call(maker.operation(self._index), params, ctx)
         except UpstreamError as exc:
             raise maker.error_to_raise(self._index, self._name, exc) from None
+        except FailureError as exc:
+            raise _below(prefix, exc) from None
         return maker.checked(self._index, self._name, result)
 
 
@@ -295,14 +313,28 @@ class _Stream:
         self._index = index
         self._name = name
 
-    async def run(self, ctx: Context, params: dict[str, Any]) -> AsyncGenerator[Raw, None]:
+    async def run(self, ctx: Context, params: dict[str, Any], prefix: str) -> AsyncGenerator[Raw | Numbered[Raw], None]:
         maker = self._maker
         await maker.ready(ctx)
         events = maker.upstream.stream(maker.operation(self._index), params, ctx)
         try:
             async for event in events:
-                yield maker.checked(self._index, self._name, event)
+                value = event.value if isinstance(event, Numbered) else event
+                maker.checked(self._index, self._name, value)
+                yield event
         except UpstreamError as exc:
             raise maker.error_to_raise(self._index, self._name, exc) from None
+        except FailureError as exc:
+            raise _below(prefix, exc) from None
         finally:
             await events.aclose()
+
+
+def _below(prefix: str, exc: FailureError) -> FailureError:
+    """The same failure; the param that it names is one below `prefix` in what the caller sent."""
+    failure = exc.failure
+    if not (prefix and isinstance(failure, InvalidParams)):
+        return exc
+    path = failure.param.removeprefix("$")
+    joined = f"{prefix}.{path}" if path and not path.startswith("[") else prefix + path
+    return FailureError(msgspec.structs.replace(failure, param=joined))

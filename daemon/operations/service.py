@@ -33,6 +33,7 @@ from msgspec import UNSET
 from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
 from ..offers import Completer, Offer, Prompt, Resource, asks_of, check_offer
+from .changes import Changes
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
@@ -78,9 +79,8 @@ class Service:
     docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
     read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
     service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
-    answered; its value is the `ctx.state` of the service's handlers.
-
-    Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
+    answered; its value is the `ctx.state` of the service's handlers. Where `changes` is set, `operations` may be replaced while
+    the service is served. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares
@@ -123,6 +123,7 @@ class Service:
         self.lifespan = lifespan
         self.enters_late = False  # the lifespan is entered with the first call, and not at the start
         self.operations: list[OperationSpec] = []
+        self.changes: Changes | None = None
         self._known: Mapping[str, OperationSpec] = {}
 
     @overload

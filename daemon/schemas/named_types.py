@@ -33,19 +33,25 @@ class NamedTypes:
     """The named types of a whole document. Equal types are shared; different ones of the same name get a number.
 
     `adapt(schema)` changes the keywords of one schema, whose inner schemas have been adapted already, to those of the document.
+    `prefix` is what the document puts before a name where it refers to one.
     """
 
-    def __init__(self, adapt: Callable[[JsonSchema], JsonSchema] = lambda schema: schema) -> None:
+    def __init__(
+        self, adapt: Callable[[JsonSchema], JsonSchema] = lambda schema: schema, *, prefix: str = SHARED
+    ) -> None:
         self.schemas: dict[str, Schema] = {}
         self._names: dict[tuple[str, bytes], str] = {}
         self._adapt = adapt
+        self._prefix = prefix
 
     def include(self, schema: Schema, root: JsonSchema | None = None) -> Schema:
         """The schema in this document, to which the types are added that it refers to. `root` is the document that it is from."""
         if isinstance(schema, bool):
             return schema
         definitions = (schema if root is None else root).get("$defs", {})
-        names = {LOCAL + name: SHARED + self._define(name, definitions) for name in _reachable(schema, definitions)}
+        names = {
+            LOCAL + name: self._prefix + self._define(name, definitions) for name in _reachable(schema, definitions)
+        }
         return rewritten(schema, names, self._adapt)
 
     def include_named(self, schema: JsonSchema, name: str = "") -> Schema:
@@ -55,11 +61,11 @@ class NamedTypes:
         name = name or body.get("title", "")
         if not _NAME.fullmatch(name) or definitions.get(name, body) != body:
             return self.include(schema)
-        return {"$ref": SHARED + self._define(name, {**definitions, name: body})}
+        return {"$ref": self._prefix + self._define(name, {**definitions, name: body})}
 
     def add(self, name: str, schema: JsonSchema) -> JsonSchema:
         """A reference to a schema of this document itself, under this name or one with a number."""
-        return {"$ref": SHARED + self._define(name, {name: schema})}
+        return {"$ref": self._prefix + self._define(name, {name: schema})}
 
     def _define(self, own: str, definitions: Mapping[str, JsonSchema]) -> str:
         """The name of a type here. Two types are equal if they and all types that they refer to are the same."""
@@ -84,19 +90,25 @@ def rewritten(
     """A copy of the schema without `$schema` and `$defs`, each of whose `references` has been replaced."""
     if isinstance(schema, bool):
         return schema
+    body = {keyword: value for keyword, value in schema.items() if keyword not in _ROOT_ONLY}
+    written = with_inner(body, lambda inner: rewritten(inner, references, adapt))
+    if "$ref" in written:
+        written["$ref"] = references.get(written["$ref"], written["$ref"])
+    return adapt(written)
+
+
+def with_inner(schema: JsonSchema, change: Callable[[Any], Schema]) -> JsonSchema:
+    """A copy of the schema, each of whose inner schemas has been changed; `$defs` stay as they are."""
     written: JsonSchema = {}
     for keyword, value in schema.items():
         if keyword in _BY_NAME:
-            value = {name: rewritten(inner, references, adapt) for name, inner in value.items()}
+            value = {name: change(inner) for name, inner in value.items()}
         elif keyword in _LISTS:
-            value = [rewritten(inner, references, adapt) for inner in value]
+            value = [change(inner) for inner in value]
         elif keyword in _SINGLE:
-            value = rewritten(value, references, adapt)
-        elif keyword == "$ref":
-            value = references.get(value, value)
-        if keyword not in _ROOT_ONLY:
-            written[keyword] = value
-    return adapt(written)
+            value = change(value)
+        written[keyword] = value
+    return written
 
 
 def references_of(schema: Schema) -> Iterator[str]:

@@ -35,7 +35,7 @@ class ImportSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     variables: Mapping[str, str] = {}
     expose: bool | tuple[str, ...] = False
     scopes: tuple[str, ...] = ()
-    validate: Literal["on", "log", "off"] = "on"
+    validate: Literal["on", "log", "off"] | UnsetType = UNSET
     timeout: float | UnsetType = UNSET
     allow_private: bool = False
     outside: bool = False

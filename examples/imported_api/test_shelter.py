@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -17,9 +18,8 @@ pytest.importorskip("httpx")
 from discreet.client import MCP, MethodNotFound, OperationFailed, Peer, connect
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from pets_server import PETS, Pets
+SERVER = runpy.run_path(str(HERE / "pets_server.py"))
+PETS, Pets = SERVER["PETS"], SERVER["Pets"]
 
 DISCREET = [sys.executable, "-P", "-m", "discreet", "serve", "--import-private"]
 

@@ -9,7 +9,7 @@ from msgspec import inspect as types
 
 from ....errors.given_schema import GivenSchema
 from ....errors.type_building import type_info
-from ...offers import asks_of
+from ...offers import asks_of, foreign_tool
 from ...operations.spec import OperationSpec
 from ...operations.type_shapes import json_kinds, without_metadata
 from ...schemas.documents import input_schema
@@ -17,9 +17,9 @@ from ...schemas.json_schema import JsonSchema, json_schema
 from ...schemas.phrases import schema_kinds
 from .generated import legacy, shared
 
-Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events"]
+Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events", "whole"]
 """How the result of an operation becomes that of a tool: as an object, as the member `result` of one, as whatever it is, not
-at all; as content that the handler made, one or several or with all around it; as a list of events."""
+at all; as content that the handler made, one or several or with all around it; as a list of events; as another server gave it."""
 
 MAX_INLINED: Final = 2_000
 """Nodes of a schema with its definitions in place. A larger one keeps its `$defs`."""
@@ -78,6 +78,9 @@ def shape_of(spec: OperationSpec) -> Shape:
     """What becomes of the operation's result."""
     if spec.kind == "subscription":
         return "events"
+    foreign = foreign_tool(spec.options)
+    if foreign is not None and foreign.whole:
+        return "whole"
     returns = spec.returns
     if returns in (Any, object, Raw):
         return "any"

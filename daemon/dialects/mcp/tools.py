@@ -13,8 +13,8 @@ from msgspec import Raw
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....errors.redaction import scrub_known
-from ....errors.type_building import DECODE_ERRORS
-from ...offers import asks_of
+from ....errors.type_building import DECODE_ERRORS, convert
+from ...offers import asks_of, foreign_tool
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from .generated import legacy
@@ -134,6 +134,10 @@ def page(items: Sequence[T], cursor: str | None) -> tuple[list[T], str | None]:
 
 
 def _annotations(spec: OperationSpec) -> ToolAnnotations:
+    foreign = foreign_tool(spec.options)
+    if foreign is not None:
+        hints: ToolAnnotations = convert(foreign.annotations, ToolAnnotations)
+        return hints
     if spec.idempotent and spec.kind == "mutation":
         return ToolAnnotations(read_only_hint=False, idempotent_hint=True)
     return ToolAnnotations(read_only_hint=spec.kind != "mutation")

@@ -36,8 +36,10 @@ class UpstreamFault(Exception):
         self.status: Final = status
 
 
-def failure_of(reason: FaultReason) -> Failure:
-    """What the caller is told."""
+def failure_of(reason: FaultReason, *, repeatable: bool) -> Failure:
+    """What the caller is told. A connection that was lost may have carried the request: only a `repeatable` one is made again."""
+    if reason == "lost" and not repeatable:
+        return Internal()
     return _FAILURES.get(reason, Internal())
 
 

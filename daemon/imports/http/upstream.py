@@ -78,8 +78,8 @@ class HttpUpstream:
     document came from. `credentials` are names of credentials by the names of security schemes, or one name for all of them.
     Private addresses are refused unless `allow_private`, also a `base_url` that names one.
 
-    Calls for which there is no credential go without. Raises `ValueError` for an operation that has no server, in one line for the
-    operator.
+    Calls for which there is no credential go without. Raises `ValueError` for an operation that has no server, in one line for
+    the operator.
     """
 
     def __init__(
@@ -302,7 +302,7 @@ class HttpUpstream:
         try:
             yield
         except UpstreamFault as exc:
-            failure = failure_of(exc.reason)
+            failure = failure_of(exc.reason, repeatable=operation.repeatable)
             self._warn("import.failed", operation, exc.reason, exc.status, told=row_of(failure).protocol_code)
             raise FailureError(failure) from exc
 

@@ -1,4 +1,4 @@
-"""Reads the request bodies of operations: the one media type that is sent, its schema, and how the parts of a form are written."""
+"""Reads the request bodies of operations: the media type that is sent, its schema, and how the parts of a form are written."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class BodyReader:
 
     def read(self, node: Node) -> ReadBody:
         """The body at a node, which may be a reference. Raises `PartError`."""
-        node = self._documents.follow(node)
-        key = id(node.value)
+        body = self._documents.follow(node)
+        key = id(body.value)
         if key not in self._read:
-            self._read[key] = self._read_one(node)
+            self._read[key] = self._read_one(body, shared=body is not node)
         return self._read[key]
 
-    def _read_one(self, node: Node) -> ReadBody:
+    def _read_one(self, node: Node, *, shared: bool) -> ReadBody:
         node.object()
         content = node.get("content")
         types = [] if content is None else list(content.members())
@@ -49,12 +49,13 @@ class BodyReader:
         types.sort(key=lambda each: body_rank(each[0]))
         name, media_type = types[0]
         if len(types) > 1:
-            others = ", ".join(quoted(other) for other, _ in types[1:])
+            others = quoted(", ".join(other for other, _ in types[1:]))
             self._note(content.pointer, "changed", f"sent as {quoted(name)}, and not as {others}")
         form = body_form(name)
         media_type = self._documents.follow(media_type)
+        media_type.object()
         schema = media_type.get("schema")
-        read: Schema = True if schema is None else self._schemas.read(schema, "input")
+        read: Schema = True if schema is None else self._schemas.read(schema, "input", shared=shared)
         parts: dict[str, Serialization] = {}
         if form in ("form", "multipart"):
             parts = self._parts(media_type, schema, is_multipart=form == "multipart")

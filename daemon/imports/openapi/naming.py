@@ -38,6 +38,14 @@ class Found(Struct, frozen=True):
     tags: tuple[str, ...]
 
 
+def check_selection(selection: Selection) -> None:
+    """Raises `DocumentError` for a filter that is no list of strings."""
+    for name in selection.__struct_fields__:
+        entries = getattr(selection, name)
+        if isinstance(entries, str) or not all(isinstance(each, str) for each in entries):
+            raise DocumentError(f"{name} must be a list of strings")
+
+
 def is_selected(found: Found, name: str, selection: Selection) -> bool:
     if selection.tags and not set(found.tags) & set(selection.tags):
         return False

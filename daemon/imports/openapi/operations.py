@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..http.model import HttpOperation
 from ..model import JsonSchema, Schema
 from .bodies import BodyReader, ReadBody
-from .documents.faults import Noting, PartError, quoted
+from .documents.faults import DocumentError, Noting, PartError, quoted
 from .documents.nodes import Node
 from .documents.references import Documents
 from .naming import Found
@@ -27,6 +27,10 @@ _IDEMPOTENT: Final = frozenset({"PUT", "DELETE", "OPTIONS", "TRACE"})
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _BODY: Final = "body"
+
+MAX_OPERATIONS: Final = 200_000
+MAX_PARTS: Final = 1_000_000
+"""How many operations a document may have, and how many params and replies they may have together: many can share one."""
 
 
 class Place(Struct, frozen=True):
@@ -46,10 +50,15 @@ class OperationFinder:
         self._note = note
 
     def find(self, paths: Node) -> Iterator[Place]:
-        """The operations in the order of the document."""
+        """The operations in the order of the document. Raises `DocumentError` if there are too many."""
+        count = 0
         for path, item in paths.fields():
             try:
-                yield from self._of_path(path if path.startswith("/") else f"/{path}", item)
+                for place in self._of_path(path if path.startswith("/") else f"/{path}", item):
+                    count += 1
+                    if count > MAX_OPERATIONS:
+                        raise DocumentError(f"has more than {MAX_OPERATIONS} operations", paths.pointer)
+                    yield place
             except PartError as exc:
                 self._note(exc.pointer, "left-out", exc.reason)
 
@@ -110,7 +119,7 @@ class OperationReader:
         self._params = ParamReader(documents, schemas, note)
         self._bodies = BodyReader(documents, schemas, note)
         self._replies = ReplyReader(documents, schemas, note)
-        self._schemas = schemas
+        self._parts = 0
 
     def read(self, place: Place, name: str) -> HttpOperation | None:
         """The operation; None, and a note, where something in it is wrong."""
@@ -128,6 +137,9 @@ class OperationReader:
         params = self._params.read((place.item.get("parameters"), node.get("parameters")), place.found.path)
         params = named(params, _BODY if body is not None else None, self._note)
         replies = self._replies.read(node.get("responses"), node.pointer, has_body=method != "HEAD")
+        self._parts += len(params) + len(replies.replies)
+        if self._parts > MAX_PARTS:
+            raise DocumentError("its operations share too many params and responses", "/paths")
         return HttpOperation(
             name=name,
             kind="subscription" if replies.streams else _kind(method),
@@ -170,11 +182,14 @@ def _kind(method: str) -> Literal["query", "mutation"]:
 
 def _description(node: Node, item: Node) -> str:
     """The summary and the description, as paragraphs; those of the path if the operation has none."""
+    parts: list[str] = []
     for each in (node, item):
         parts = [each.prose("summary"), each.prose("description")]
         if any(parts):
-            return "\n\n".join(dict.fromkeys(part for part in parts if part))
-    return ""
+            break
+    if node.value.get("deprecated") is True:
+        parts.append("Deprecated.")
+    return "\n\n".join(dict.fromkeys(part for part in parts if part))
 
 
 def _because(exc: PartError, node: Node) -> str:

@@ -61,7 +61,7 @@ class ParamReader:
         found: dict[tuple[str, str], ReadParam] = {}
         for params in lists:
             for node in params.items() if params is not None else ():
-                read = self._param(self._documents.follow(node))
+                read = self._param(node)
                 if read is not None:
                     name = read.param.wire_name
                     found[read.param.location, name.lower() if read.param.location == "header" else name] = read
@@ -80,13 +80,14 @@ class ParamReader:
         self._note(pointer, "changed", f"{{{quoted(name)}}} is declared nowhere; taken for a string")
         return ReadParam(Param(name, name, "path", Serialization("simple"), True), {"type": "string"}, pointer)
 
-    def _param(self, node: Node) -> ReadParam | None:
+    def _param(self, declared: Node) -> ReadParam | None:
+        node = self._documents.follow(declared)
         key = id(node.value)
         if key not in self._read:
-            self._read[key] = self._read_one(node)
+            self._read[key] = self._read_one(node, shared=node is not declared)
         return self._read[key]
 
-    def _read_one(self, node: Node) -> ReadParam | None:
+    def _read_one(self, node: Node, *, shared: bool) -> ReadParam | None:
         node.object()
         name, location = node.text("name"), node.text("in")
         if location not in _STYLES:
@@ -100,19 +101,19 @@ class ParamReader:
             raise node.wrong(f"{quoted(name)!r} can't be the name of a {location}")
         if not name.isprintable():
             raise node.wrong(f"{quoted(name)!r} can't be the name of a param")
-        serialization, schema = self._form(node, location)
+        serialization, schema = self._form(node, location, shared=shared)
         required = node.flag("required") or location == "path"
         param = Param(name or "query", name, location, serialization, required)
         return ReadParam(param, self._schemas.extended(schema, _said(node)), node.pointer)
 
-    def _form(self, node: Node, location: Location) -> tuple[Serialization, Schema]:
+    def _form(self, node: Node, location: Location, *, shared: bool) -> tuple[Serialization, Schema]:
         content = node.get("content")
         if content is not None:
-            return self._content(content)
+            return self._content(content, shared=shared)
         schema = node.get("schema")
         if schema is None:
             self._note(node.pointer, "changed", "the param has no schema; taken for a string")
-        read: Schema = {"type": "string"} if schema is None else self._schemas.read(schema, "input")
+        read: Schema = {"type": "string"} if schema is None else self._schemas.read(schema, "input", shared=shared)
         style: Any = node.text("style") or _STYLES[location][0]
         if style not in _STYLES[location]:
             self._note(
@@ -125,14 +126,14 @@ class ParamReader:
         explode = style in _EXPLODED if explode is None else explode
         return Serialization(style, explode, node.flag("allowReserved") or False), read
 
-    def _content(self, content: Node) -> tuple[Serialization, Schema]:
+    def _content(self, content: Node, *, shared: bool) -> tuple[Serialization, Schema]:
         types = list(content.members())
         if len(types) != 1:
             raise content.wrong(f"must hold one media type, and holds {len(types)}")
         media_type, node = types[0]
         node = self._documents.follow(node)
         schema = node.get("schema")
-        read: Schema = True if schema is None else self._schemas.read(schema, "input")
+        read: Schema = True if schema is None else self._schemas.read(schema, "input", shared=shared)
         if not (is_json(media_type) or is_any(media_type)) and schema is None:
             read = {"type": "string"}
         return Serialization(content_type=sent_as(media_type)), read

@@ -1,7 +1,8 @@
-"""Reads an OpenAPI document of 3.0, 3.1 or 3.2 as operations that are called by HTTP. Fetches by the function that it is given."""
+"""Reads an OpenAPI document of 3.0, 3.1 or 3.2 as operations that are called by HTTP. Gets no document by itself."""
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Mapping
 from typing import Any, Final, final
@@ -14,7 +15,7 @@ from .documents.faults import DocumentError, quoted, type_name
 from .documents.nodes import Document, Node, Path
 from .documents.parsing import parse
 from .documents.references import Documents, Fetcher
-from .naming import Selection, is_selected, names_of
+from .naming import Selection, check_selection, is_selected, names_of
 from .operations import OperationFinder, OperationReader, Place
 from .schemas.reader import SchemaReader
 from .servers import SecurityReader, ServerReader
@@ -39,9 +40,28 @@ def read_openapi(
     `variables` values for the variables of servers. `fetch` gets the documents that this one refers to; without it such
     references lead nowhere.
 
-    A wrong part leaves its operation out, with a note. Raises `DocumentError`, whose message is one line, for a document that can't
-    be read, and for a name or value in the arguments that fits nothing in it.
+    A wrong part leaves its operation out, with a note. Raises `DocumentError`, whose message is one line, for a document that
+    can't be read, and for a name or value in the arguments that fits nothing in it.
     """
+    collects = gc.isenabled()
+    gc.disable()  # it would look again and again through all that is made here, and find nothing
+    try:
+        return _read_text(document, origin, select, rename or {}, variables or {}, fetch)
+    except RecursionError as exc:
+        raise DocumentError("nested too deeply") from exc
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read_text(
+    document: bytes | Mapping[str, Any],
+    origin: str,
+    select: Selection,
+    rename: Mapping[str, str],
+    variables: Mapping[str, str],
+    fetch: Fetcher | None,
+) -> HttpImport:
     text = document if isinstance(document, bytes) else _encoded(document)
     notes = _Notes()
     doubles: list[tuple[Path, str]] = []
@@ -54,10 +74,7 @@ def read_openapi(
     documents = Documents(first, fetch, notes.part)
     has_marks = b"readOnly" in text or b"writeOnly" in text or text.count(b"$ref") != len(_LOCAL.findall(text))
     del text, document
-    try:
-        return _read(documents, notes, origin, select, rename or {}, variables or {}, has_marks)
-    except RecursionError as exc:
-        raise DocumentError("nested too deeply") from exc
+    return _read(documents, notes, select, rename, variables, has_marks)
 
 
 def _encoded(document: Mapping[str, Any]) -> bytes:
@@ -88,12 +105,12 @@ def _version(tree: Any) -> str:
 def _read(
     documents: Documents,
     notes: _Notes,
-    origin: str,
     select: Selection,
     rename: Mapping[str, str],
     variables: Mapping[str, str],
     has_marks: bool,
 ) -> HttpImport:
+    check_selection(select)
     root = documents.first.root
     info = root.get("info")
     paths = root.get("paths")

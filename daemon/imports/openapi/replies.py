@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, final
 
+import msgspec
 from msgspec import Struct
 
 from ..http.model import Reply, ReplyForm
@@ -65,7 +66,7 @@ class ReplyReader:
             else:
                 key = status if status == _DEFAULT else status.upper()
                 empty = not has_body or key in _EMPTY
-                found[key] = self._response(self._documents.follow(response), is_error=key[0] not in "2d", empty=empty)
+                found[key] = self._response(response, is_error=key[0] not in "2d", empty=empty)
         successes = {status: each for status, each in found.items() if status[0] == "2"}
         replies = self._successes(successes)
         errors = {status: each for status, each in found.items() if status[0] != "2"}
@@ -99,23 +100,25 @@ class ReplyReader:
         self._note(pointer, "changed", "declares no success; any result is taken")
         return ReadReplies((Reply("2XX", _UNKNOWN),), (), True, False)
 
-    def _response(self, node: Node, *, is_error: bool, empty: bool) -> _Response:
+    def _response(self, declared: Node, *, is_error: bool, empty: bool) -> _Response:
+        node = self._documents.follow(declared)
         key = (id(node.value), is_error)
         if empty or key not in self._read:
-            read = self._read_one(node, is_error=is_error, empty=empty)
+            read = self._read_one(node, is_error=is_error, empty=empty, shared=node is not declared)
             if empty:
                 return read
             self._read[key] = read
         return self._read[key]
 
-    def _read_one(self, node: Node, *, is_error: bool, empty: bool) -> _Response:
+    def _read_one(self, node: Node, *, is_error: bool, empty: bool, shared: bool) -> _Response:
         node.object()
         content = node.get("content")
         forms: dict[str, ReplyForm] = {}
         schemas: list[Schema] = []
         if content is not None and not empty:
             for name, media_type in self._taken(content, is_error=is_error):
-                forms[name], schema = self._media_type(name, self._documents.follow(media_type), is_error=is_error)
+                media_type = self._documents.follow(media_type)
+                forms[name], schema = self._media_type(name, media_type, is_error=is_error, shared=shared)
                 schemas.append(schema)
         description = " ".join(node.prose("description").split())
         streams = any(form in STREAMS for form in forms.values())
@@ -129,17 +132,17 @@ class ReplyReader:
         left = [name for (name, _), rank in zip(types, ranks, strict=True) if rank != best]
         taken = [each for each, rank in zip(types, ranks, strict=True) if rank == best]
         if left:
-            kept = ", ".join(quoted(name) for name, _ in taken)
-            self._note(content.pointer, "changed", f"taken as {kept}, and not as {', '.join(map(quoted, left))}")
+            kept = quoted(", ".join(name for name, _ in taken))
+            self._note(content.pointer, "changed", f"taken as {kept}, and not as {quoted(', '.join(left))}")
         return taken
 
-    def _media_type(self, name: str, node: Node, *, is_error: bool) -> tuple[ReplyForm, Schema]:
+    def _media_type(self, name: str, node: Node, *, is_error: bool, shared: bool) -> tuple[ReplyForm, Schema]:
         form = reply_form(name)
         node.object()
         if form in STREAMS and not is_error:
             return self._stream(form, node)
         schema = node.get("schema")
-        read: Schema = True if schema is None else self._schemas.read(schema, "output")
+        read: Schema = True if schema is None else self._schemas.read(schema, "output", shared=shared)
         if form == "json" and is_any(name) and isinstance(read, dict) and read.get("type") == "string":
             form = "binary" if "contentEncoding" in read else "text"
         if form == "json":
@@ -149,7 +152,7 @@ class ReplyReader:
         return "text", text_schema(read)
 
     def _stream(self, form: ReplyForm, node: Node) -> tuple[ReplyForm, Schema]:
-        """A stream, and the schema of one event: `itemSchema` of 3.2. Older documents describe the data of an event, or a line."""
+        """A stream, and the schema of one event: `itemSchema` of 3.2. Older ones describe the data of an event, or a line."""
         item = node.get("itemSchema")
         if item is not None:
             return form, self._schemas.read(item, "output")
@@ -192,10 +195,7 @@ def _error(status: str, response: _Response) -> ImportedError:
 
 def any_of(schemas: Iterable[Schema]) -> Schema:
     """The schema of what one of these accepts."""
-    different: list[Schema] = []
-    for schema in schemas:
-        if schema not in different:
-            different.append(schema)
+    different = list({msgspec.json.encode(schema): schema for schema in schemas}.values())
     if len(different) == 1:
         return different[0]
     return True if True in different or not different else {"anyOf": different}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, final
 from urllib.parse import urljoin, urlsplit
 
@@ -24,20 +24,27 @@ class ServerReader:
         self._given = given
         self._note = note
         self._known: set[str] = set()
+        self._read: dict[int, str] = {}
 
     def read(self, *lists: Node | None) -> str:
         """The base URL by the first of these lists that has a server; empty if it can't be known."""
         for servers in lists:
-            try:
-                nodes = list(servers.items()) if servers is not None else []
-                if servers is not None and nodes:
-                    if len(nodes) > 1:
-                        self._note(servers.pointer, "changed", f"the first of {len(nodes)} servers is taken")
-                    return self._url(nodes[0])
-            except PartError as exc:
-                self._note(exc.pointer, "left-out", exc.reason)
-                return ""
+            if servers is not None and servers.value != []:
+                key = id(servers.value)
+                if key not in self._read:
+                    self._read[key] = self._first(servers)
+                return self._read[key]
         return urljoin(self._origin, "/") if self._origin else ""
+
+    def _first(self, servers: Node) -> str:
+        try:
+            nodes = list(servers.items())
+            if len(nodes) > 1:
+                self._note(servers.pointer, "changed", f"the first of {len(nodes)} servers is taken")
+            return self._url(nodes[0])
+        except PartError as exc:
+            self._note(exc.pointer, "left-out", exc.reason)
+            return ""
 
     def check_given(self) -> None:
         """Raises `DocumentError` for a given variable that no server has."""
@@ -88,6 +95,7 @@ class SecurityReader:
         self._note = note
         self._documents = documents
         self.schemes: dict[str, SecurityScheme] = {}
+        self._required: dict[int, tuple[tuple[str, ...], ...]] = {}
         components = documents.first.root.get("components")
         declared = components.get("securitySchemes") if components is not None else None
         try:
@@ -106,9 +114,9 @@ class SecurityReader:
         node.object()
         match node.text("type"), node.text("scheme").lower(), node.text("in"):
             case "http", ("bearer" | "basic") as kind, _:
-                return SecurityScheme(kind)  # type: ignore[arg-type] # it is one of them
+                return SecurityScheme(kind)
             case "apiKey", _, ("header" | "query" | "cookie") as location if node.text("name"):
-                return SecurityScheme("api-key", location, node.text("name"))  # type: ignore[arg-type] # likewise
+                return SecurityScheme("api-key", location, node.text("name"))
             case "apiKey", _, _:
                 raise node.wrong("an API key needs `name`, and `in`: header, query or cookie")
             case (("oauth2" | "openIdConnect"), _, _):
@@ -123,8 +131,15 @@ class SecurityReader:
 
     def required(self, node: Node | None) -> tuple[tuple[str, ...], ...]:
         """The alternatives, each of the schemes that it needs together. Raises `PartError`."""
-        alternatives: list[tuple[str, ...]] = []
-        for requirement in node.items() if node is not None else ():
+        if node is None:
+            return ()
+        key = id(node.value)
+        if key not in self._required:
+            self._required[key] = tuple(self._alternatives(node))
+        return self._required[key]
+
+    def _alternatives(self, node: Node) -> Iterator[tuple[str, ...]]:
+        for requirement in node.items():
             names = tuple(requirement.object())
             unknown = [name for name in names if name not in self.schemes]
             if unknown:
@@ -132,5 +147,4 @@ class SecurityReader:
                     requirement.pointer, "left-out", f"the security scheme {quoted(unknown[0])} is declared nowhere"
                 )
             else:
-                alternatives.append(names)
-        return tuple(alternatives)
+                yield names

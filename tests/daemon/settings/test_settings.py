@@ -49,10 +49,7 @@ SAMPLES = {
         ["--import", "a=/a.json", "--import=b=https://b/c"],
         "a=/a.json b=https://b/c",
         '["a=/a.json", "b=https://b/c"]',
-        (
-            ImportSettings(name="a", openapi="/a.json", expose=True),
-            ImportSettings(name="b", openapi="https://b/c", expose=True),
-        ),
+        tuple(ImportSettings(name=n, openapi=s, expose=True) for n, s in (("a", "/a.json"), ("b", "https://b/c"))),
     ),
     "import_private": Sample(["--import-private"], "yes", "true", True),
     "identity": Sample(["--identity", "app:who"], "app:who", '"app:who"', "app:who"),

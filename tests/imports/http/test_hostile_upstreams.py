@@ -344,5 +344,7 @@ def test_every_reason_has_a_failure() -> None:
     from discreet.daemon.outbound.connection import LossReason
 
     assert set(get_args(LossReason)) <= set(get_args(FaultReason))
-    told: dict[str, Any] = {reason: failure_of(reason) for reason in get_args(FaultReason)}
+    told: dict[str, Any] = {reason: failure_of(reason, repeatable=True) for reason in get_args(FaultReason)}
     assert {type(failure) for failure in told.values()} == {Unavailable, Internal, TimedOut, Overloaded}
+    assert failure_of("lost", repeatable=False) == Internal()  # what may have had its effect is not made again
+    assert failure_of("connect", repeatable=False) == told["connect"]

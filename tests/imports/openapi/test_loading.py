@@ -26,7 +26,7 @@ def served() -> Iterator[tuple[str, dict[str, Any]]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, headers, body = answers.get(self.path, (404, {}, b""))
+            status, headers, body = answers.get(self.path.partition("?")[0], (404, {}, b""))
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)

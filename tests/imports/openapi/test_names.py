@@ -30,8 +30,8 @@ def get(operation_id: str | None = None, **members: Any) -> dict[str, Any]:
         ("2fa", "_2fa"),
         ("/a//b/", "a/b"),
         ("größe", "gr_e"),
-        ("", "get_pets_id.json"),
-        (None, "get_pets_id.json"),
+        ("", "get_pets_id_.json"),
+        (None, "get_pets_id_.json"),
     ],
 )
 def test_an_operation_is_named_by_its_id_or_by_method_and_path(operation_id: str | None, name: str) -> None:
@@ -108,6 +108,12 @@ def test_filters_select_operations(selection: Selection, names: list[str]) -> No
 def test_filters_that_select_nothing_are_an_error() -> None:
     with pytest.raises(DocumentError, match="none of the 4"):
         read(document(PATHS), select=Selection(tags=["pet"]))
+
+
+@pytest.mark.parametrize("selection", [Selection(tags="pets"), Selection(paths=[1])])  # type: ignore[list-item]
+def test_a_filter_that_is_no_list_of_strings_is_one_line(selection: Selection) -> None:
+    with pytest.raises(DocumentError, match="must be a list of strings"):
+        read(document(PATHS), select=selection)
 
 
 def test_what_is_not_selected_is_neither_read_nor_noted() -> None:
@@ -232,12 +238,18 @@ def test_what_a_document_and_its_operations_say_is_carried_over() -> None:
     info = {"title": "Pets", "version": "2", "description": "All of them."}
     imported = read(
         document(
-            {"/a": {"summary": "Path.", "get": get("a"), "put": get("b", summary="Put.", description=" It. ")}},
+            {
+                "/a": {
+                    "summary": "Path.",
+                    "get": get("a"),
+                    "put": get("b", summary="Put.", description=" It. ", deprecated=True),
+                }
+            },
             info=info,
         )
     )
     assert (imported.title, imported.version, imported.description) == ("Pets", "2", "All of them.")
-    assert [each.description for each in imported.operations] == ["Path.", "Put.\n\nIt."]
+    assert [each.description for each in imported.operations] == ["Path.", "Put.\n\nIt.\n\nDeprecated."]
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,10 @@ def test_a_param_says_how_it_is_written(declared: dict[str, Any], serialization:
     ("location", "style"), [("path", "form"), ("query", "simple"), ("header", "deepObject"), ("cookie", "x")]
 )
 def test_a_style_that_the_location_does_not_have_is_replaced_with_a_note(location: str, style: str) -> None:
-    found = read(with_operation({"parameters": [param(**{"in": location}, style=style)]}, path="/x/{p}"))
+    path = "/x/{p}" if location == "path" else "/x"
+    found = read(with_operation({"parameters": [param(**{"in": location}, style=style)]}, path=path))
     assert found.operations[0].params[-1].serialization.style in ("simple", "form")
-    assert reasons(found)["/paths/~1x~1{p}/get/parameters/0"] == "changed"
+    assert list(reasons(found).values()) == ["changed"]
 
 
 def test_the_input_has_a_member_for_each_param_and_for_the_body() -> None:

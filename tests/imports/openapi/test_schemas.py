@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from support.openapi_documents import output_of, read, reasons, refs_in, with_schema
+from support.openapi_documents import document, output_of, read, reasons, refs_in, with_schema
 
 TEXT = {"type": "string"}
 REF = {"$ref": "#/components/schemas/T"}
 DEF = {"$ref": "#/$defs/T"}
+
+PATTERNS = pytest.mark.needs("jsonschema_rs")
 
 OLD = [
     ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
@@ -53,6 +55,7 @@ NEW = [
     ({"default": {"$ref": "#/none"}, "enum": [{"nullable": True}]}, {"default": {"$ref": "#/none"}, "enum": [{"nullable": True}]}),
     ({"oneOf": [REF], "discriminator": {"propertyName": "k", "mapping": {"a": "#/components/schemas/T", "b": "T"}}},
      {"oneOf": [DEF], "discriminator": {"propertyName": "k", "mapping": {"a": "#/$defs/T", "b": "T"}}}),
+    ({"x-y": REF, "default": {}, "pattern": r"^(?=x)\d"}, {"x-y": REF, "default": {}, "pattern": r"^(?=x)\d"}),
     ({"maximum": 2**70}, {"maximum": float(2**70)}),
 ]  # fmt: skip
 
@@ -86,6 +89,7 @@ def test_a_schema_becomes_that_of_2020_12(version: str, schema: Any, expected: A
         ({"nullable": "yes", "deprecated": 1}, {}),
         ({"dependentRequired": {"a": "b"}}, {}),
         ({"uniqueItems": "true", "type": "array"}, {"type": "array"}),
+        pytest.param({"pattern": "(", "patternProperties": {"(": {}, "a": {}}}, {"patternProperties": {"a": {}}}, marks=PATTERNS),
     ],
 )  # fmt: skip
 def test_a_keyword_with_a_value_that_it_cannot_have_is_left_out_with_a_note(schema: Any, expected: Any) -> None:
@@ -233,3 +237,14 @@ def test_references_that_are_used_nowhere_are_not_kept() -> None:
     assert read(with_schema(TEXT, {"Unused": TEXT})).definitions == {}
     assert output_of(REF, {"T": {"items": {"$ref": "#/components/schemas/U"}}, "U": TEXT}) == DEF
     assert list(refs_in(DEF)) == ["#/$defs/T"]
+
+
+def test_a_large_schema_of_a_shared_response_is_a_shared_type() -> None:
+    large = {"type": "object", "properties": {"code": TEXT}}
+    content = {"application/json": {"schema": large}}
+    responses = {"200": {"description": "", "content": content}, "404": {"$ref": "#/components/responses/NotFound"}}
+    components = {"responses": {"NotFound": {"description": "", "content": content}}}
+    found = read(document({"/x": {"get": {"operationId": "op", "responses": responses}}}, components=components))
+    assert found.operations[0].output == large
+    assert found.operations[0].errors[0].schema == {"$ref": "#/$defs/responses_NotFound"}
+    assert found.definitions == {"responses_NotFound": large}

@@ -136,10 +136,8 @@ JSON = st.recursive(
 def test_yaml_of_any_json_is_that_json(value: Any) -> None:
     import yaml
 
-    text = yaml.dump({"x": value}, Dumper=yaml.SafeDumper, allow_unicode=True)
-    text = text.replace(": .inf", ": 1")
-    found = parsed(text)
-    assert found == {"x": value}
+    text = yaml.dump({"x": value}, Dumper=yaml.SafeDumper)
+    assert parsed(text) == {"x": value}
 
 
 @given(st.binary(max_size=60) | st.text("[]{}:,-&*!|>#%@`'\"? \n\tab1", max_size=60).map(str.encode))

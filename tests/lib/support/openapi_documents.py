@@ -8,6 +8,11 @@ from typing import Any
 import msgspec
 from jsonschema import Draft202012Validator
 
+try:
+    import jsonschema_rs
+except ImportError:
+    jsonschema_rs = None
+
 from discreet.daemon.imports.http.model import HttpImport, HttpOperation
 from discreet.daemon.imports.openapi.reader import read_openapi
 
@@ -59,6 +64,9 @@ def require_sound(imported: HttpImport) -> None:
         Draft202012Validator.check_schema(schema)
         for ref in refs_in(schema):
             assert ref.removeprefix("#/$defs/") in imported.definitions, ref
+    if jsonschema_rs is not None:
+        every = {"anyOf": list(schemas_of(imported)) or [True], "$defs": dict(imported.definitions)}
+        jsonschema_rs.Draft202012Validator(every)
     encoded = msgspec.msgpack.encode(imported)
     assert msgspec.msgpack.encode(msgspec.msgpack.decode(encoded, type=HttpImport)) == encoded
     for operation in imported.operations:
@@ -75,7 +83,13 @@ def schemas_of(imported: HttpImport) -> Iterator[Any]:
         yield from (error.schema for error in operation.errors if error.schema is not None)
 
 
-_DATA = ("default", "enum", "const", "examples")
+_SCHEMAS = ("items", "prefixItems", "contains", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "propertyNames",
+            "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "contentSchema")  # fmt: skip
+_MAPS = ("properties", "patternProperties", "dependentSchemas")
+
+
+def _values(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else []
 
 
 def refs_in(schema: Any) -> Iterator[str]:
@@ -85,6 +99,7 @@ def refs_in(schema: Any) -> Iterator[str]:
         if isinstance(value, dict):
             if isinstance(value.get("$ref"), str):
                 yield value["$ref"]
-            waiting += [each for word, each in value.items() if word not in _DATA and not word.startswith("x-")]
+            waiting += [each for word, each in value.items() if word in _SCHEMAS]
+            waiting += [each for word in _MAPS for each in _values(value.get(word))]
         elif isinstance(value, list):
             waiting += value

@@ -59,26 +59,37 @@ def _json(text: bytes) -> Any:  # Any: JSON
         raise DocumentError(f"no JSON: {exc}") from exc
 
 
+_SHORT: Final = 40
+"""Longer strings are rarely the same."""
+
 _TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
 
 
 def _check(tree: Any) -> None:
-    """Refuses what is nested too deeply, and makes floats of whole numbers that are too large."""
+    """Refuses what is nested too deeply, and makes floats of whole numbers that are too large.
+
+    Short strings that are the same become one, and so do objects with nothing but one of them, such as references: most of
+    the memory of a document.
+    """
     level: list[Any] = [[tree]]
+    texts: dict[str, str] = {}
+    objects: dict[tuple[str, str], Any] = {}
     for _ in range(MAX_DEPTH + 1):
         below: list[Any] = []
         for container in level:
             places = container.items() if type(container) is dict else enumerate(container)
-            large = []
             for place, value in places:
                 kind = type(value)
-                if kind is dict or kind is list:
+                if kind is str:
+                    if len(value) <= _SHORT:
+                        container[place] = texts.setdefault(value, value)
+                elif kind is dict and len(value) == 1 and type(only := next(iter(value.values()))) is str:
+                    container[place] = objects.setdefault((next(iter(value)), only), value)
+                elif kind is dict or kind is list:
                     if value:
                         below.append(value)
                 elif kind is int and value not in _INTS:
-                    large.append(place)
-            for place in large:
-                container[place] = _as_float(container[place])
+                    container[place] = _as_float(value)
         if not below:
             return
         level = below

@@ -1,4 +1,4 @@
-"""The documents of one import, and what `$ref`, `$id` and `$anchor` in them refer to. Fetches by the function that it is given."""
+"""The documents of one import, and what `$ref`, `$id` and `$anchor` in them mean. Fetches by the function that it is given."""
 
 from __future__ import annotations
 
@@ -145,13 +145,13 @@ class Documents:
             path, token = path
             tokens.append(token)
         value = node.document.root.value
-        for token in (*reversed(tokens), None):
+        for token in reversed(tokens):
             if isinstance(value, dict):
                 base = self.base_of(value, base)
-                value = None if token is None else value.get(token)
-            elif isinstance(value, list) and token is not None and token.isdigit():
+                value = value.get(token)
+            elif isinstance(value, list):
                 value = value[int(token)]
-        return base
+        return self.base_of(value, base) if isinstance(value, dict) else base
 
     @staticmethod
     def base_of(schema: dict[str, Any], base: str) -> str:

@@ -42,7 +42,7 @@ def parse_yaml(text: bytes, note: Callable[[Path, str], None]) -> Any:  # Any: J
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(note)
-    kinds = {
+    kinds: dict[type, Callable[[Any], None]] = {
         yaml.ScalarEvent: builder.scalar,
         yaml.MappingStartEvent: builder.start_mapping,
         yaml.SequenceStartEvent: builder.start_sequence,
@@ -101,6 +101,8 @@ class _Builder:
         self._written += 1
         parent = self._open[-1] if self._open else None
         if parent is not None and parent.key is None and type(parent.value) is dict:
+            if event.anchor is not None:
+                self._anchors[event.anchor] = event.value, 1
             self._key(parent, event.value, event)
             return
         tag = event.tag

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 JsonSchema: TypeAlias = dict[str, Any]
@@ -97,6 +98,21 @@ CHECKS: Final[dict[str, _Check]] = {
     "discriminator": (lambda value: isinstance(value, dict), "an object"),
 }
 """What the value of a keyword must be, and how that is said."""
+
+
+@lru_cache(maxsize=4096)
+def is_pattern(text: str) -> bool:
+    """Whether a text is a regular expression for the library that checks values, if that is installed: one that it can't read
+    would make the whole schema useless."""
+    try:
+        import jsonschema_rs  # late: an extra
+    except ImportError:
+        return True
+    try:
+        jsonschema_rs.Draft202012Validator({"pattern": text})
+    except (ValueError, jsonschema_rs.ValidationError):
+        return False
+    return True
 
 
 def read_types(value: Any) -> Any:

@@ -7,6 +7,7 @@ have is left out, and a reference that leads nowhere accepts anything; a note sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, final
 
 from msgspec import UNSET, UnsetType
@@ -20,6 +21,7 @@ from .keywords import (
     CHECKS,
     DROPPED,
     Applicator,
+    is_pattern,
     read_types,
     with_bounds,
     with_encoding,
@@ -34,7 +36,7 @@ _MARKS: Final[Mapping[Direction, str]] = {"input": "readOnly", "output": "writeO
 
 _REFERENCES: Final = ("$ref", "$dynamicRef")
 
-_MAX_SCHEMAS: Final = 80
+_MAX_SCHEMAS: Final = 50
 """How deep schemas may be nested in one that is no reference."""
 
 _MAX_BRANCHES: Final = 50
@@ -54,17 +56,26 @@ class SchemaReader:
         self.types = SharedTypes(schemas.value if schemas and isinstance(schemas.value, dict) else ())
         self._read: dict[tuple[int, Direction], Schema] = {}
 
-    def read(self, node: Node, direction: Direction) -> Schema:
-        """The schema at a node. Raises `PartError` if it is nothing but a reference, and that leads nowhere."""
-        direction = self._direction(direction)
+    def read(self, node: Node, direction: Direction, *, shared: bool = False) -> Schema:
+        """The schema at a node. A large one becomes a shared type if it stands in what is `shared` by operations.
+
+        Raises `PartError` if it is nothing but a reference, and that leads nowhere.
+        """
+        direction = direction if self._has_marks else "output"  # without marks both are the same
         key = (id(node.value), direction)  # the documents live as long as this
-        if key not in self._read:
-            if isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):
-                self._documents.follow(node)
-            elif not isinstance(node.value, dict | bool):
-                raise node.wrong(f"a schema must be an object or a boolean, not {type_name(node.value)}")
-            self._read[key] = _Reading(self, node, direction, None).schema(node.value, node.path)
-        return self._read[key]
+        if key in self._read:
+            return self._read[key]
+        if isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):
+            self._documents.follow(node)
+        elif not isinstance(node.value, dict | bool):
+            raise node.wrong(f"a schema must be an object or a boolean, not {type_name(node.value)}")
+        if shared and _is_large(node.value):
+            schema: Schema = self.types.form(node, direction).reference
+        else:
+            schema = _Reading(self, node, direction, None).schema(node.value, node.path)
+        if isinstance(node.value, dict) and len(node.value) > 1:  # smaller ones are in many places at once (`parsing`)
+            self._read[key] = schema
+        return schema
 
     def extended(self, schema: Schema, words: Mapping[str, Any]) -> Schema:
         """A schema with more words, where it does not have them."""
@@ -84,8 +95,18 @@ class SchemaReader:
             node = form.target.node
             form.schema = _Reading(self, node, form.direction, form).schema(node.value, node.path)
 
-    def _direction(self, direction: Direction) -> Direction:
-        return direction if self._has_marks else "output"  # without marks both are the same
+
+_LARGE: Final = ("properties", "patternProperties", "allOf", "anyOf", "oneOf", "prefixItems")
+_MANY: Final = 20
+"""An `enum` of more values makes a schema large."""
+
+
+def _is_large(raw: Any) -> bool:
+    while isinstance(raw, dict) and "$ref" not in raw:
+        if any(word in raw for word in _LARGE) or (isinstance(raw.get("enum"), list) and len(raw["enum"]) > _MANY):
+            return True
+        raw = raw.get("items")
+    return False
 
 
 class _Circle(Exception):
@@ -167,6 +188,8 @@ class _Reading:
         check = CHECKS.get(word)
         if check is not None and not check[0](value):
             return self._left_out(path, f"must be {check[1]}, not {type_name(value)}")
+        if word == "pattern" and not is_pattern(value):
+            return self._left_out(path, f"{quoted(value)!r} is no regular expression that can be checked")
         if word in DROPPED:
             return UNSET
         match word:
@@ -205,20 +228,24 @@ class _Reading:
 
     def _shaped(self, shape: str, word: str, value: Any, path: Path, place: Place, raw: JsonSchema) -> Any:
         if shape == "map":
-            return self._map(value, path, place)
+            return self._map(value, path, place, patterns=word == "patternProperties")
         if shape == "list":
             return self._list(value, path, place, raw if word == "allOf" else None)
         return self.schema(value, path, place)
 
-    def _map(self, value: Any, path: Path, place: Place) -> Any:
+    def _map(self, value: Any, path: Path, place: Place, *, patterns: bool) -> Any:
         if type(value) is not dict:
             return self._left_out(path, f"must be an object, not {type_name(value)}")
         changes: dict[str, Any] = {}
         for name, each in value.items():
-            schema = self.schema(each, (path, name), place)
+            schema: Schema | UnsetType = self.schema(each, (path, name), place)
+            if patterns and not is_pattern(name):
+                schema = self._left_out((path, name), f"{quoted(name)!r} is no regular expression that can be checked")
             if schema is not each:
                 changes[name] = schema
-        return {**value, **changes} if changes else value
+        if not changes:
+            return value
+        return {name: each for name, each in {**value, **changes}.items() if each is not UNSET}
 
     def _list(self, value: Any, path: Path, place: Place, around: JsonSchema | None) -> Any:
         if type(value) is not list or not value:
@@ -249,9 +276,7 @@ class _Reading:
                 form = self._types.form(node, self._direction, trimmed=True)
         if own is not None:
             own.edges.append((form, place))
-        schema: JsonSchema = {}
-        self._types.use(form, schema, "$ref")
-        return schema
+        return form.reference
 
     @staticmethod
     def _same(circles: Mapping[Any, int], own: SharedType, other: SharedType) -> bool:
@@ -297,7 +322,7 @@ class _Reading:
                 yield from (each.value for each in (own, self._followed(own)) if isinstance(each.value, dict))
             branches = schema.get("allOf")
             if branches is not None and isinstance(branches.value, list):
-                waiting += branches.items()
+                waiting += islice(branches.items(), _MAX_BRANCHES)
 
     def _followed(self, node: Node) -> Node:
         try:

@@ -42,20 +42,22 @@ class Target:
 class SharedType:
     """One form of a type: for one direction; and `trimmed`, as the common part of the alternatives that extend it.
 
-    `relaxed` says that this form differs from that of the other direction by itself. `edges` lead to the types that it needs.
+    `reference` is the schema that is nothing but a reference to it; `uses` are all places that refer to it. `relaxed` says that
+    this form differs from that of the other direction by itself. `edges` lead to the types that it needs.
     """
 
-    __slots__ = ("direction", "edges", "ref", "relaxed", "schema", "target", "trimmed", "uses")
+    __slots__ = ("direction", "edges", "ref", "reference", "relaxed", "schema", "target", "trimmed", "uses")
 
     def __init__(self, target: Target, direction: Direction, ref: str, *, trimmed: bool) -> None:
         self.target = target
         self.direction: Direction = direction
         self.trimmed = trimmed
         self.ref = ref
+        self.reference: JsonSchema = {"$ref": ref}
         self.relaxed = False
         self.schema: Schema = True
         self.edges: list[tuple[SharedType, Place]] = []
-        self.uses: list[tuple[dict[str, Any], str]] = []
+        self.uses: list[tuple[dict[str, Any], str]] = [(self.reference, "$ref")]
 
 
 @final
@@ -172,16 +174,18 @@ class SharedTypes:
         while path is not None:
             path, token = path
             tokens.append(token)
-        tokens.reverse()
+        tokens = [token for token in reversed(tokens) if token != "$defs"]
         if len(tokens) == 3 and (tokens[0], tokens[1]) == _COMPONENT:
             plain = _name_of(tokens[2])
             if not node.document.label:
                 return self._unique(plain, own=True)
+        elif tokens[:1] == ["components"] and tokens[1:2] != ["schemas"] and tokens[-1] == "schema":
+            plain = _name_of("_".join(tokens[1:3]))
         elif tuple(tokens[:2]) == _COMPONENT:
             plain = _name_of("_".join(tokens[2:]))
         else:
             stem = node.document.label.rpartition("/")[2].partition(".")[0]
-            plain = _name_of("_".join(([stem] if stem else []) + [each for each in tokens if each != "$defs"]))
+            plain = _name_of("_".join(([stem] if stem else []) + tokens))
         return self._unique(plain)
 
     def _unique(self, name: str, *, own: bool = False) -> str:
