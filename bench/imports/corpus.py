@@ -70,7 +70,11 @@ CORPUS = (
     Source("twilio", DIRECTORY, "package/api/twilio.com/api.json"),
     Source("bitbucket", DIRECTORY, "package/api/bitbucket.org.json"),
     Source("xero-accounting", DIRECTORY, "package/api/xero.com/xero_accounting.json"),
-    Source("ideal-postcodes", Package("npm", "@ideal-postcodes/openapi", "4.21.0", "proprietary"), "package/dist/openapi.json"),
+    Source(
+        "ideal-postcodes",
+        Package("npm", "@ideal-postcodes/openapi", "4.21.0", "proprietary"),
+        "package/dist/openapi.json",
+    ),
     Source("readme", README, "package/3.1/json/readme.json"),
     Source("adyen-checkout", DIRECTORY, "package/api/adyen.com/CheckoutService-v71.json"),
     Source("star-trek", README, "package/3.0/json/star-trek.json"),

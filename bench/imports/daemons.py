@@ -67,7 +67,9 @@ class Daemon:
         self._number += 1
         body = json.dumps({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}).encode()
         try:
-            self._process.stdin.write(body + b"\n" if self._lines else b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            self._process.stdin.write(
+                body + b"\n" if self._lines else b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+            )
             self._process.stdin.flush()
         except BrokenPipeError:
             pass

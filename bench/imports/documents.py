@@ -49,7 +49,9 @@ def run(program: str, *words: str, cache: Path) -> dict[str, Any]:
 def measure(path: Path, starts: int) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         cache = Path(folder)
-        found = {mode: run("probe.py", mode, str(path), cache=cache / ("c" if mode != "trace" else "t")) for mode in MODES}
+        found = {
+            mode: run("probe.py", mode, str(path), cache=cache / ("c" if mode != "trace" else "t")) for mode in MODES
+        }
         if "failed" in found["cold"]:
             return found
         found["first"] = run("first.py", str(path), cache=cache)
@@ -169,7 +171,8 @@ def main() -> None:
     print(table(head, [what(name, chosen[name].package.label, results[name]) for name in chosen]))
     head = "document | MB | cold, s (CPU) | warm | CPU s/MB, cold | RSS ×, peak / after, cold | warm | Python's ×, cold"
     print("\n" + table(head, [cost(name, found) for name, found in fine.items()]))
-    head = "document | no import, ms (CPU) | warm | cold | warm to none, CPU | first coroutine without import, ms (CPU) | first call, ms (CPU) | of others | again | right"
+    head = "document | no import, ms (CPU) | warm | cold | warm to none, CPU | first coroutine without import, ms (CPU)"
+    head += " | first call, ms (CPU) | of others | again | right"
     print("\n" + table(head, [running(name, found) for name, found in fine.items()]))
 
 

@@ -1,4 +1,4 @@
-"""One program that imports OpenAPI documents: `python peer_run.py discreet|fastmcp|fastapi-mcp cases|import FILE`. Prints JSON.
+"""One program that imports documents: `python peer_run.py discreet|fastmcp|fastapi-mcp cases|import FILE`. Prints JSON.
 
 Runs with the interpreter that has the program, and loads no other. `import` says what it makes of a document, and how long that
 takes; `cases` runs those of `peer_cases.py` against a stub server.
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from peer_cases import CASES, Case, Seen
+from peer_cases import CASES
+from peer_model import Case, Seen
 from stub import Stub
-
 
 LOOK_SECONDS = 20.0
 MOST_DESCRIBED = 100
@@ -54,7 +54,9 @@ class Discreet:
         from discreet.testing import in_memory
 
         async with in_memory(
-            self.make(document, url if isinstance(document, bytes) else ""), credentials={"token": "user:secret"}, log_level="error"
+            self.make(document, url if isinstance(document, bytes) else ""),
+            credentials={"token": "user:secret"},
+            log_level="error",
         ) as self.peer:
             yield
 
@@ -133,7 +135,7 @@ class FastMCP:
 
 
 class FastAPIMCP:
-    """The converter of `fastapi-mcp`, and how it executes a tool. It reads documents of FastAPI apps alone: this hands it others."""
+    """The converter of `fastapi-mcp`, and how it executes a tool. It reads those of FastAPI apps alone: this hands it others."""
 
     body_member = ""
 
@@ -205,7 +207,7 @@ async def run_case(program: Any, case: Case, stub: Stub) -> tuple[bool, str]:
                 seen.told, seen.error = str(exc), exc.error
         try:
             passed = case.check(seen)
-        except Exception as exc:  # nothing arrived, or something else than was looked for
+        except Exception as exc:  # noqa: BLE001 - nothing arrived, or something else than was looked for
             return False, _seen(seen, type(exc).__name__)
         return passed, "" if passed else _seen(seen, "")
 
@@ -217,7 +219,7 @@ def _arguments(program: Any, tool: dict[str, Any], case: Case) -> dict[str, Any]
     properties = tool["input"].get("properties", {})
     if program.body_member:
         return {**case.params, program.body_member: case.body}
-    renamed = {name: value for name, value in case.params.items()}
+    renamed = dict(case.params)
     for name, value in case.params.items():
         if f"{name}__path" in properties:  # what fastmcp calls one of two with the same name
             renamed = {f"{name}__path": value}
@@ -233,7 +235,9 @@ def _accepts(tool: dict[str, Any] | None, arguments: dict[str, Any]) -> bool:
 
 
 def _seen(seen: Seen, more: str) -> str:
-    arrived = "".join(f"{each.method} {each.target} {each.body[:80].decode(errors='replace')} " for each in seen.arrived)
+    arrived = "".join(
+        f"{each.method} {each.target} {each.body[:80].decode(errors='replace')} " for each in seen.arrived
+    )
     return " ".join(f"{more} {arrived}{seen.told or json.dumps(seen.result)}".split())[:300]
 
 
@@ -243,7 +247,7 @@ async def run_cases(program: Any) -> list[dict[str, Any]]:
         for case in CASES:
             try:
                 passed, said = await asyncio.wait_for(run_case(program, case, stub), 20)
-            except Exception as exc:  # of the program: it can't import the document at all
+            except Exception as exc:  # noqa: BLE001 - the program can't import the document at all
                 passed, said = False, f"{type(exc).__name__}: {str(exc)[:200]}"
             found.append({"topic": case.topic, "says": case.says, "passed": bool(passed), "seen": said})
     return found
@@ -261,7 +265,7 @@ def import_once(program: Any, path: str) -> dict[str, Any]:
     else:
         import yaml
 
-        document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
+        document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     made = program.make(document, "http://127.0.0.1:9")
     wall, cpu = time.perf_counter() - began, time.process_time() - ran
     peak = int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
@@ -270,14 +274,14 @@ def import_once(program: Any, path: str) -> dict[str, Any]:
 
 
 async def look_at(program: Any, document: Any) -> dict[str, Any]:
-    """The tools themselves: schemas that are valid, that refer to nothing that is not there, results and errors that they declare."""
+    """The tools themselves: how many schemas are valid, refer to nothing that is not there, and declare results and errors."""
     import jsonschema
 
     valid = whole = outputs = errors = looked = 0
     async with program.opened(document, "http://127.0.0.1:9"):
         tools = await program.tools()
     until = time.monotonic() + LOOK_SECONDS
-    for place in sorted(range(len(tools)), key=lambda place: place * 7919 % len(tools)):  # far apart, if not all can be looked at
+    for place in sorted(range(len(tools)), key=lambda place: place * 7919 % len(tools)):  # far apart
         tool = tools[place]
         if time.monotonic() > until:
             break
@@ -331,7 +335,7 @@ def main() -> None:
         else:
             program.make(Case("", "", {}, lambda seen: True).document("http://127.0.0.1:9"), "http://127.0.0.1:9")
             found = import_once(program, sys.argv[3])
-    except (Exception, RecursionError) as exc:
+    except Exception as exc:  # noqa: BLE001 - likewise
         found = {"failed": f"{type(exc).__name__}: {str(exc)[:200]}"}
     print(json.dumps(found))
 

@@ -1,4 +1,4 @@
-"""Programs that import OpenAPI documents, side by side: what each keeps of what documents say, and what it makes of ten documents.
+"""Programs that import OpenAPI documents, side by side: what each keeps of what they say, and what it makes of ten of them.
 
     python peers.py [--folder DIR] [--raw FILE] [--seconds N]
 
@@ -63,8 +63,10 @@ def features(path: Path) -> dict[str, int]:
         return node
 
     count = dict.fromkeys(
-        ("error responses", "response schemas", "header params", "cookie params", "explode=false", "deepObject")
-        + ("multipart", "other bodies", "no operationId", "shared params", "own servers", "HEAD, OPTIONS, TRACE"),
+        (
+            *("error responses", "response schemas", "header params", "cookie params", "explode=false", "deepObject"),
+            *("multipart", "other bodies", "no operationId", "shared params", "own servers", "HEAD, OPTIONS, TRACE"),
+        ),
         0,
     )
     for item in raw.get("paths", {}).values():
@@ -75,7 +77,9 @@ def features(path: Path) -> dict[str, int]:
             responses = operation.get("responses", {})
             count["error responses"] += sum(str(status)[0] in "345d" for status in responses)
             good = [followed(each) for status, each in responses.items() if str(status)[0] == "2"]
-            count["response schemas"] += any("schema" in media for each in good for media in each.get("content", {}).values())
+            count["response schemas"] += any(
+                "schema" in media for each in good for media in each.get("content", {}).values()
+            )
             params = [followed(each) for each in [*item.get("parameters", ()), *operation.get("parameters", ())]]
             count["header params"] += sum(each.get("in") == "header" for each in params)
             count["cookie params"] += sum(each.get("in") == "cookie" for each in params)
@@ -152,7 +156,11 @@ def main() -> None:
     first = next(iter(cases.values()))
     print(row("a document says", "what is checked", *programs), row("---", "---", *["---"] * len(programs)), sep="\n")
     for place, case in enumerate(first):
-        print(row(case["topic"], case["says"], *("yes" if cases[name][place]["passed"] else "**no**" for name in programs)))
+        print(
+            row(
+                case["topic"], case["says"], *("yes" if cases[name][place]["passed"] else "**no**" for name in programs)
+            )
+        )
     kept = [f"{sum(case['passed'] for case in cases[name])} of {len(first)}" for name in programs]
     print(row("all", "", *kept))
     print("\nWhat was seen instead:\n")
@@ -165,7 +173,20 @@ def main() -> None:
     print("\n" + row("in the documents", *paths), row("---", *["---:"] * len(paths)), sep="\n")
     for feature in next(iter(counted.values())):
         print(row(feature, *(f"{counted[name][feature]:,}" for name in paths)))
-    print("\n" + row("document", "program", "tools", "s (CPU)", "memory, MB", "valid inputs", "refs that lead somewhere", "results declared", "errors declared"))
+    print(
+        "\n"
+        + row(
+            "document",
+            "program",
+            "tools",
+            "s (CPU)",
+            "memory, MB",
+            "valid inputs",
+            "refs that lead somewhere",
+            "results declared",
+            "errors declared",
+        )
+    )
     print(row(*["---"] * 9), flush=True)
     found: dict[str, Any] = {"cases": cases, "features": counted, "imports": {}}
     for name, path in paths.items():
@@ -173,7 +194,9 @@ def main() -> None:
             each = ask(program, "import", str(path), seconds=options.seconds)
             found["imports"][f"{name} {program}"] = each
             if "failed" in each:
-                print(row(name, program, "none", "", "", "", "", "", each["failed"][:110].replace("\n", " ")), flush=True)
+                print(
+                    row(name, program, "none", "", "", "", "", "", each["failed"][:110].replace("\n", " ")), flush=True
+                )
                 continue
             of = f"of {each['looked']}"
             cells = [f"{each[kind]} {of}" for kind in ("valid", "whole", "outputs")]

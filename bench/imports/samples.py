@@ -41,7 +41,9 @@ def _by_type(schema: dict[str, Any], root: dict[str, Any], depth: int) -> Any:
             properties = schema.get("properties", {})
             made = {name: sample(properties.get(name, {}), root, depth + 1) for name in schema.get("required", ())}
             missing = max(0, schema.get("minProperties", 0) - len(made))
-            return made | {f"x{n}": sample(schema.get("additionalProperties", {}), root, depth + 1) for n in range(missing)}
+            return made | {
+                f"x{n}": sample(schema.get("additionalProperties", {}), root, depth + 1) for n in range(missing)
+            }
         case "array":
             first = [sample(each, root, depth + 1) for each in schema.get("prefixItems", ())]
             more = max(0, schema.get("minItems", 0) - len(first))

@@ -68,7 +68,10 @@ def tools(path: Path, folder: Path, seconds: float) -> tuple[int, list[str]]:
             for tool in answer["result"]["tools"]:
                 for kind in ("inputSchema", "outputSchema"):
                     wrong += _faults(f"{tool['name']} {kind}", tool.get(kind))
-                if tool["inputSchema"].get("type") != "object" or tool.get("outputSchema", {"type": "object"}).get("type") != "object":
+                if (
+                    tool["inputSchema"].get("type") != "object"
+                    or tool.get("outputSchema", {"type": "object"}).get("type") != "object"
+                ):
                     wrong.append(f"{tool['name']}: a schema of another type than object")
             cursor = answer["result"].get("nextCursor")
             if cursor is None or time.monotonic() > until:
@@ -156,7 +159,10 @@ def main() -> None:
                 except (RuntimeError, OSError, ValueError, KeyError) as exc:
                     size, wrong = 0, [f"{type(exc).__name__}: {str(exc)[:200]}"]
             said = f"{len(wrong)}: {'; '.join(wrong[:2])}" if wrong else "–"
-            print(f"| {name} | {kind} | {size / MB:.2f} | {time.monotonic() - began:.1f} | {said} |".replace("\n", " "), flush=True)
+            print(
+                f"| {name} | {kind} | {size / MB:.2f} | {time.monotonic() - began:.1f} | {said} |".replace("\n", " "),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

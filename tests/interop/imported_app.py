@@ -64,7 +64,12 @@ def find_items(
     return [Stored(id=number, name=colour or "pen", price=most) for number in (ids or [1])[:most]]
 
 
-@app.post("/items", status_code=201, operation_id="add_item", responses={409: {"model": Problem, "description": "It is there"}})
+@app.post(
+    "/items",
+    status_code=201,
+    operation_id="add_item",
+    responses={409: {"model": Problem, "description": "It is there"}},
+)
 def add_item(item: Item) -> Stored:
     if item.name == "pen":
         raise HTTPException(409, "it is there")
