@@ -306,7 +306,7 @@ def _dangling(schema: Any) -> bool:
             ref = part.get("$ref")
             if isinstance(ref, str) and not _leads(ref, schema):
                 return True
-            pending += part.values()
+            pending += [value for keyword, value in part.items() if not keyword.startswith("x-")]
         elif isinstance(part, list):
             pending += part
     return False

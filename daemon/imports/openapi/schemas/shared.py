@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 from ...model import JsonSchema, Schema
 from ..documents.nodes import Node
-from .cycles import circles
+from ....schemas.cycles import circles
 
 Direction: TypeAlias = Literal["input", "output"]
 
