@@ -92,7 +92,7 @@ class NamedTypes:
         return self._names[key]
 
     def _write_pending(self) -> None:
-        """Write the types that were defined, which may define others. Takes no stack: types may refer to each other in a long row."""
+        """Write the types that were defined, which may define others. Takes no stack: types may refer to each other in a row."""
         while self._pending:
             name, own, definitions = self._pending.popleft()
             self.schemas[name] = self._rewritten(definitions[own], definitions)
@@ -100,7 +100,9 @@ class NamedTypes:
     def _rewritten(self, schema: Schema, definitions: Mapping[str, JsonSchema]) -> Schema:
         if isinstance(schema, bool):
             return schema
-        names = {LOCAL + name: self._prefix + self._define(name, definitions) for name in _names_in(schema, definitions)}
+        names = {
+            LOCAL + name: self._prefix + self._define(name, definitions) for name in _names_in(schema, definitions)
+        }
         return rewritten(schema, names, self._adapt)
 
 
