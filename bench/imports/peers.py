@@ -2,7 +2,7 @@
 
     python peers.py [--folder DIR] [--raw FILE] [--seconds N]
 
-DISCREET_PY, DISCREET_FASTMCP and DISCREET_FASTAPI_MCP name interpreters: with discreet[openapi] and jsonschema; with
+BENCH_DISCREET, BENCH_FASTMCP and BENCH_FASTAPI_MCP name interpreters: with discreet[openapi] and jsonschema; with
 fastmcp; with fastapi-mcp, `mcp<2` and PyYAML. One that is not named is left out. `cases` are those of `peer_cases.py`: each is a
 check that can be run again by itself. The folder keeps the documents.
 """
@@ -23,7 +23,7 @@ from corpus import TEN, fetch
 from probe import METHODS, raw_of
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = {"discreet": "DISCREET_PY", "fastmcp": "DISCREET_FASTMCP", "fastapi-mcp": "DISCREET_FASTAPI_MCP"}
+PROGRAMS = {"discreet": "BENCH_DISCREET", "fastmcp": "BENCH_FASTMCP", "fastapi-mcp": "BENCH_FASTAPI_MCP"}
 
 
 def ask(program: str, *words: str, seconds: float) -> Any:
