@@ -166,9 +166,9 @@ class _Served:
         return f"this {self.spec.kind} is called by {by} with its params as a JSON object"
 
     def wrong_form(self, body: bytes) -> Failure | None:
-        """What is wrong with a body whose params have names, and that holds no object."""
+        """What is wrong with a body that holds no object, though the params are one."""
         first = body.lstrip()[:1]
-        if first == b"{" or self.spec.input.whole:
+        if first == b"{" or (self.spec.input.whole and input_schema(self.spec.input).get("type") != "object"):
             return None
         return InvalidParams("$", "object", _KINDS.get(first, "number"))
 

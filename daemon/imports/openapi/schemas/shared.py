@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias, final
 
+from ....schemas.cycles import circles
 from ...model import JsonSchema, Schema
 from ..documents.nodes import Node
-from .cycles import circles
 
 Direction: TypeAlias = Literal["input", "output"]
 
