@@ -22,6 +22,8 @@ FORMAT: Final = 3
 _REFERENCE: Final = "#/$defs/"
 _DECODED: Final = 64
 """Operations that are kept in decoded form."""
+_TYPES: Final = 512
+"""Shared types that are."""
 
 Operation = TypeVar("Operation", bound=ImportedOperation)
 
@@ -90,6 +92,7 @@ class Packed(Generic[Operation]):
             raise ValueError("not an import of this version")
         decode = build_msgpack_decoder(operation)
         self._operation = lru_cache(_DECODED)(lambda index: decode(self._bytes.operations[index]))
+        self._type = lru_cache(_TYPES)(self._decode_type)
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -105,15 +108,20 @@ class Packed(Generic[Operation]):
         """A schema as a document of its own, with the shared types that it refers to."""
         body: JsonSchema = dict(schema) if isinstance(schema, Mapping) else ({} if schema else {"not": {}})
         needed: dict[str, Any] = {}
-        pending: list[Any] = [body]
+        pending = list(_references(body))
         while pending:
-            for name in _references(pending.pop()):
-                if name not in needed and name in self._bytes.definitions:
-                    needed[name] = msgspec.msgpack.decode(self._bytes.definitions[name])
-                    pending.append(needed[name])
+            name = pending.pop()
+            if name not in needed and name in self._bytes.definitions:
+                needed[name], uses = self._type(name)
+                pending += uses
         if needed:
             body["$defs"] = {**body.get("$defs", {}), **dict(sorted(needed.items()))}
         return body
+
+    def _decode_type(self, name: str) -> tuple[Any, tuple[str, ...]]:
+        """A shared type, and those that it refers to itself."""
+        schema = msgspec.msgpack.decode(self._bytes.definitions[name])
+        return schema, tuple(dict.fromkeys(_references(schema)))
 
 
 def _references(schema: Any) -> Iterator[str]:

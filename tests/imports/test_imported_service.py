@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from discreet import CallFailed, Context, OperationError, Service
 from discreet.client.errors import InternalError, InvalidParams, MethodNotFound, OperationFailed
+from discreet.daemon.dialects.mcp.tools import PAGE_BYTES
 from discreet.daemon.imports.failures import ImportFailed
 from discreet.daemon.imports.model import Imported, ImportedOperation
 from discreet.daemon.imports.packed import Packed, pack
@@ -257,3 +258,29 @@ async def test_an_upstream_that_can_not_be_opened_fails_the_call_and_is_tried_ag
         with pytest.raises(InternalError):
             await peer.call("list/nodes/get", {"id": 1})
         assert await peer.call("list/nodes/get", {"id": 1}) == {"name": "x"}
+
+
+async def test_tools_come_in_pages_of_bounded_size_and_huge_results_are_not_described() -> None:
+    wide = {f"member_{number}": {"type": "string", "description": "x" * 200} for number in range(1000)}
+    large = {"type": "object", "properties": wide}
+    operations = tuple(
+        ImportedOperation(
+            name=f"op{number:02}", kind="query", input=large if number else {"type": "object"}, output=large
+        )
+        for number in range(30)
+    )
+    packed = Packed(pack(Imported(operations=operations)), Imported, ImportedOperation)
+    service = imported_service("many", packed, Scripted(), ImportOptions(expose=True))
+    names: list[str] = []
+    cursor: dict[str, str] = {}
+    pages = 0
+    async with in_memory(service, dialect="mcp") as peer:
+        while cursor or not pages:
+            page = await peer.call("tools/list", cursor)
+            assert len(msgspec.json.encode(page)) < PAGE_BYTES + 2 * len(msgspec.json.encode(large))
+            names += [tool["name"] for tool in page["tools"]]
+            assert all("outputSchema" not in tool for tool in page["tools"])
+            cursor = {"cursor": page["nextCursor"]} if "nextCursor" in page else {}
+            pages += 1
+    assert names == [f"many_op{number:02}" for number in range(30)]
+    assert pages > 1

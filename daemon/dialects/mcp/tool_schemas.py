@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
+import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
@@ -20,6 +21,9 @@ from .generated import legacy, shared
 Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events", "whole"]
 """How the result of an operation becomes that of a tool: as an object, as the member `result` of one, as whatever it is, not
 at all; as content that the handler made, one or several or with all around it; as a list of events; as another server gave it."""
+
+LARGEST_OUTPUT: Final = 64 * 1024
+"""Bytes of an imported result's schema that are listed: each tool has all types that it refers to, and a model reads it."""
 
 MAX_INLINED: Final = 2_000
 """Nodes of a schema with its definitions in place. A larger one keeps its `$defs`."""
@@ -104,7 +108,7 @@ def _is_content(annotation: Any) -> bool:
 
 
 def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
-    """The schema of `structuredContent`; None where a tool promises none."""
+    """The schema of `structuredContent`; None where a tool promises none, and for a large one of an imported operation."""
     if shape not in ("object", "wrapped", "events"):
         return None
     schema = inlined(json_schema(spec.returns))
@@ -117,7 +121,9 @@ def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
             "properties": {"result": {"type": "array", "items": schema}, "omitted": omitted},
             "required": ["result"],
         }
-    return {"type": "object"} | _or_error(schema) | definitions
+    written = {"type": "object"} | _or_error(schema) | definitions
+    is_given = isinstance(spec.returns, GivenSchema)
+    return None if is_given and len(msgspec.json.encode(written)) > LARGEST_OUTPUT else written
 
 
 def _or_error(schema: JsonSchema) -> JsonSchema:

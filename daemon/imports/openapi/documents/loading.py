@@ -87,7 +87,8 @@ def load_document(source: str | os.PathLike[str], *, outside: bool = False) -> L
 def _read(path: Path, limit: int) -> bytes:
     try:
         with path.open("rb") as file:
-            text = file.read(limit + 1)
+            size = os.fstat(file.fileno()).st_size  # what is read into is reserved first; a pipe has no size
+            text = file.read(min(limit, size) + 1 if size else limit + 1)
     except OSError as exc:
         raise DocumentError(f"{quoted(path)}: {os.strerror(exc.errno or 0)}") from exc
     except ValueError as exc:  # a NUL

@@ -34,7 +34,19 @@ APPLICATORS: Final[dict[str, Applicator]] = {
 }
 
 DROPPED: Final = frozenset(
-    {"$id", "$anchor", "$dynamicAnchor", "$defs", "definitions", "$schema", "$vocabulary", "nullable", "example"}
+    {
+        "$id",
+        "$anchor",
+        "$dynamicAnchor",
+        "$defs",
+        "definitions",
+        "$schema",
+        "$vocabulary",
+        "nullable",
+        "example",
+        "$recursiveAnchor",
+        "$recursiveRef",
+    }
 )
 """Keywords that are no part of what is read: references are resolved, and those of 3.0 have become others."""
 
