@@ -69,6 +69,9 @@ REQUEST_CANCELLED = -32800
 BATCH_MESSAGE = "Batch requests not supported"
 """Replaces the message of the INVALID_REQUEST row for a JSON array."""
 
+UPSTREAM_MESSAGE = "Upstream unavailable"
+"""Replaces the message of the UNAVAILABLE row where the daemon itself goes on."""
+
 MEMBER_RULES: Mapping[EnvelopeMember, str] = {
     "jsonrpc": 'jsonrpc must be "2.0"',
     "method": "method must be a string",
@@ -149,7 +152,8 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         "a limit of the operation or of the daemon is reached", "{code, retryable, details?: {retryAfterMs}}",
         True, 429, "RESOURCE_EXHAUSTED", "warning", _FAILED),
     ErrorRow(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
-        "a request read while draining, or still running when the drain window closed", "{code, retryable}",
+        "a request read while draining, or still running when the drain window closed; with the message"
+        f" `{UPSTREAM_MESSAGE}`, the program behind an imported operation can't be reached", "{code, retryable}",
         True, 503, "UNAVAILABLE", "info", {"lsp": INVALID_REQUEST, "acp": ACP_REQUEST_FAILED}),
     ErrorRow(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",
         "`$/cancelRequest` took effect", "", False, 499, "CANCELLED", "info"),
@@ -240,10 +244,15 @@ def domain_row(failure: DomainFailure) -> ErrorRow:
     )
 
 
+_UPSTREAM_ROW = msgspec.structs.replace(_ROWS[Unavailable], message=UPSTREAM_MESSAGE, codes=_FAILED)
+
+
 def row_of(failure: Failure) -> ErrorRow:
     """The row of a failure. Total: every member of the union has one."""
     if isinstance(failure, DomainFailure):
         return domain_row(failure)
+    if isinstance(failure, Unavailable) and failure.upstream:
+        return _UPSTREAM_ROW
     return _ROWS[type(failure)]
 
 
