@@ -106,4 +106,4 @@ def _import_of_table(name: str, table: Any, directory: str) -> ImportSettings:
 
 
 def _absolute(source: str, directory: str) -> str:
-    return source if source.startswith(URL_SCHEMES) else os.path.join(directory, source)
+    return source if "://" in source else os.path.join(directory, source)

@@ -42,16 +42,16 @@ def test_operations_are_internal_unless_they_are_exposed() -> None:
 
 
 async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
-    service = from_mcp(odd().words, namespace="odd", expose=True, rename={"act": "do"}, exclude=["hidden"])
+    service = from_mcp(odd("typed").words, namespace="odd", expose=True, rename={"act": "do"}, exclude=["typed*"])
     async with in_memory(service) as peer:
-        for name in ("hidden", "later"):
+        for name in ("typed_hidden", "later"):
             await peer.call("odd/do", {"do": "add", "name": name})
 
         async def listed() -> bool:
             return "odd/later" in [each["name"] for each in await peer.call("services/list")]
 
         await until(listed)
-        assert "odd/hidden" not in str(await peer.call("services/list"))
+        assert "odd/typed_hidden" not in str(await peer.call("services/list"))
         assert json.loads((await peer.call("odd/later", {"a": 1}))["content"][0]["text"]) == {"a": 1}
 
 
@@ -64,6 +64,11 @@ async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
         (odd().words, {"rename": {"axt": "b"}}, "there is no operation 'axt'"),
         (odd().words, {"rename": {"act": "no name"}}, "a name consists of"),
         (odd("typed").words, {"rename": {"act": "typed_tool"}}, "two operations would be called"),
+        (odd().words, {"expose": ["act", "nope_*"]}, "expose: no operation is called nope_*"),
+        (odd().words, {"include": ["ac"]}, "include: no operation is called ac; nearest: act"),
+        (odd().words, {"exclude": ["nope"]}, "exclude: no operation is called nope"),
+        (odd().words, {"expose": "act"}, "expose must be True, False or a list of strings"),
+        (odd().words, {"timeout": 0}, "timeout must be a number of seconds above 0"),
         (odd().words, {"namespace": "no name"}, "namespace: a name consists of"),
         ("http://127.0.0.1:9/", {"allow_private": False}, "URL of a public host"),
         ("http://127.0.0.1:9/", {}, "no connection"),
