@@ -12,6 +12,8 @@ pytest.importorskip("httpx")
 pytest.importorskip("jsonschema_rs")
 
 from discreet import DeclarationError, from_daemon, from_mcp, from_openapi
+from discreet.daemon.imports.configured import service_of
+from discreet.daemon.settings.imports import ImportSettings
 from support.logged_events import logged_events
 from support.openapi_documents import OK, document
 
@@ -74,6 +76,25 @@ def test_other_schemes_of_urls_are_refused_in_one_line() -> None:
         assert "URL" in str(caught.value)
 
 
+def test_settings_say_what_can_be_written_in_a_settings_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(document({"/a": {"get": GOOD}})))
+    with pytest.raises(DeclarationError, match=r"names no server; give \[import.e\] base-url in a settings file$"):
+        service_of(ImportSettings(name="e", openapi=str(path)), {})
+
+
+def test_a_version_that_is_not_read_is_named_though_there_is_no_operation() -> None:
+    with pytest.raises(DeclarationError, match="the version 3.9.0 is not read"):
+        from_openapi(document({}, version="3.9.0"), namespace="n")
+
+
+def test_an_import_is_shown_by_its_name_and_source() -> None:
+    assert ImportSettings(name="a", openapi="https://a.example/b.json?key=1").shown == "a=https://a.example/b.json"
+    assert ImportSettings(name="a", openapi="/my files/b.json").shown == "a=/my files/b.json"
+    assert ImportSettings(name="a", mcp=("tool", "--key", "x")).shown == "a=tool"
+    assert ImportSettings(name="a", mcp="tool --key x").shown == "a=tool"
+
+
 def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
     path = tmp_path / "nope.yaml"
     with pytest.raises(DeclarationError) as caught:
@@ -95,8 +116,9 @@ def test_what_is_left_out_is_told_at_each_start(tmp_path: Path, monkeypatch: pyt
     for _ in ("read", "from the cache"):
         with logged_events("warn") as logged:
             from_openapi(path, namespace="n")
+            told = logged()
         hint = f"discreet import check {path}"
-        assert list(logged()) == [("import.left_out", {"import_": "n", "left_out": 1, "imported": 1, "hint": hint})]
+        assert told == [("import.left_out", {"import_": "n", "left_out": 1, "imported": 1, "hint": hint})]
 
 
 def test_a_document_without_an_operation_that_can_be_imported_is_an_error(tmp_path: Path) -> None:
