@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from time import time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -112,7 +113,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
         assert isinstance(head, HttpImport)
         names = [entry.name for entry in packed.entries]
         if not names:
-            why = f": discreet import check {_source(document)} says why" if head.left_out else ""
+            why = f": {_check_command(document)} says why" if head.left_out else ""
             raise ImportFailed(f"{_shown(document)}: no operation of it can be imported{why}")
         check_expose(expose, names, rename)
         upstream = HttpUpstream(
@@ -138,7 +139,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
         )
     except (DocumentError, ValueError) as exc:
         raise ImportFailed(f"{_shown(document)}: {_reason(document, str(exc))}") from None
-    tell_left_out(namespace, head.left_out, len(names), f"discreet import check {_source(document)}")
+    tell_left_out(namespace, head.left_out, len(names), _check_command(document))
     options = ImportOptions(
         expose=expose, validate=validate, timeout=timeout, scopes=scopes, credentials=sorted(upstream.credentials)
     )
@@ -285,6 +286,16 @@ def _source(document: Document) -> str:
         return "FILE"
     source = os.fspath(document)
     return source.partition("?")[0] if "://" in source else source
+
+
+def _check_command(document: Document) -> str:
+    """What says why operations are left out. A file below the working directory is named as seen from there: logs show no other
+    folders.
+    """
+    source = _source(document)
+    with suppress(OSError):  # the working directory may be gone
+        source = source.removeprefix(os.path.join(os.getcwd(), ""))
+    return f"discreet import check {source}"
 
 
 def _shown(document: Document) -> str:

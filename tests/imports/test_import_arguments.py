@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ pytest.importorskip("jsonschema_rs")
 
 from discreet import DeclarationError, from_daemon, from_mcp, from_openapi
 from discreet.daemon.imports.configured import service_of
+from discreet.daemon.openapi.about import About
+from discreet.daemon.openapi.document import document_text, openapi_document
 from discreet.daemon.settings.imports import ImportSettings
+from support.far_app import far
 from support.logged_events import logged_events
 from support.openapi_documents import OK, document
 
@@ -86,6 +90,21 @@ def test_settings_say_what_can_be_written_in_a_settings_file(tmp_path: Path) -> 
 def test_a_version_that_is_not_read_is_named_though_there_is_no_operation() -> None:
     with pytest.raises(DeclarationError, match="the version 3.9.0 is not read"):
         from_openapi(document({}, version="3.9.0"), namespace="n")
+
+
+def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = document_text(openapi_document(far.operations, About(title="Far", version="1", url="https://a.example")))
+    monkeypatch.setitem(sys.modules, "h11", None)
+    for made in (
+        lambda: from_openapi(own, namespace="n", base_url="https://a.example"),
+        lambda: from_daemon("https://a.example", namespace="n"),
+        lambda: from_mcp("https://a.example", namespace="n"),
+    ):
+        with pytest.raises(DeclarationError, match=r"needs h11: pip install 'discreet\[http\]'$"):
+            made()
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    with pytest.raises(DeclarationError, match=r"need jsonschema-rs: pip install 'discreet\[mcp\]'$"):
+        from_mcp(["/none/such"], namespace="n")
 
 
 def test_an_import_is_shown_by_its_name_and_source() -> None:
