@@ -209,7 +209,7 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
         return Internal(definition.code)
     details = None
     if definition.has_details and exc.details is not None:
-        encoded = _encode(exc.details)
+        encoded = bytes(exc.raw) if isinstance(exc, GivenError) and exc.raw is not None else _encode(exc.details)
         decoder_for(definition.details)(encoded)
         details = _without_secrets(encoded, definition.details)
     return DomainFailure(

@@ -97,8 +97,9 @@ def _kind(name: str, schemes: Mapping[str, SecurityScheme]) -> str:
 def _basic(value: str) -> str:
     from ....errors.redaction import register  # late: only few imports need it
 
-    if ":" not in value:
+    if _is_secret(value) is None:
         raise UpstreamFault("credential")
+    value = value if ":" in value else f"{value}:"  # a key alone is a user without a password, as with curl -u
     encoded = b64encode(value.encode()).decode()
     register(encoded)
     register(value.partition(":")[2])
