@@ -185,10 +185,11 @@ class _Maker:
             return result
         fault = self._fault(index, ("output", 0), result)
         if fault is not None:
-            told = log.error if self._options.validate == "on" else log.warning
-            told("import.reply_invalid", operation=name, param=fault.path, keyword=fault.keyword)
+            facts = {"operation": name, "param": fault.path, "keyword": fault.keyword}
             if self._options.validate == "on":
+                log.error("import.reply_invalid", **facts)
                 raise FailureError(Internal())
+            log.warning("import.reply_invalid", **facts)
         return result
 
     def _fault(self, index: int, part: tuple[str, int], value: Raw) -> Fault | None:

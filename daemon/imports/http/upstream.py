@@ -173,6 +173,8 @@ class HttpUpstream:
                 )
                 media_type = parse_media_type(response.head.value(b"content-type"))
                 form = form_of(reply, media_type)
+                if form in STREAMS and response.head.value(b"content-encoding") not in ("", "identity"):
+                    raise UpstreamFault("encoding", response.status)  # a few bytes would become megabytes of no events
                 decoder = None if form is None else event_decoder(form, media_type.name, limit=self._limits.event_bytes)
                 if decoder is None:
                     yield await self._result(described, reply, response, ctx)
