@@ -29,10 +29,10 @@ _MOST_BRANCHES: Final = 3
 """How far the search goes into alternatives in alternatives."""
 
 
-def require_validator() -> None:
-    """Raises `ImportFailed` where the library is not installed."""
+def require_validator(extra: str = "openapi") -> None:
+    """Raises `ImportFailed` where the library is not installed. `extra` brings it."""
     if find_spec("jsonschema_rs") is None:
-        raise ImportFailed(f"imported operations need jsonschema-rs: {INSTALL}")
+        raise ImportFailed(f"imported operations need jsonschema-rs: pip install 'discreet[{extra}]'")
 
 
 class Fault(Struct, frozen=True):

@@ -216,7 +216,11 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
                 f"{name}={absolute(path, directory)}" for name, _, path in (word.partition("=") for word in value)
             )
         case ("imports", list()) if all(isinstance(word, str) and import_of_flag(word, directory) for word in value):
-            return tuple(import_of_flag(word, directory) for word in value)
+            imports = [found for word in value if (found := import_of_flag(word, directory)) is not None]
+            names = [each.name for each in imports]
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise UsageError(f"{given.source}: import {cut(twice[0], _MAX_SHOWN)} is given twice")
+            return tuple(imports)
         case "imports", dict() if value:
             try:
                 return imports_of_tables(value, directory)

@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from ...daemon.settings import OPTIONS, Resolved
+from ...daemon.settings.imports import ImportSettings
 from ...daemon.settings.sources import unknown_variables
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
@@ -264,7 +265,7 @@ def _shown(value: object) -> str:
         case bool():
             return str(value).lower()
         case tuple():
-            return ", ".join(map(str, value)) or "none"
+            return ", ".join(each.shown if isinstance(each, ImportSettings) else str(each) for each in value) or "none"
         case None:
             return "none"
         case "":
