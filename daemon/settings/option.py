@@ -46,6 +46,7 @@ less than the default, or nothing. It must neither run code nor loosen a limit, 
 PREFIX: Final = "DISCREET_"
 MEMORY: Final = "memory"
 SQLITE: Final = "sqlite:"
+POSTGRES: Final = ("postgresql://", "postgres://")
 _MAX_SHOWN: Final = 200
 """Characters of the name of an app in a message. Values of other settings are not shown."""
 _LONGEST_INTEGER: Final = 18
@@ -145,7 +146,7 @@ _EXPECTED: Final[dict[OptionKind, str]] = {
     "files": "NAME=FILE",
     "apps": EXPECTED,
     "object": EXPECTED,
-    "store": "memory, or sqlite:PATH",
+    "store": "memory, sqlite:PATH, or postgresql://...",
     "readable": "an existing file",
     "address": ADDRESS_FORM,
     "url": "an address that begins with http:// or https://",
@@ -216,6 +217,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return value
         case "store", str() if value.startswith(SQLITE) and value != SQLITE:
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)
+        case "store", str() if value.startswith(POSTGRES) and _is_word(value):
+            return value
         case "word", str() if _is_word(value):
             return value
         case "keys", str() if is_key_address(value):

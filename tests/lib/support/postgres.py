@@ -1,0 +1,122 @@
+"""A PostgreSQL server for tests: in a temporary folder, on loopback, as a user of its own where the tests run as root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from glob import glob
+from itertools import count
+from typing import Any, Final
+
+from .requirements import missing
+
+_USER: Final = "postgres"
+_numbers: Final = count()
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@cache
+def _programs() -> str:
+    """The folder of `pg_ctl` and `initdb`. Skips the test where there is none, and where psycopg is missing."""
+    from importlib.util import find_spec
+
+    if find_spec("psycopg") is None:
+        missing("psycopg is not installed")
+    found = sorted(glob("/usr/lib/postgresql/*/bin/pg_ctl"), key=lambda path: int(path.split("/")[4]))
+    program = found[-1] if found else shutil.which("pg_ctl")
+    if program is None:
+        missing("PostgreSQL's server is not installed")
+    return os.path.dirname(os.path.realpath(program))
+
+
+class Server:
+    """A cluster in a folder. `fsync` is off: the tests end its processes, never the machine."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        if os.geteuid() == 0:
+            shutil.chown(folder, _USER)
+        self._run("initdb", "-D", self._data, "-A", "trust", "-U", _USER, "-E", "UTF8", "--locale=C", "--no-sync")
+        with open(f"{self._data}/postgresql.auto.conf", "a", encoding="utf-8") as file:
+            file.write(
+                f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\nfsync = off\n"
+                "shared_buffers = 16MB\nmax_connections = 60\nautovacuum_naptime = 10min\n"
+            )
+        self.start()
+
+    @property
+    def _data(self) -> str:
+        return f"{self.folder}/data"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [f"{_programs()}/{program}", *arguments]
+        as_user: dict[str, Any] = {"user": _USER, "group": _USER, "extra_groups": []} if os.geteuid() == 0 else {}
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/", **as_user)
+
+    def start(self) -> None:
+        self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", f"{self.folder}/log")
+
+    def stop(self, mode: str = "immediate") -> None:
+        self._run("pg_ctl", "stop", "-w", "-D", self._data, "-m", mode)
+
+    def restart(self) -> None:
+        """As after a crash: nobody is told, nothing is written to the disk before."""
+        self._run("pg_ctl", "restart", "-w", "-D", self._data, "-l", f"{self.folder}/log", "-m", "immediate")
+
+    def url(self, database: str, user: str = _USER) -> str:
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+
+    def connect(self, database: str = "postgres") -> Any:  # Any: psycopg may not be installed
+        """A connection without transactions."""
+        import psycopg
+
+        return psycopg.connect(self.url(database), autocommit=True)
+
+    def new_database(self) -> str:
+        """The URL of a new one, with the tables of an empty store."""
+        name = f"tasks{next(_numbers)}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {self._template()}")
+        return self.url(name)
+
+    @cache  # noqa: B019 - one server for a session
+    def _template(self) -> str:
+        """A database with the store's tables: to make them takes longer than to copy them."""
+        from discreet.daemon.agents.stores.postgres.schema import migrate
+
+        with self.connect() as connection:
+            connection.execute("CREATE DATABASE store_template")
+        with self.connect("store_template") as connection:
+            migrate(connection, "store_template")
+        return "store_template"
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """One for the block. Skips the test where PostgreSQL or psycopg is not installed."""
+    _programs()
+    folder = tempfile.mkdtemp(prefix="pg-")
+    os.chmod(folder, 0o755)
+    try:
+        server = Server(folder)
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
