@@ -69,6 +69,9 @@ REQUEST_CANCELLED = -32800
 BATCH_MESSAGE = "Batch requests not supported"
 """Replaces the message of the INVALID_REQUEST row for a JSON array."""
 
+STORE_UNAVAILABLE = "Store unavailable"
+"""Replaces that of the UNAVAILABLE row where the daemon goes on, and only the server that keeps its tasks is away."""
+
 MEMBER_RULES: Mapping[EnvelopeMember, str] = {
     "jsonrpc": 'jsonrpc must be "2.0"',
     "method": "method must be a string",
@@ -149,7 +152,8 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         "a limit of the operation or of the daemon is reached", "{code, retryable, details?: {retryAfterMs}}",
         True, 429, "RESOURCE_EXHAUSTED", "warning", _FAILED),
     ErrorRow(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
-        "a request read while draining, or still running when the drain window closed", "{code, retryable}",
+        "a request read while draining, or still running when the drain window closed; `Store unavailable` with "
+        "`retryAfterMs`: the server that keeps the tasks is away", "{code, retryable, details?: {retryAfterMs}}",
         True, 503, "UNAVAILABLE", "info", {"lsp": INVALID_REQUEST, "acp": ACP_REQUEST_FAILED}),
     ErrorRow(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",
         "`$/cancelRequest` took effect", "", False, 499, "CANCELLED", "info"),

@@ -116,7 +116,12 @@ class Overloaded(msgspec.Struct, frozen=True):
 
 
 class Unavailable(msgspec.Struct, frozen=True):
-    """The request was read while the daemon drained, or still ran when the drain window closed."""
+    """The request was read while the daemon drained, or still ran when the drain window closed.
+
+    With `retry_after_ms`, the server that keeps the tasks is away: the time to wait, in milliseconds.
+    """
+
+    retry_after_ms: int | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from .codes import (
     MEMBER_RULES,
     PARSE_ERROR,
     SERVER_ERROR,
+    STORE_UNAVAILABLE,
     DialectName,
     row_of,
     rows_of_code,
@@ -142,6 +143,8 @@ def message_of(failure: Failure, message: str) -> str:
             return f"{message}: {MEMBER_RULES[member]}"
         case InvalidParams(unknown=what) if what:
             return f"{message}: unknown {what}"
+        case Unavailable(int()):
+            return STORE_UNAVAILABLE
         case _:
             return message
 
@@ -174,10 +177,10 @@ def data_of(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | No
             return ServerErrorData(code, retryable, UNSET if failure.details is None else failure.details)
         case AuthenticationRequired():
             return ServerErrorData(code, retryable, _raw(AuthChallenge(failure.schemes, failure.realm)))
-        case Overloaded():
+        case Overloaded() | Unavailable():
             after = failure.retry_after_ms
             return ServerErrorData(code, retryable, UNSET if after is None else _raw(RetryAfter(after)))
-        case InsufficientPermissions() | TimedOut() | Unavailable():
+        case InsufficientPermissions() | TimedOut():
             return ServerErrorData(code, retryable)
         case MethodNotFound() | Cancelled():
             return None
@@ -330,15 +333,19 @@ def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
             case "TIMEOUT":
                 return TimedOut()
             case "UNAVAILABLE":
-                return Unavailable()
+                return Unavailable(_retry_after_ms(details))
             case "FORBIDDEN" if details is None:
                 return InsufficientPermissions()
             case "FORBIDDEN":
                 challenge = decoder_for(AuthChallenge)(details or b"")
                 return AuthenticationRequired(challenge.auth_schemes, challenge.realm)
             case "OVERLOADED":
-                return Overloaded(decoder_for(RetryAfter)(details).retry_after_ms if details else None)
+                return Overloaded(_retry_after_ms(details))
             case code:
                 return DomainFailure(code, message, server.retryable, details)
     except msgspec.DecodeError:
         return Internal()
+
+
+def _retry_after_ms(details: Raw | None) -> int | None:
+    return decoder_for(RetryAfter)(details).retry_after_ms if details else None

@@ -148,7 +148,7 @@ def _delay(policy: RetryPolicy, failures: int, error: ClientError, elapsed: floa
 def retry_after(error: ClientError) -> float:
     """Seconds that the server asks to wait before another attempt; 0 where it does not."""
     match error:
-        case Overloaded(failure=failure) if failure.retry_after_ms is not None:
+        case Overloaded(failure=failure) | Unavailable(failure=failure) if failure.retry_after_ms is not None:
             return min(failure.retry_after_ms, MAX_RETRY_AFTER_MS) / 1000
         case RemoteError(retry_after=float(seconds)):
             return min(seconds, MAX_RETRY_AFTER_MS / 1000)

@@ -303,3 +303,11 @@ def _is_named_file(word: object) -> bool:
 
 def _is_array(option: Option, given: RawValue) -> bool:
     return given.typed and option.kind in ("words", "tokens", "files", "apps")
+
+
+def without_password(store: str) -> str:
+    """The value of `store` as it may be shown: of an address, only whether it is one, and of which database."""
+    if not store.startswith(POSTGRES):
+        return store
+    scheme, _, rest = store.partition("://")
+    return f"{scheme}://[…]{rest.partition('?')[0].rpartition('@')[2]}" if "@" in rest or "?" in rest else store

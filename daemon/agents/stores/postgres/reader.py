@@ -177,7 +177,8 @@ def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
     The owners are read before the locks: one that took its name in between has it locked.
     """
     owners = connection.execute(
-        "SELECT DISTINCT owner FROM discreet.tasks WHERE owner IS NOT NULL AND owner <> %s AND ended_ms IS NULL", (owner_id,)
+        "SELECT DISTINCT owner FROM discreet.tasks WHERE owner IS NOT NULL AND owner <> %s AND ended_ms IS NULL",
+        (owner_id,),
     ).fetchall()
     if not owners:
         return ()
@@ -191,7 +192,8 @@ def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
 
 def has_owner_requests(connection: AnyConnection, owner_id: str) -> bool:
     row = connection.execute(
-        "SELECT 1 FROM discreet.owner_requests JOIN discreet.tasks ON key = task_key WHERE owner = %s LIMIT 1", (owner_id,)
+        "SELECT 1 FROM discreet.owner_requests JOIN discreet.tasks ON key = task_key WHERE owner = %s LIMIT 1",
+        (owner_id,),
     ).fetchone()
     return row is not None
 

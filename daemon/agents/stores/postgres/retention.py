@@ -42,7 +42,7 @@ class Retention:
         self._max_seconds = max_seconds
         self._clock = clock
 
-    def expired(self, connection: AnyConnection) -> list[int]:
+    def _expired(self, connection: AnyConnection) -> list[int]:
         """The keys of tasks that may be deleted, of one batch."""
         return expired_tasks(
             connection,
@@ -54,7 +54,7 @@ class Retention:
 
     def delete_batch(self, connection: AnyConnection, owner_id: str) -> bool:
         """Delete one batch inside a transaction. Returns whether there may be more to delete."""
-        keys = self.expired(connection)
+        keys = self._expired(connection)
         if not keys:
             return False
         rows = connection.execute(_DELETE, (keys,)).fetchall()

@@ -72,16 +72,25 @@ def migrate(connection: AnyConnection, label: str, migrations: tuple[str, ...] =
     """Create the store, or bring it up to date. Raises `StoreError` for one of a newer version, and `psycopg.Error`."""
     if _version(connection, label, migrations) == len(migrations):
         return
-    with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-        version = _version(connection, label, migrations)
-        if version == len(migrations):  # another daemon was first
-            return
-        if version == 0:
-            _create_schema(connection)
-        for migration in migrations[version:]:
-            connection.execute(migration)
-        connection.execute("UPDATE discreet.store SET version = %s", (len(migrations),))
+    connection.execute(
+        "SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,)
+    )  # before the transaction, which sees what others did
+    try:
+        with connection.transaction():
+            _run_missing(connection, _version(connection, label, migrations), migrations)
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+
+
+def _run_missing(connection: AnyConnection, version: int, migrations: tuple[str, ...]) -> None:
+    if version == len(migrations):  # another daemon was first
+        return
+    if version == 0:
+        _create_schema(connection)
+    for migration in migrations[version:]:
+        connection.execute(migration)
+    connection.execute("UPDATE discreet.store SET version = %s", (len(migrations),))
 
 
 def _create_schema(connection: AnyConnection) -> None:

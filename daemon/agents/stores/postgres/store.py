@@ -260,7 +260,7 @@ class _OpenStore:
         try:
             if time.monotonic() < self._next_retention:
                 link.run(lambda connection: connection.execute("SELECT"))
-            elif not (link.run(self._retention.expired) and link.run(self._delete_expired_alone)):
+            elif not link.run(self._delete_expired_alone):
                 self._next_retention = time.monotonic() + INTERVAL_SECONDS
         except (StoreError, psycopg.Error):
             self._next_retention = time.monotonic() + INTERVAL_SECONDS
@@ -270,7 +270,7 @@ class _OpenStore:
 
     def _delete_expired_alone(self, connection: AnyConnection) -> bool:
         with connection.transaction():
-            return self.delete_expired(connection)
+            return self.delete_expired(connection)  # of none it only reads
 
     # -- the end -----------------------------------------------------------------------------------------------
 

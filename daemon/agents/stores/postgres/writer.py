@@ -121,9 +121,10 @@ class PostgresWriter:
             self._former_names.append(self.owner_id)
         name = self._names.new()
         take_name(connection, name)
-        with former_names_held(connection, self._former_names):
-            self._former_names.append(name)
-            statements.rename_owner(connection, self._former_names[:-1], name, self._abandoned)
+        former = tuple(self._former_names)
+        with former_names_held(connection, former):
+            self._former_names.append(name)  # it may be in the store from here on
+            statements.rename_owner(connection, former, name, self._abandoned)
         self._former_names.clear()
         self._abandoned.clear()
         self.owner_id, self._pid = name, pid
