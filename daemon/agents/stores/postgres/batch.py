@@ -13,10 +13,9 @@ from ...model.types import STATE_NUMBERS
 from ..checks import find_conflict
 from ..interface import CommitRefusal, TaskChange
 from ..serialization import EncodedChange
-from .rows import COLUMNS, EventRow, TaskRow, columns, event_rows
+from .rows import COLUMNS, EventRow, TaskRow, columns, event_rows, to_text
 from .schema import COUNT_SHARDS, COVERED_EVENTS_KEPT, TERMINAL_NUMBERS, AnyConnection
 from .session import OwnerNames
-from .text import to_text
 
 _BEGIN: Final = """
     SELECT pg_current_xact_id()::text, pg_backend_pid(),

@@ -13,10 +13,9 @@ from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
 from ..interface import DamagedTaskError, LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
 from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
-from .rows import decode_bodies
+from .rows import decode_bodies, from_text, to_text
 from .schema import TERMINAL_NUMBERS, AnyConnection
 from .session import held_keys, lock_key
-from .text import from_text, to_text
 
 FETCHED_BYTES: Final = 1024 * 1024
 """Size of the snapshots of a page that are fetched at once, unless one alone is larger."""

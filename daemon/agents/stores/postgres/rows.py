@@ -1,7 +1,10 @@
-"""Rows of the store's tables, and how many events are in one. Runs no SQL."""
+"""Rows of the store's tables: how many events are in one, and strings as PostgreSQL's type `text` takes them, without NUL and
+without lone surrogates. Runs no SQL.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -67,3 +70,20 @@ def decode_bodies(encoded: bytes) -> list[bytes]:
 def columns(rows: Sequence[msgspec.Struct]) -> tuple[list[Any], ...]:  # Any: what the columns hold
     """One list for each column. There is at least one row."""
     return tuple([*column] for column in zip(*map(msgspec.structs.astuple, rows), strict=True))
+
+
+_ESCAPE: Final = "\x1a"
+"""SUBSTITUTE begins an escape, and so is escaped itself."""
+
+_escaped: Final = re.compile("[\x00\x1a\ud800-\udfff]")
+_escapes: Final = re.compile("\x1a([0-9a-f]{4})")
+
+
+def to_text(value: str) -> str:
+    """Different strings give different texts."""
+    return _escaped.sub(lambda found: f"{_ESCAPE}{ord(found[0]):04x}", value)
+
+
+def from_text(text: str) -> str:
+    """The string that `to_text` made the text from."""
+    return _escapes.sub(lambda found: chr(int(found[1], 16)), text) if _ESCAPE in text else text

@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, LiteralString
 
 from ..interface import OwnerRequest, PushTarget
+from .rows import from_text, to_text
 from .schema import AnyConnection
-from .text import from_text, to_text
 
 
 def put_push_target(connection: AnyConnection, task_id: str, target: PushTarget, body: bytes) -> bool:
