@@ -15,6 +15,10 @@ from typing import Any, Final
 
 from .requirements import missing
 
+WITH_PASSWORD: Final = "known"
+PASSWORD: Final = "Ope1n-Sesa2me"
+"""Of a role that needs one."""
+
 _USER: Final = "postgres"
 _numbers: Final = count()
 
@@ -43,6 +47,11 @@ def _programs() -> str:
     return os.path.dirname(os.path.realpath(program))
 
 
+def as_server() -> dict[str, Any]:  # Any: options of `subprocess`
+    """Neither PostgreSQL nor PgBouncer runs as root."""
+    return {"user": _USER, "group": _USER, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
 class Server:
     """A cluster in a folder. `fsync` is off: the tests end its processes, never the machine."""
 
@@ -57,7 +66,13 @@ class Server:
                 f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\nfsync = off\n"
                 "shared_buffers = 16MB\nmax_connections = 60\nautovacuum_naptime = 10min\n"
             )
+        with open(f"{self._data}/pg_hba.conf", "r+", encoding="utf-8") as file:
+            others = file.read()
+            file.seek(0)
+            file.write(f"host all {WITH_PASSWORD} 127.0.0.1/32 scram-sha-256\n{others}")
         self.start()
+        with self.connect() as connection:
+            connection.execute(f"CREATE ROLE {WITH_PASSWORD} LOGIN SUPERUSER PASSWORD '{PASSWORD}'")
 
     @property
     def _data(self) -> str:
@@ -65,8 +80,7 @@ class Server:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [f"{_programs()}/{program}", *arguments]
-        as_user: dict[str, Any] = {"user": _USER, "group": _USER, "extra_groups": []} if os.geteuid() == 0 else {}
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/", **as_user)
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/", **as_server())
 
     def start(self) -> None:
         self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", f"{self.folder}/log")

@@ -18,7 +18,8 @@ from discreet.daemon.agents.stores.interface import (
     TaskQuery,
     TaskStore,
 )
-from support.postgres import Server
+from discreet.errors.redaction import scrub
+from support.postgres import PASSWORD, WITH_PASSWORD, Server
 from support.sqlite_files import opened
 from support.task_changes import change, said
 from support.waits import until
@@ -72,6 +73,22 @@ async def test_a_database_that_is_not_there_is_refused(new_store: NewStore, url:
 async def test_a_server_that_is_not_there_is_refused_and_the_password_is_not_shown(new_store: NewStore) -> None:
     line = await refused(new_store("postgresql://me:s3cret-of-mine@127.0.0.1:1/tasks"))
     assert "127.0.0.1" in line and "s3cret" not in line
+
+
+async def test_a_password_comes_by_any_way_of_libpq_and_a_wrong_one_is_refused(
+    postgres: Server, new_store: NewStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = postgres.url(url.rpartition("/")[2], WITH_PASSWORD)
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    assert "password" in await refused(new_store(address))
+    line = await refused(new_store(address.replace("@", ":wr0ng-one@")))
+    assert "authentication failed" in line and "wr0ng" not in line
+    async with opened(new_store(address.replace("@", f":{PASSWORD}@"))) as store:
+        assert PASSWORD not in scrub(f"it is {PASSWORD}")
+        await store.commit([change(a_task("t"))])
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    async with opened(new_store(address)) as store:
+        assert await store.load("t") is not None
 
 
 @pytest.mark.parametrize(
