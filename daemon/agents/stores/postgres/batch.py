@@ -18,8 +18,7 @@ from .schema import COUNT_SHARDS, COVERED_EVENTS_KEPT, TERMINAL_NUMBERS, AnyConn
 from .session import OwnerNames
 
 _BEGIN: Final = """
-    SELECT pg_current_xact_id()::text, pg_backend_pid(),
-        ARRAY(SELECT nextval('discreet.changes') FROM generate_series(1, %s) ORDER BY 1)
+    SELECT pg_backend_pid(), ARRAY(SELECT nextval('discreet.changes') FROM generate_series(1, %s) ORDER BY 1)
 """
 _LOCK_TASKS: Final = f"SELECT {COLUMNS} FROM discreet.tasks WHERE id = ANY(%s::text[]) ORDER BY id FOR NO KEY UPDATE"
 _INSERT_TASKS: Final = f"""
@@ -75,8 +74,8 @@ class Batch:
         self._counts: Counter[tuple[str, int]] = Counter()
         self.has_changes = False
 
-    def begin(self, changes: Sequence[TaskChange]) -> tuple[str, int]:
-        """Begin, and load the tasks of the changes. Returns the transaction's number, and the server's process."""
+    def begin(self, changes: Sequence[TaskChange]) -> int:
+        """Begin, and load the tasks of the changes. Returns the server's process."""
         connection = self._connection
         connection.execute("BEGIN")
         begun = connection.execute(_BEGIN, (len(changes),))
@@ -84,11 +83,11 @@ class Batch:
         locked = connection.execute(_LOCK_TASKS, (ids,)) if ids else None
         row = begun.fetchone()
         assert row is not None, "a SELECT without FROM has a row"
-        number, pid, self._sequences = row
+        pid, self._sequences = row
         self._sequences.reverse()
         if locked is not None:
             self._rows = {row.id: row for row in (TaskRow(*values) for values in locked.fetchall())}
-        return number, pid
+        return int(pid)
 
     def apply(self, change: TaskChange, encoded: EncodedChange) -> CommitRefusal | None:
         """Make a change in memory, unless it conflicts."""

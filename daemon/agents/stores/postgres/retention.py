@@ -20,6 +20,10 @@ INTERVAL_SECONDS: Final = 10.0
 BATCH: Final = 200
 """Tasks deleted in one transaction. Commits may run between two of them."""
 
+WRITER_SECONDS: Final = 3600.0
+"""How long the mark of a daemon's last transaction is kept: it is asked for within seconds, or never."""
+
+_DELETE_WRITERS: Final = "DELETE FROM discreet.writers WHERE written_ms < %s"
 _DELETE: Final = """
     DELETE FROM discreet.tasks WHERE key IN (
         SELECT key FROM discreet.tasks WHERE key = ANY(%s::bigint[]) AND ended_ms IS NOT NULL FOR UPDATE SKIP LOCKED
@@ -54,6 +58,7 @@ class Retention:
 
     def delete_batch(self, connection: AnyConnection, owner_id: str) -> bool:
         """Delete one batch inside a transaction. Returns whether there may be more to delete."""
+        connection.execute(_DELETE_WRITERS, (int((self._clock() - WRITER_SECONDS) * 1000),))
         keys = self._expired(connection)
         if not keys:
             return False

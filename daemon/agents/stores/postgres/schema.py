@@ -31,6 +31,7 @@ MIGRATION_LOCK: Final = 0x6469736372656574
 #   tasks.sequence   number of the task's last change among the changes of all tasks
 #   tasks.ended_ms   when the task ended, in milliseconds since 1970
 #   events           one row holds up to 64 consecutive events of one commit
+#   writers          of each daemon, its last transaction: whether one was made that the server never acknowledged
 #   task_counts      kept by the store, because counting rows takes longer the more there are
 _TABLES: Final = """
 CREATE SEQUENCE discreet.changes;
@@ -58,6 +59,9 @@ CREATE TABLE discreet.push_targets (
 CREATE TABLE discreet.owner_requests (
     row bigint GENERATED ALWAYS AS IDENTITY, task_key bigint NOT NULL, kind text COLLATE "C" NOT NULL,
     PRIMARY KEY (task_key, kind)
+);
+CREATE TABLE discreet.writers (
+    base text COLLATE "C" PRIMARY KEY, transaction bigint NOT NULL, written_ms bigint NOT NULL
 );
 CREATE TABLE discreet.task_counts (
     scope text COLLATE "C", state smallint, shard smallint, tasks bigint NOT NULL, PRIMARY KEY (scope, state, shard)

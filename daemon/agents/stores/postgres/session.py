@@ -17,7 +17,7 @@ from .address import Address
 from .schema import AnyConnection
 
 OLDEST_SERVER: Final = 130_000
-"""PostgreSQL 13, the first with `pg_current_xact_id`."""
+"""PostgreSQL 13: none that is older is maintained."""
 
 LOCK_SECONDS: Final = 5
 """How long a daemon waits until the server has ended its former session."""

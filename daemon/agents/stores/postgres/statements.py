@@ -62,9 +62,19 @@ def rename_owner(connection: AnyConnection, former: Sequence[str], name: str, wi
     )
 
 
-def touch(connection: AnyConnection) -> None:
-    """Write, and change nothing that anybody reads."""
-    connection.execute("UPDATE discreet.store SET version = version")
+def mark_transaction(connection: AnyConnection, base: str, number: int, now_ms: int) -> None:
+    """Note that this daemon has made its transaction of this number."""
+    connection.execute(
+        "INSERT INTO discreet.writers (base, transaction, written_ms) VALUES (%s, %s, %s)"
+        " ON CONFLICT (base) DO UPDATE SET transaction = excluded.transaction, written_ms = excluded.written_ms",
+        (base, number, now_ms),
+    )
+
+
+def last_transaction(connection: AnyConnection, base: str) -> int | None:
+    """The last one that this daemon has made."""
+    row = connection.execute("SELECT transaction FROM discreet.writers WHERE base = %s", (base,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _changes_rows(connection: AnyConnection, statement: LiteralString, values: tuple[Any, ...]) -> bool:

@@ -1,14 +1,15 @@
 """Writes tasks and events. All queued writes of a daemon go into one transaction, with one notification of the others.
 
 Runs in the writer's thread. A transaction that fails changes nothing and fails for all its writes. One whose end nobody heard
-of is looked up by its number in the server's commit log before anything is written again.
+of is looked up by the mark that it leaves before anything is written again. (The server's own numbers of transactions do not
+tell: after a crash it gives a number again whose transaction left no trace.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 import psycopg
@@ -49,7 +50,8 @@ class PostgresWriter:
         self.owner_id = owner_id
         self._pid = pid
         self._clock = clock
-        self._in_doubt: str | None = None
+        self._transactions = 0
+        self._in_doubt: int | None = None
         self._former_names: list[str] = []
         self._abandoned: set[str] = set()
 
@@ -76,7 +78,7 @@ class PostgresWriter:
                 self._abandoned.update(change.task_id for change, _ in job.request.changes)
 
     def _attempt(self, connection: AnyConnection, jobs: Sequence[Job[WriteRequest]]) -> None:
-        if self._in_doubt is not None and _has_committed(connection, self._in_doubt):
+        if self._in_doubt is not None and statements.last_transaction(connection, self._names.base) == self._in_doubt:
             self._in_doubt = None
             return
         self._in_doubt = None
@@ -91,10 +93,11 @@ class PostgresWriter:
         self._in_doubt = None
 
     def _write(self, connection: AnyConnection, jobs: Sequence[Job[WriteRequest]]) -> None:
-        batch = Batch(connection, self._names, self.owner_id, int(self._clock() * 1000))
+        now_ms = int(self._clock() * 1000)
+        batch = Batch(connection, self._names, self.owner_id, now_ms)
         commits = [job.request for job in jobs if isinstance(job.request, CommitRequest)]
         with connection.pipeline():
-            number, pid = batch.begin([change for commit in commits for change, _ in commit.changes])
+            pid = batch.begin([change for commit in commits for change, _ in commit.changes])
             if pid != self._pid:
                 raise shares_sessions(self._label)
             for job in jobs:
@@ -107,7 +110,9 @@ class PostgresWriter:
             batch.count()
             if any(job.result for job in jobs if not isinstance(job.request, CommitRequest)) or batch.has_changes:
                 connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, self._names.base))
-            self._in_doubt = number
+            self._transactions += 1
+            statements.mark_transaction(connection, self._names.base, self._transactions, now_ms)
+            self._in_doubt = self._transactions
             connection.execute("COMMIT")
 
     # -- a new session -----------------------------------------------------------------------------------------
@@ -128,12 +133,3 @@ class PostgresWriter:
         self._former_names.clear()
         self._abandoned.clear()
         self.owner_id, self._pid = name, pid
-
-
-def _has_committed(connection: AnyConnection, number: str) -> bool:
-    """Whether this transaction, which is over, was committed. No, where the server is another one that never saw it."""
-    try:
-        row: tuple[Any, ...] | None = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
-    except psycopg.errors.InvalidParameterValue:  # it is in the future
-        return False
-    return row == ("committed",)

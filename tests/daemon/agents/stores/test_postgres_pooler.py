@@ -37,7 +37,10 @@ def pooled(server: Server, mode: str, url: str) -> Iterator[str]:
                 f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\n"
             )
         process = subprocess.Popen(
-            [program, "-q", f"{folder}/pgbouncer.ini"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **as_server()
+            [program, "-q", f"{folder}/pgbouncer.ini"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **as_server(),
         )
         try:
             address = f"postgresql://postgres@127.0.0.1:{port}/{url.rpartition('/')[2]}"
@@ -85,6 +88,6 @@ async def test_two_daemons_share_a_database_behind_a_pooler_of_sessions(postgres
 async def test_a_pooler_of_transactions_is_refused_at_the_start(postgres: Server) -> None:
     from discreet.daemon.agents.stores.postgres.store import PostgresStore
 
-    with pooled(postgres, "transaction", postgres.new_database()) as address:
-        with pytest.raises(StoreError, match="pool_mode = session"):
-            await PostgresStore(address).open()
+    address = postgres.new_database()
+    with pooled(postgres, "transaction", address) as pooled_address, pytest.raises(StoreError, match="pool_mode = session"):
+        await PostgresStore(pooled_address).open()

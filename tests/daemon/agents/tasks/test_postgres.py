@@ -10,7 +10,7 @@ import pytest
 
 from discreet.daemon.agents.model.types import TaskState
 from discreet.daemon.agents.service.runtime import Runtime
-from discreet.daemon.agents.stores.interface import StoreUnavailableError
+from discreet.daemon.agents.stores.interface import StoreUnavailableError, TaskQuery
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, Unavailable
@@ -55,6 +55,7 @@ async def test_work_goes_on_over_a_restart_of_the_server(serving: Any, server: S
     go_on = anyio.Event()
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
         await events.artifact("before")
         await go_on.wait()
         await events.artifact("after")
@@ -69,7 +70,7 @@ async def test_work_goes_on_over_a_restart_of_the_server(serving: Any, server: S
                 go_on.set()
             await until_state(handler, task.id, TaskState.COMPLETED)
             done = await handler.get(task.id, ME)
-    assert [artifact.parts[0].text for artifact in done.artifacts] == ["before", "after"]
+    assert [part.text for artifact in done.artifacts for part in artifact.parts] == ["before", "after"]
 
 
 async def test_calls_are_unavailable_while_the_server_is_away_and_what_it_had_goes_on_afterwards(
@@ -91,7 +92,7 @@ async def test_calls_are_unavailable_while_the_server_is_away_and_what_it_had_go
                 await handler.send(request(at_once=True), ME)
             assert isinstance(refused.value.failure, Unavailable) and refused.value.failure.retry_after_ms
             with pytest.raises(StoreUnavailableError):
-                await handler.get(task.id, ME)
+                await handler.list(TaskQuery(scope="me"))
             await anyio.to_thread.run_sync(server.start)
             await until(runtime.probe_store)
             assert (await handler.get(task.id, ME)).status.state is TaskState.WORKING
