@@ -12,6 +12,7 @@ from typing import Final, final
 
 import psycopg
 
+from .....errors.redaction import register
 from ..interface import StoreError
 from .address import Address
 from .schema import AnyConnection
@@ -52,6 +53,8 @@ def open_session(address: Address) -> AnyConnection:
     """A session without implicit transactions. Raises `StoreError` for a server that is no store's, and `psycopg.Error`."""
     connection = psycopg.connect(**address.parameters, autocommit=True)
     try:
+        if connection.info.password:  # from wherever libpq has it
+            register(connection.info.password)
         row = connection.execute(_CHECK).fetchone()
         assert row is not None, "a SELECT without FROM has a row"
         version, encoding, synchronous_commit, _ = row

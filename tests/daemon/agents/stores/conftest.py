@@ -34,7 +34,7 @@ def _made(request: pytest.FixtureRequest, tmp_path: Path) -> TaskStore:
         case "sqlite":
             return SqliteStore(str(tmp_path / "tasks.db"))
         case _:
+            server: Server = request.getfixturevalue("postgres")  # skips the test where psycopg is missing
             from discreet.daemon.agents.stores.postgres.store import PostgresStore
 
-            server: Server = request.getfixturevalue("postgres")
             return PostgresStore(server.new_database())
