@@ -35,7 +35,10 @@ class TaskRow(msgspec.Struct):
     ended_ms: int | None
 
 
-COLUMNS: Final = ", ".join(TaskRow.__struct_fields__)
+COLUMNS: Final = (
+    "key, id, scope, context_id, state, status_timestamp, sequence, generation, snapshot_generation, owner, ended_ms"
+)
+"""Those of `TaskRow`."""
 
 
 class EventRow(msgspec.Struct):

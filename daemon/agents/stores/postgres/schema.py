@@ -5,7 +5,7 @@ One of the daemons that start at the same time migrates, and the others wait for
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, LiteralString, TypeAlias
 
 from psycopg import Connection
 
@@ -72,7 +72,7 @@ MIGRATIONS: Final = (_TABLES,)
 """Element n turns a store of version n into one of version n + 1. Only append."""
 
 
-def migrate(connection: AnyConnection, label: str, migrations: tuple[str, ...] = MIGRATIONS) -> None:
+def migrate(connection: AnyConnection, label: str, migrations: tuple[LiteralString, ...] = MIGRATIONS) -> None:
     """Create the store, or bring it up to date. Raises `StoreError` for one of a newer version, and `psycopg.Error`."""
     if _version(connection, label, migrations) == len(migrations):
         return
@@ -87,7 +87,7 @@ def migrate(connection: AnyConnection, label: str, migrations: tuple[str, ...] =
             connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
 
 
-def _run_missing(connection: AnyConnection, version: int, migrations: tuple[str, ...]) -> None:
+def _run_missing(connection: AnyConnection, version: int, migrations: tuple[LiteralString, ...]) -> None:
     if version == len(migrations):  # another daemon was first
         return
     if version == 0:
@@ -105,7 +105,7 @@ def _create_schema(connection: AnyConnection) -> None:
     connection.execute("INSERT INTO discreet.store VALUES (0)")
 
 
-def _version(connection: AnyConnection, label: str, migrations: tuple[str, ...]) -> int:
+def _version(connection: AnyConnection, label: str, migrations: tuple[LiteralString, ...]) -> int:
     """0 where there is no store."""
     if connection.execute("SELECT to_regclass('discreet.store') IS NULL").fetchone() == (True,):
         return 0

@@ -135,7 +135,7 @@ def former_names_held(connection: AnyConnection, names: Sequence[str]) -> Iterat
 
     Raises `psycopg.Error` where it takes longer than `LOCK_SECONDS`.
     """
-    connection.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+    connection.execute("SELECT set_config('lock_timeout', %s, false)", (f"{LOCK_SECONDS}s",))
     for name in names:
         connection.execute(_END_HOLDER, (lock_key(name),))
         connection.execute("SELECT pg_advisory_lock(%s)", (lock_key(name),))

@@ -89,5 +89,8 @@ async def test_a_pooler_of_transactions_is_refused_at_the_start(postgres: Server
     from discreet.daemon.agents.stores.postgres.store import PostgresStore
 
     address = postgres.new_database()
-    with pooled(postgres, "transaction", address) as pooled_address, pytest.raises(StoreError, match="pool_mode = session"):
+    with (
+        pooled(postgres, "transaction", address) as pooled_address,
+        pytest.raises(StoreError, match="pool_mode = session"),
+    ):
         await PostgresStore(pooled_address).open()
