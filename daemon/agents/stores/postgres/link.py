@@ -31,6 +31,9 @@ MAX_PAUSE_SECONDS: Final = 5.0
 MIN_RETRY_MS: Final = 500
 """The least that callers are told to wait."""
 
+MAX_LOSSES: Final = 8
+"""How many sessions may be lost over one and the same piece of work."""
+
 ANSWER_SECONDS: Final = 15.0
 """How long the server may take for what it is asked before the session counts as lost."""
 
@@ -58,6 +61,7 @@ class Link:
         self._next_try = 0.0
         self._busy_since: float | None = None
         self._told = False
+        self._stuck = False
 
     @property
     def away(self) -> bool:
@@ -73,8 +77,10 @@ class Link:
 
         Raises `StoreUnavailableError`, and what it raises for other reasons.
         """
+        losses = 0
         while True:
             connection = self._open()
+            self._stuck = False
             self._busy_since = monotonic()
             try:
                 return work(connection)
@@ -84,6 +90,9 @@ class Link:
                 self._lose(connection)
             finally:
                 self._busy_since = None
+            losses += 1
+            if self._stuck or losses == MAX_LOSSES:  # what has ended that many sessions would end the next one, too
+                raise self._unavailable("does not answer")
 
     def _lose(self, connection: AnyConnection) -> None:
         with suppress(psycopg.Error):
@@ -126,6 +135,7 @@ class Link:
         """End a session whose server has not answered for too long."""
         since, connection = self._busy_since, self._connection
         if connection is not None and since is not None and monotonic() > since + ANSWER_SECONDS:
+            self._stuck = True
             shut_down(connection)
 
     def stop(self, *, at_once: bool = False) -> None:

@@ -14,7 +14,7 @@ from discreet.daemon.agents.stores.interface import CommitConflict, StoreUnavail
 from support.postgres import Server, running_server
 from support.sqlite_files import opened
 from support.task_changes import change, said
-from support.waits import until
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -163,6 +163,21 @@ async def _works(store: TaskStore) -> bool:
     except StoreUnavailableError:
         return False
     return True
+
+
+async def test_a_server_that_does_not_answer_is_given_up_after_a_while(
+    pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.daemon.agents.stores.postgres import link
+
+    store, _ = pair
+    monkeypatch.setattr(link, "ANSWER_SECONDS", 0.0)
+    for ask in (store._read, store._write):
+        with anyio.fail_after(DEADLINE_SECONDS / 2), pytest.raises(StoreUnavailableError):
+            await ask(lambda connection: connection.execute(f"SELECT pg_sleep({DEADLINE_SECONDS})").fetchone())
+    monkeypatch.setattr(link, "ANSWER_SECONDS", DEADLINE_SECONDS)
+    assert await store.commit([change(a_task("t"))]) == [None]
+    assert await store.load("t") is not None
 
 
 async def test_a_store_closes_while_its_server_is_away(server: Server, pair: tuple[Any, Any]) -> None:
