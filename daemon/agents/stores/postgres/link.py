@@ -119,7 +119,7 @@ class Link:
                     why = why_not_connected(exc) if isinstance(exc, psycopg.Error) else str(exc)
                     raise self._unavailable(f"can't be reached: {why}") from None
             else:
-                log.info("store.reconnected", seconds=round(monotonic() - self._lost_at, 3))
+                log.warning("store.reconnected", seconds=round(monotonic() - self._lost_at, 3))
             finally:
                 self._busy_since = None
         return self._connection
