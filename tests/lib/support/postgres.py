@@ -102,22 +102,21 @@ class Server:
         return psycopg.connect(self.url(database), autocommit=True)
 
     def new_database(self) -> str:
-        """The URL of a new one, with the tables of an empty store."""
-        name = f"tasks{next(_numbers)}"
-        with self.connect() as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {self._template()}")
-        return self.url(name)
-
-    @cache  # noqa: B019 - one server for a session
-    def _template(self) -> str:
-        """A database with the store's tables: to make them takes longer than to copy them."""
+        """The URL of a database with the tables of an empty store. The one before must not be in use any more, or be open."""
         from discreet.daemon.agents.stores.postgres.schema import migrate
 
         with self.connect() as connection:
-            connection.execute("CREATE DATABASE store_template")
-        with self.connect("store_template") as connection:
-            migrate(connection, "store_template")
-        return "store_template"
+            unused = connection.execute(
+                "SELECT datname FROM pg_database WHERE datname LIKE 'tasks%'"
+                " AND datname NOT IN (SELECT datname FROM pg_stat_activity WHERE datname IS NOT NULL) LIMIT 1"
+            ).fetchone()
+            name = f"tasks{next(_numbers)}" if unused is None else unused[0]
+            if unused is None:
+                connection.execute(f"CREATE DATABASE {name}")
+        with self.connect(name) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS discreet CASCADE")
+            migrate(connection, name)
+        return self.url(name)
 
 
 @contextmanager

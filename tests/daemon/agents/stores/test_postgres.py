@@ -122,6 +122,7 @@ async def test_a_store_of_a_newer_version_is_refused(postgres: Server, new_store
 async def test_a_role_without_privileges_is_refused(postgres: Server, new_store: NewStore, url: str) -> None:
     name = url.rpartition("/")[2]
     with postgres.connect(name) as connection:
+        connection.execute(f"DROP ROLE IF EXISTS r_{name}")
         connection.execute(f"CREATE ROLE r_{name} LOGIN")
     assert "privilege" in await refused(new_store(postgres.url(name, f"r_{name}")))
 
