@@ -95,13 +95,13 @@ def _written(reply: Any) -> bytes:
     return json.dumps(reply, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-@asynccontextmanager
-async def in_process(version: str, store: str) -> AsyncGenerator[Sdk]:
+async def served(url: str, store: str) -> tuple[types.AgentCard, DefaultRequestHandler]:
+    """The agent with this address, and its handler with this store."""
     card = types.AgentCard(
         name="Worker",
         description="Does what it is told.",
         version="1",
-        url="http://localhost/",
+        url=url,
         capabilities=types.AgentCapabilities(streaming=True),
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
@@ -112,7 +112,12 @@ async def in_process(version: str, store: str) -> AsyncGenerator[Sdk]:
         from a2a.server.tasks import DatabaseTaskStore
         from sqlalchemy.ext.asyncio import create_async_engine
 
-        url = store.replace("sqlite:", "sqlite+aiosqlite:///", 1)
-        kept = DatabaseTaskStore(create_async_engine(url, connect_args={"timeout": 60}))
+        database = store.replace("sqlite:", "sqlite+aiosqlite:///", 1)
+        kept = DatabaseTaskStore(create_async_engine(database, connect_args={"timeout": 60}))
         await kept.initialize()
-    yield Sdk(JSONRPCHandler(card, DefaultRequestHandler(Worker(), kept)))
+    return card, DefaultRequestHandler(Worker(), kept)
+
+
+@asynccontextmanager
+async def in_process(version: str, store: str) -> AsyncGenerator[Sdk]:
+    yield Sdk(JSONRPCHandler(*await served("http://localhost/", store)))

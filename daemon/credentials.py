@@ -74,16 +74,19 @@ def _provider(path: str, app_dir: str | None) -> IdentityProvider:
 def checked_provider(found: object, name: str = "provider") -> IdentityProvider:
     """The same object. Raises `AppError` where it is no `IdentityProvider`."""
     if missing := missing_of_provider(found):
-        raise AppError(f"{name} needs {missing}")
+        raise AppError(f"{name}, of the type {type(found).__name__}, needs {missing}")
     return cast(IdentityProvider, found)
 
 
 def missing_of_provider(found: object) -> str:
     """What an object lacks to be an `IdentityProvider`, as the end of a sentence; empty where it is one."""
-    schemes = getattr(found, "schemes", None)
+    import inspect  # late: only daemons with a provider of their own need it
+
+    schemes, resolve = getattr(found, "schemes", None), getattr(found, "resolve", None)
     fitting = {
         "to be an object, no class": not isinstance(found, type),
-        "a method `resolve`": callable(getattr(found, "resolve", None)),
+        "a method `resolve`": callable(resolve),
+        "`resolve` to be no `async def`": not inspect.iscoroutinefunction(resolve),
         "a list `schemes`": isinstance(schemes, list | tuple) and all(isinstance(s, str) for s in schemes),
         "a text `realm`": isinstance(getattr(found, "realm", None), str),
     }

@@ -73,7 +73,10 @@ def call_error(failure: Failure) -> CallError:
     row = row_of(failure)
     data = data_of(failure, row.protocol_code, row.retryable)
     details = data.details if isinstance(data, ServerErrorData) else UNSET if data is None else Raw(_encode(data))
-    return CallError(row.protocol_code, message_of(failure, row.message), row.retryable, details)
+    message = message_of(failure, row.message)
+    if isinstance(failure, MethodNotFound) and failure.suggestion:
+        message = f"{message}: {failure.suggestion}"
+    return CallError(row.protocol_code, message, row.retryable, details)
 
 
 def encode_call_error(failure: Failure) -> bytes:

@@ -35,20 +35,26 @@ OPERATION_TYPE_REASON = "invalid-operation-type"
 
 
 class ParseFailure(msgspec.Struct, frozen=True):
-    """The body is no JSON text: bad JSON, bad UTF-8, or fewer bytes than its header announced."""
+    """The body is no JSON text: bad JSON, bad UTF-8, or fewer bytes than its header announced. `hint` as below."""
 
     reason: ParseReason
+    hint: str = ""
 
 
 class InvalidRequest(msgspec.Struct, frozen=True):
-    """The header block or the envelope breaks a rule. `member` is the member of the envelope that does, if one does."""
+    """The header block or the envelope breaks a rule. `member` is the member of the envelope that does, if one does. `hint` says
+    what to send instead, in a fixed text or one of declared facts: it stands behind the message.
+    """
 
     reason: RequestReason
     member: EnvelopeMember | None = None
+    hint: str = ""
 
 
 class OperationTypeMismatch(msgspec.Struct, frozen=True):
-    """A subscription was called as a call, or the reverse."""
+    """A subscription was called as a call, or the reverse; by HTTP, with a verb that it does not take. `hint` as above."""
+
+    hint: str = ""
 
 
 class MethodNotFound(msgspec.Struct, frozen=True):

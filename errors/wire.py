@@ -141,6 +141,8 @@ def message_of(failure: Failure, message: str) -> str:
             return BATCH_MESSAGE
         case InvalidRequest(member=member) if member is not None:
             return f"{message}: {MEMBER_RULES[member]}"
+        case ParseFailure(hint=hint) | InvalidRequest(hint=hint) | OperationTypeMismatch(hint=hint) if hint:
+            return f"{message}: {hint}"
         case InvalidParams(unknown=what) if what:
             return f"{message}: unknown {what}"
         case Unavailable(int()):

@@ -19,7 +19,7 @@ from ..rpc.dialect import Dialect, Ignored
 from ..rpc.envelope import Call, Message
 from ..rpc.request_log import note_ignored
 from .backlog import Backlog
-from .request import Request, RequestMetrics
+from .request import Request, RequestCounts
 from .responder import Responder
 from .router import Router
 from .scheduler import Scheduler
@@ -40,7 +40,7 @@ class Dispatcher:
         backlog: Backlog[Request],
         context_host: ContextHost,
         dialect: Dialect,
-        metrics: RequestMetrics,
+        metrics: RequestCounts,
         *,
         access: Access | None = None,
         tracing: Tracing | None = None,

@@ -146,10 +146,18 @@ async def _send_events(
     Only the generator runs in context variables of its own and flushes while it waits. A flush while this task begins to wait
     for room could wake it before it waits, which trio does not allow.
     """
+    last, fall = -1, False
     try:
         while (value := await in_context(anext(generator, _END), variables, loop, spec.name)) is not _END:
             if type(value) is Numbered:
-                stream.put(spec.encode_output(value.value), _number_of(value))
+                number = _number_of(value)
+                stream.put(spec.encode_output(value.value), number)
+                if number <= last and not fall:
+                    log.warning(
+                        "events.misnumbered", method=spec.name, hint="numbers must rise, else nobody can resume"
+                    )
+                    fall = True  # it is said once for each stream
+                last = number
             else:
                 stream.put(spec.encode_output(value))
             if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits

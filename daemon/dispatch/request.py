@@ -220,6 +220,27 @@ class Request:
         return [*self.children] if self.children else []
 
 
+class RequestCounts(Protocol):
+    """What is told of each request of a client when it has ended: `RequestMetrics`, or what stands before it."""
+
+    @property
+    def since(self) -> float: ...
+
+    @since.setter
+    def since(self, seconds: float) -> None: ...
+
+    @property
+    def inline(self) -> list[str]: ...
+
+    def end_read(self) -> None: ...
+
+    def inline_failed(self, spec: OperationSpec, failure: Failure) -> None: ...
+
+    def ended(self, request: Request, outcome: Outcome) -> None: ...
+
+    def refused(self, method: str | None, failure: Failure) -> None: ...
+
+
 OTHER: Final = "other"
 """Stands for every method that is not declared, and for codes beyond `MAX_CODES`: what callers write is never counted by name."""
 

@@ -14,7 +14,7 @@ from ..rpc.dialect import Dialect, Events
 from ..rpc.envelope import Call
 from ..rpc.inflight import Inflight, id_key
 from ..rpc.request_log import note_failure
-from .request import EventSink, Outcome, Request, RequestMetrics
+from .request import EventSink, Outcome, Request, RequestCounts
 
 
 class ReplyStream(EventSink, Protocol):
@@ -56,7 +56,7 @@ class Responder:
         output: Output,
         memory: MemoryBudget,
         dialect: Dialect,
-        metrics: RequestMetrics,
+        metrics: RequestCounts,
         inflight: Inflight[Request] | None = None,
     ) -> None:
         self._output = output

@@ -21,6 +21,9 @@ from ...errors.type_building import decoder_for
 
 JSON: Final = "application/json"
 
+NO_SNIFFING: Final = (b"x-content-type-options", b"nosniff")
+"""Stands in each answer: no browser may take what callers sent for anything but its type (WHATWG Fetch, section 3.6)."""
+
 
 class Answer(msgspec.Struct, frozen=True):
     """One whole HTTP response."""

@@ -18,24 +18,25 @@ from starlette.responses import Response
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ...lazy import anyio
+from ..dispatch.request import OTHER
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
+from ..rpc.envelope import NULL_ID, Call
 from ..rpc.request_log import note_failure
 from .answers import Answer, AnswerWriter, FailureWriter
 from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange, Overdue
-from .requests import ClientGone, address_of, read_body, service_params
+from .requests import ClientGone, GatewayRequest, address_of, read_body, service_params
 from .senders import Sender, Senders
 from .sse import send_events
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Send
 
+    from ..dispatch.request import Outcome
     from ..dispatch.router import Router
     from ..host import Host
-    from ..rpc.envelope import Call
     from .page.recent_requests import RecentRequests
 
 T = TypeVar("T")
@@ -71,7 +72,8 @@ class Calls:
         self._metrics = host.request_metrics["http"]
         self._settings = settings
         self._api_keys = host.agent.api_keys
-        self.access: Final = Access(Identity(ANONYMOUS, host.access.parent.scopes), host.access.provider)
+        anybody = Identity(ANONYMOUS, host.access.parent.scopes)
+        self.access: Final = Access(anybody, host.access.provider, known_only=True)
         self._callers = Callers(self.access)
         self._senders = Senders(settings.max_in_flight)
         self._overdue = Overdue(host.spawn, UNWATCHED_SECONDS)
@@ -97,7 +99,7 @@ class Calls:
         """True when every request is answered."""
         return not self._open
 
-    def url(self, request: Request) -> str:
+    def url(self, request: GatewayRequest) -> str:
         """The address of the gateway, as this client knows it."""
         if self._settings.url:
             return self._settings.url
@@ -106,13 +108,30 @@ class Calls:
             return f"{scope['scheme']}://{host}{scope.get('root_path', '')}/"
         return f"{request.url.scheme}://{request.url.netloc}{scope.get('root_path', '')}/"
 
-    def service_params(self, request: Request) -> dict[str, str]:
+    def service_params(self, request: GatewayRequest) -> dict[str, str]:
         """The metadata of the call that a request makes."""
         return service_params(request, self._api_keys)
 
-    async def access_of(self, call: Call) -> Access | Internal:
-        """Who calls; or what the call gets where that can't be told."""
-        return await self._callers.access_of(call)
+    async def access_of(self, request: GatewayRequest, call: Call) -> Access | Internal:
+        """Who calls; or what the call gets where that can't be told. The provider is asked once for a request."""
+        if request.access is None:
+            request.access = await self._callers.access_of(call)
+        return request.access
+
+    def note(
+        self, request: GatewayRequest, access: Access, name: str | None, outcome: Outcome | None, seconds: float
+    ) -> None:
+        """Put a request down among the last ones, where these are kept; `RecentRequests.add` says what of it."""
+        if self.recent is not None:
+            request.noted = True
+            self.recent.add(access, name, outcome, seconds)
+
+    async def note_refused(self, request: GatewayRequest, status: int, seconds: float) -> None:
+        """The same for one that was answered with this status and never became a call."""
+        call = Call(OTHER, NULL_ID, None, self.service_params(request))
+        access = await self.access_of(request, call)
+        if self.recent is not None and not isinstance(access, Internal):
+            self.recent.add(access, None, request.failure or status, seconds)
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -125,7 +144,7 @@ class Calls:
             self.on_progress()
 
     @contextmanager
-    def sender(self, request: Request, access: Access) -> Iterator[Sender | None]:
+    def sender(self, request: GatewayRequest, access: Access) -> Iterator[Sender | None]:
         """Whose turn and whose limit it is, for a request that is in flight during the block; None where it is one too many."""
         key = _sender_key(request, access)
         sender = self._senders.enter(key)
@@ -135,7 +154,9 @@ class Calls:
             if sender is not None:
                 self._senders.leave(key, sender)
 
-    async def body(self, request: Request, writer: FailureWriter, *, needed: bool = True) -> bytes | Response | None:
+    async def body(
+        self, request: GatewayRequest, writer: FailureWriter, *, needed: bool = True
+    ) -> bytes | Response | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The response where it is refused;
         None where the client has gone."""
         reading = self._read(request, writer, needed=needed)
@@ -152,11 +173,12 @@ class Calls:
             finally:
                 self._bodies.discard(scope)
         if self.closed:  # the end has begun: the rest of the body is not awaited
-            return self.refused(writer, Unavailable(), close=True)
-        return self.refused(writer, TimedOut(), status=408, close=True)
+            return self.refused(request, writer, Unavailable(), close=True)
+        return self.refused(request, writer, TimedOut(), status=408, close=True)
 
     def refused(
         self,
+        request: GatewayRequest,
         writer: FailureWriter,
         failure: Failure,
         call_id: bytes | None = None,
@@ -166,23 +188,24 @@ class Calls:
     ) -> Response:
         """The answer to what never became a call, which is logged and counted. `status` is its status where that is not the
         failure's own."""
+        request.failure = failure
         self._metrics.refused(None, failure)
         note_failure(None, call_id, failure, failure, PLAIN)
         response = response_of(writer.failure(failure), close=close)
         response.status_code = status or response.status_code
         return response
 
-    async def _read(self, request: Request, writer: FailureWriter, *, needed: bool) -> bytes | Response | None:
+    async def _read(self, request: GatewayRequest, writer: FailureWriter, *, needed: bool) -> bytes | Response | None:
         try:
             return await read_body(request, self._host.memory, limit=self._settings.max_body, needed=needed)
         except FailureError as exc:
-            return self.refused(writer, exc.failure, close=True)
+            return self.refused(request, writer, exc.failure, close=True)
         except ClientGone:
             return None
 
     async def run(
         self,
-        request: Request,
+        request: GatewayRequest,
         send: Send,
         call: Call,
         writer: AnswerWriter,
@@ -197,7 +220,7 @@ class Calls:
         started = monotonic()
         self._open += 1  # what `open` and `sender` do, which cost more
         try:
-            access = await self.access_of(call)
+            access = request.access or await self.access_of(request, call)
             if isinstance(access, Internal):
                 self._metrics.refused(router.name_of(call), access)
                 if call.span is not None:
@@ -214,15 +237,16 @@ class Calls:
                 exchange.abandon()
                 if sender is not None:
                     self._senders.leave(key, sender)
-                if self.recent is not None:
-                    self.recent.add(access, exchange.name, exchange.outcome, monotonic() - started)
+                self.note(request, access, exchange.name, exchange.outcome, monotonic() - started)
         finally:
             if call.span is not None:
                 call.span.end(_CANCELLED)  # where nothing else was told
             self._open -= 1
             self.on_progress()
 
-    async def _answer(self, request: Request, send: Send, exchange: Exchange, writer: AnswerWriter) -> Response | None:
+    async def _answer(
+        self, request: GatewayRequest, send: Send, exchange: Exchange, writer: AnswerWriter
+    ) -> Response | None:
         if exchange.is_stream:
             async with watched(request):
                 answer = await send_events(exchange, writer, send, keep_alive=self.keep_alive)
@@ -278,7 +302,7 @@ def _rest_of(work: Coroutine[Any, Any, T], awaited: object) -> Generator[Any, An
             return found
 
 
-def _sender_key(request: Request, access: Access) -> str:
+def _sender_key(request: GatewayRequest, access: Access) -> str:
     """Who shares a limit and a turn: one identity; of anonymous callers, one address."""
     identity = access.caller
     if identity is not None and access.provider is not None:
@@ -287,7 +311,7 @@ def _sender_key(request: Request, access: Access) -> str:
 
 
 @asynccontextmanager
-async def watched(request: Request) -> AsyncGenerator[None]:
+async def watched(request: GatewayRequest) -> AsyncGenerator[None]:
     """The block is left early when the client goes."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_watch, request, tasks.cancel_scope)
@@ -295,7 +319,7 @@ async def watched(request: Request) -> AsyncGenerator[None]:
         tasks.cancel_scope.cancel()
 
 
-async def _watch(request: Request, scope: anyio.CancelScope) -> None:
+async def _watch(request: GatewayRequest, scope: anyio.CancelScope) -> None:
     """Give up when the client has gone."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

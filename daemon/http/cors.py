@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final, final
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 
-from .requests import HEADERS
+from .requests import HEADERS, GatewayRequest
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Message, Send
 
     from ..agents.card.model import ApiKey
@@ -38,7 +37,7 @@ class Cors:
         self._accepted = ", ".join(sorted({*HEADERS, *_OF_MCP, "content-type", *keys}))
 
     @staticmethod
-    def is_preflight(request: Request) -> bool:
+    def is_preflight(request: GatewayRequest) -> bool:
         """Whether a browser asks what a page may send."""
         headers = request.headers
         return request.method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
@@ -52,7 +51,7 @@ class Cors:
         }
         return Response(status_code=204, headers=headers)
 
-    def adding_headers(self, request: Request, send: Send) -> Send:
+    def adding_headers(self, request: GatewayRequest, send: Send) -> Send:
         """A `send` that lets pages of an allowed origin read the answer."""
         if not self._origins.any_allowed:
             return send

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from ipaddress import ip_address
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 from starlette.responses import Response
@@ -12,6 +13,7 @@ from ...errors.printable import cut
 from ..logs import RepeatedWarning
 from ..memory import SMALL
 from .a2a.endpoint import A2AEndpoint
+from .answers import NO_SNIFFING
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
@@ -20,7 +22,6 @@ from .monitoring.health import Liveness, Readiness
 from .requests import GatewayRequest, address_of, route_path
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from ..host import Host
@@ -33,6 +34,10 @@ MAX_SHOWN: Final = 255
 PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
 """Asked for every few seconds, for as long as the daemon runs: no spans are recorded."""
 
+_REFUSED: Final = 400
+"""The least status of what is refused."""
+
+_LOCAL_HINT: Final = "add a token, or allow everybody: http-open"
 _HOST_HINT: Final = "answer to this name, too: http-host; behind a proxy, name the public address: http-url"
 _ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
 
@@ -40,7 +45,7 @@ _ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
 class Endpoint(Protocol):
     """Answers the requests of some paths."""
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         """The response; None where it is sent already, or nobody waits. `path` is percent-encoded, with no slash in front."""
         ...
 
@@ -107,7 +112,11 @@ class Gateway:
         try:
             response = self._refusal(request)
             if response is None:
-                response = await self._endpoint(request.method, path).respond(request, path, send)
+                endpoint = self._endpoint(request.method, path)
+                if self.calls.recent is None:
+                    response = await endpoint.respond(request, path, send)
+                else:
+                    response = await self._noted(endpoint, request, path, send)
             if response is not None:
                 await self._send(response, send)
         except Exception as exc:
@@ -117,6 +126,16 @@ class Gateway:
         finally:
             if tracing is not None and kept is not None:
                 tracing.end_http(kept, scope)
+
+    async def _noted(self, endpoint: Endpoint, request: GatewayRequest, path: str, send: Send) -> Response | None:
+        """The same, put down among the last requests if it never became a call."""
+        began = monotonic()
+        response = await endpoint.respond(request, path, send)
+        if response is not None and not request.noted:
+            status = response.status_code
+            if (request.failure is not None or status >= _REFUSED) and path not in PROBES:
+                await self.calls.note_refused(request, status, monotonic() - began)
+        return response
 
     def _endpoint(self, method: str, path: str) -> Endpoint:
         """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
@@ -133,32 +152,33 @@ class Gateway:
         size = len(response.body)
         self._host.memory.add("replies", size)
         try:
-            await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+            headers = [*response.raw_headers, NO_SNIFFING]
+            await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
             await send({"type": "http.response.body", "body": bytes(response.body), "more_body": size > SMALL})
             if size > SMALL:  # this waits until there is room for more
                 await send({"type": "http.response.body", "body": b""})
         finally:
             self._host.memory.add("replies", -size)
 
-    def _refusal(self, request: Request) -> Response | None:
+    def _refusal(self, request: GatewayRequest) -> Response | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
         if self._local_only and not _is_local(request):
-            self._stranger_refused(hint="only this machine may call; add a token, or allow everybody: http-open")
-            return Response("only callers on this machine are answered", 403, media_type="text/plain")
+            self._stranger_refused(hint=f"only this machine may call; {_LOCAL_HINT}")
+            return Response(f"only callers on this machine are answered; {_LOCAL_HINT}", 403, media_type="text/plain")
         host, origin = request.headers.get("host"), request.headers.get("origin")
         if not self._origins.admits_host(host):
             self._host_refused(host=cut(host or "", MAX_SHOWN), hint=_HOST_HINT)
-            return Response("unknown host", 421, media_type="text/plain")
+            return Response(f"unknown host; to {_HOST_HINT}", 421, media_type="text/plain")
         if self._cors.is_preflight(request):
             if origin is not None and self._origins.allows_cross_origin(origin):
                 return self._cors.preflight()
         elif self._origins.admits_origin(origin, host) and not _is_embedded_elsewhere(request):
             return None
         self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
-        return Response("origin not allowed", 403, media_type="text/plain")
+        return Response(f"origin not allowed; to {_ORIGIN_HINT}", 403, media_type="text/plain")
 
 
-def _is_embedded_elsewhere(request: Request) -> bool:
+def _is_embedded_elsewhere(request: GatewayRequest) -> bool:
     """Whether a browser asks for something that a page of another site embeds, such as an image: then it names no origin, but
     says so (Fetch Metadata, section 2). Links to here may be followed."""
     headers = request.headers
@@ -167,7 +187,7 @@ def _is_embedded_elsewhere(request: Request) -> bool:
     return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
-def _is_local(request: Request) -> bool:
+def _is_local(request: GatewayRequest) -> bool:
     """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
     address = address_of(request)
     try:

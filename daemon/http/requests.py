@@ -16,8 +16,10 @@ from ..tracing.attributes import SCOPE_MEMBER
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
+    from ...errors.failures import Failure, Internal
     from ..agents.card.model import ApiKey
     from ..memory import MemoryBudget
+    from ..operations.access import Access
     from ..tracing.http_request import HttpRequest
 
 _PARAMS: Final = {
@@ -61,6 +63,12 @@ class GatewayRequest(Request):
     def __init__(self, scope: Scope, receive: Receive) -> None:
         super().__init__(scope, receive)
         self._headers = _Headers(scope)
+        self.access: Access | Internal | None = None
+        """Who sends it, once somebody has asked; what it gets where that can't be told."""
+        self.failure: Failure | None = None
+        """Why it never became a call."""
+        self.noted = False
+        """Whether it is among the last requests."""
 
     @property
     def headers(self) -> Headers:
@@ -85,7 +93,7 @@ async def read_body(request: Request, memory: MemoryBudget, *, limit: int, neede
     check_content_type(request.headers.get("content-type"))
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
-        raise FailureError(InvalidRequest("oversize"))
+        raise FailureError(_oversize(limit))
     return await _receive(request, memory, limit)
 
 
@@ -103,7 +111,7 @@ async def _receive(request: Request, memory: MemoryBudget, limit: int) -> bytes:
                 raise ClientGone
             chunk: bytes = message.get("body", b"")
             if len(body) + len(chunk) > limit:
-                raise FailureError(InvalidRequest("oversize"))
+                raise FailureError(_oversize(limit))
             if not memory.fits(len(chunk)):
                 raise FailureError(Overloaded())
             is_last = not message.get("more_body", False)
@@ -115,6 +123,10 @@ async def _receive(request: Request, memory: MemoryBudget, limit: int) -> bytes:
                 return bytes(body)
     finally:
         memory.add("requests", -len(body))
+
+
+def _oversize(limit: int) -> InvalidRequest:
+    return InvalidRequest("oversize", hint=f"a body has {limit} bytes at most (max-message-bytes)")
 
 
 def route_path(scope: Scope) -> str:
@@ -138,11 +150,13 @@ def check_content_type(header: str | None) -> None:
         return
     media_type, *params = (part.strip() for part in (header or "").split(";"))
     if media_type.lower() not in _JSON_TYPES:
-        raise FailureError(InvalidRequest("unsupported-content-type"))
+        raise FailureError(
+            InvalidRequest("unsupported-content-type", hint="send JSON, as Content-Type: application/json")
+        )
     for param in params:
         name, _, value = param.partition("=")
         if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in ("utf-8", "utf8"):
-            raise FailureError(InvalidRequest("bad-charset"))
+            raise FailureError(InvalidRequest("bad-charset", hint="JSON is sent in UTF-8"))
 
 
 def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[str, str]:

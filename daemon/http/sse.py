@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .answers import Answer
+from .answers import NO_SNIFFING, Answer
 
 if TYPE_CHECKING:
     from starlette.types import Send
@@ -16,6 +16,7 @@ HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
+    NO_SNIFFING,
 ]
 """Proxies must neither store nor hold back events; nginx is told so by the last one."""
 

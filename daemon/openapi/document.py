@@ -93,7 +93,7 @@ class _Writer:
     """Writes the operations of one document."""
 
     def __init__(self, types: NamedTypes, security: Security) -> None:
-        self.errors = ErrorResponses(types)
+        self.errors = ErrorResponses(types, known_only=bool(security.alternatives))
         self._types = types
         self._security = security
         self._ids: set[str] = set()
@@ -151,7 +151,7 @@ class _Writer:
             parameters=parameters,
             request_body=body,
             responses={**successes, **failures},
-            security=(not spec.access.open and self._security.required(spec.access)) or UNSET,
+            security=(not spec.access.public and self._security.required(spec.access)) or UNSET,
             kind=spec.kind,
             scopes=_scopes(operation.access),
         )

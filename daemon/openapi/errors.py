@@ -43,8 +43,10 @@ ALWAYS: Final[_Rows] = (
     (503, Unavailable),
 )
 """What every operation may fail with, each with its status."""
-OF_ACCESS: Final[_Rows] = ((401, AuthenticationRequired), (403, InsufficientPermissions))
-"""What one that not everybody may call may fail with, too."""
+OF_CALLERS: Final[_Rows] = ((401, AuthenticationRequired),)
+"""What one that only known callers may call may fail with, too."""
+OF_SCOPES: Final[_Rows] = ((403, InsufficientPermissions),)
+"""What one that asks for scopes may fail with, too."""
 OF_BODIES: Final[_Rows] = (
     (400, ParseFailure),
     (400, InvalidRequest),
@@ -86,10 +88,13 @@ class _Error(Struct, frozen=True):
 
 @final
 class ErrorResponses:
-    """Those of one document. `shared` are the responses that operations refer to: those with protocol errors only."""
+    """Those of one document. `shared` are the responses that operations refer to: those with protocol errors only. With
+    `known_only`, callers must be known unless an operation is public.
+    """
 
-    def __init__(self, types: NamedTypes) -> None:
+    def __init__(self, types: NamedTypes, *, known_only: bool) -> None:
         self._types = types
+        self._known_only = known_only
         self._of_protocol = {failure: self._protocol_error(failure) for failure in PROTOCOL_DETAILS if failure in _USED}
         self.shared: dict[str, Response] = {}
 
@@ -102,7 +107,10 @@ class ErrorResponses:
             found.setdefault(error.http_status, []).append(self._declared_error(error))
         own = frozenset(found)
         timed = spec.timeout is not None and spec.mode != "inline"
-        rows = (*ALWAYS, *(OF_BODIES * with_body), *(OF_ACCESS * (not spec.access.open)), *(OF_DEADLINES * timed))
+        rule = spec.access
+        known = OF_CALLERS * (not rule.public and (self._known_only or not rule.open))
+        access = (*known, *(OF_SCOPES * (not rule.open)))
+        rows = (*ALWAYS, *(OF_BODIES * with_body), *access, *(OF_DEADLINES * timed))
         for status, failure in rows:
             found.setdefault(status, []).append(self._of_protocol[failure])
         responses = {
@@ -151,7 +159,7 @@ class ErrorResponses:
 
 _RESPONSES: Final = "#/components/responses/"
 
-_USED: Final = frozenset(failure for _, failure in (*ALWAYS, *OF_ACCESS, *OF_BODIES, *OF_DEADLINES))
+_USED: Final = frozenset(failure for _, failure in (*ALWAYS, *OF_CALLERS, *OF_SCOPES, *OF_BODIES, *OF_DEADLINES))
 
 
 def _error_schema(code: str, *, retryable: bool, message: str, details: JsonSchema | None) -> JsonSchema:

@@ -19,7 +19,7 @@ class Security(msgspec.Struct, frozen=True):
     alternatives: tuple[Mapping[str, Sequence[str]], ...] = ()
 
     def required(self, rule: AccessRule) -> tuple[SecurityRequirement, ...]:
-        """What a caller needs under this rule, which is not open: one of these. Empty where nobody is told apart."""
+        """What a caller needs under this rule, which is not public: one of these. Empty where nobody is told apart."""
         others = [] if rule.all_of & rule.any_of else sorted(rule.any_of)
         return tuple(
             {name: tuple(sorted({*scopes, *rule.all_of, *more})) for name, scopes in alternative.items()}
@@ -34,7 +34,10 @@ def security_of(provider: IdentityProvider | None, card: AgentCard | None) -> Se
         return Security()
     if card is not None and card.security_schemes:
         schemes = {name: _without_metadata(scheme_to_v03(each.scheme)) for name, each in card.security_schemes.items()}
-        declared = [{name: each.list for name, each in req.schemes.items()} for req in card.security_requirements]
+        required = [
+            req.schemes for req in card.security_requirements if req.schemes
+        ]  # the empty one is the agent's alone
+        declared = [{name: each.list for name, each in schemes.items()} for schemes in required]
         return Security(schemes, tuple(declared or ({name: ()} for name in schemes)))
     names = dict.fromkeys(scheme.lower() for scheme in provider.schemes)
     bearer_format: str | None = getattr(provider, "bearer_format", None)

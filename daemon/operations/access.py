@@ -32,10 +32,13 @@ API_KEY: Final = "ApiKey"
 
 
 class AccessRule(msgspec.Struct, frozen=True):
-    """The scopes that a caller needs: all of `all_of`, and one of `any_of`. An empty rule allows every caller."""
+    """The scopes that a caller needs: all of `all_of`, and one of `any_of`. An empty rule allows every caller; where callers must
+    be known, only a `public` one allows those that are not.
+    """
 
     all_of: frozenset[str] = frozenset()
     any_of: frozenset[str] = frozenset()
+    public: bool = False
 
     @property
     def open(self) -> bool:
@@ -87,11 +90,14 @@ def is_refreshing(provider: IdentityProvider | None) -> TypeGuard[Refreshing]:
 
 @final
 class Access:
-    """Checks calls against rules. Without a provider, `parent` is the caller."""
+    """Checks calls against rules. Without a provider, `parent` is the caller. With one and `known_only`, callers without accepted
+    credentials may call what is public, and nothing else.
+    """
 
-    def __init__(self, parent: Identity, provider: IdentityProvider | None = None) -> None:
+    def __init__(self, parent: Identity, provider: IdentityProvider | None = None, *, known_only: bool = False) -> None:
         self.parent: Final = parent
         self.provider: Final = provider
+        self._known_only = known_only and provider is not None
         self._caller: tuple[Identity | None] | None = None
         self.unrestricted: Final = provider is None and parent.scopes is None
         """Every caller may call everything: no check is needed."""
@@ -101,9 +107,16 @@ class Access:
         """Whom `for_caller` was given."""
         return None if self._caller is None else self._caller[0]
 
+    @property
+    def unknown_caller(self) -> AuthenticationRequired | None:
+        """What the caller whom `for_caller` was given gets where only known ones are answered; None for a known one, and where
+        nobody tells callers apart.
+        """
+        return None if self.provider is None or self.caller is not None else challenge(self.provider)
+
     def for_caller(self, identity: Identity | None) -> Access:
         """The same for one caller, whom the provider has named before: it is not asked again."""
-        access = Access(self.parent, self.provider)
+        access = Access(self.parent, self.provider, known_only=self._known_only)
         access._caller = (identity,)
         return access
 
@@ -129,14 +142,19 @@ class Access:
 
     def refusal(self, rule: AccessRule, metadata: Mapping[str, str]) -> Failure | None:
         """Why this call is refused; None where it is allowed."""
-        if self.unrestricted or rule.open:
+        if self.unrestricted or rule.public or (rule.open and not self._known_only):
             return None
         identity = self.identify(metadata)
-        if rule.allows(identity):
+        if rule.allows(identity) and not (identity is None and self._known_only):
             return None
         if identity is None and self.provider is not None:
-            return AuthenticationRequired(tuple(self.provider.schemes), self.provider.realm)
+            return challenge(self.provider)
         return InsufficientPermissions(tuple(sorted(rule.all_of | rule.any_of)))
+
+
+def challenge(provider: IdentityProvider) -> AuthenticationRequired:
+    """What a caller gets whose credentials are missing or not accepted by this provider."""
+    return AuthenticationRequired(tuple(provider.schemes), provider.realm)
 
 
 class Token(msgspec.Struct, frozen=True):

@@ -18,11 +18,12 @@ from msgspec import UNSET
 from ...errors.details import hidden_facts
 from ...errors.exceptions import OperationError
 from ...errors.nearest import nearest_hint
+from .access import AccessRule
 from .json_types import require_defaults, require_json_members
 from .spec import HandlerMode, OperationKind, Timeout, Visibility
 
 _NAME: Final = re.compile(r"[$A-Za-z_][\w.$-]*(?:/[\w.$-]+)*", re.ASCII)
-_SWITCHES: Final = ("inline", "serial", "etag")
+_SWITCHES: Final = ("inline", "serial", "etag", "public")
 _COUNTS: Final = ("limit", "concurrency")
 _TEXTS: Final = ("name", "description", "keyed")
 
@@ -45,7 +46,9 @@ class OperationOptions(TypedDict, total=False):
 
     `etag=True` gives the results of a query an `ETag` by HTTP, so that a caller who has a result already is not sent it again.
 
-    A caller needs all of `scopes`, and one of `any_scope`. `visibility="internal"` hides the operation from the wire.
+    A caller needs all of `scopes`, and one of `any_scope`. Where callers are told apart, those by HTTP need credentials also
+    without scopes; `public=True` lets anybody call it by `--http-operations`. `visibility="internal"` hides the operation from
+    the wire.
     """
 
     name: str
@@ -58,6 +61,7 @@ class OperationOptions(TypedDict, total=False):
     visibility: Visibility
     scopes: Sequence[str]
     any_scope: Sequence[str]
+    public: bool
     limit: int
     description: str
     etag: bool
@@ -142,6 +146,22 @@ def check_options(options: OperationOptions, *more: str) -> None:
             raise ValueError("timeout must be a number of seconds above 0, or None for no deadline")
         if options.get("inline"):
             raise ValueError("timeout and inline exclude each other, since nothing can interrupt an inline handler")
+
+
+def access_rule(options: OperationOptions) -> AccessRule:
+    """Who may call the operation. Raises `ValueError` for scopes of one that is public."""
+    rule = AccessRule(
+        frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ())), options.get("public", False)
+    )
+    if rule.public and not rule.open:
+        raise ValueError("public lets anybody call it, and scopes do not; remove one of both")
+    return rule
+
+
+def description_of(func: Callable[..., Any]) -> str:
+    """The first paragraph of its docstring, in one line."""
+    doc = inspect.getdoc(func) or ""
+    return doc.split("\n\n")[0].replace("\n", " ").strip()
 
 
 def name_of(func: Callable[..., Any], options: OperationOptions) -> str:

@@ -33,10 +33,10 @@ from msgspec import UNSET
 from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
 from ..offers import Completer, Offer, Prompt, Resource, asks_of, check_offer
-from .access import AccessRule
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
+    access_rule,
     check_kind,
     check_lifespan,
     check_name,
@@ -45,6 +45,7 @@ from .options import (
     check_text,
     concurrency_group,
     declared_errors,
+    description_of,
     mode_of,
     name_of,
 )
@@ -301,7 +302,7 @@ class Service:
         _check_params(model)
         returns, numbered = _returns(func, kind)
         require_json_type(returns, "an event" if kind == "subscription" else "the result")
-        description = options.get("description") or _description(func)
+        description = options.get("description") or description_of(func)
         check_text("the docstring", description)
         return OperationSpec(
             name=name,
@@ -318,7 +319,7 @@ class Service:
             concurrency_group=concurrency_group(options, model.names, kind),
             concurrency_limit=options.get("concurrency", 1),
             visibility=options.get("visibility", "external"),
-            access=AccessRule(frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ()))),
+            access=access_rule(options),
             namespace=self.namespace,
             limit=options.get("limit"),
             options=options.get("options"),
@@ -378,6 +379,8 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> tuple[Any, bool]:
     returns = return_type(func)
     if kind == "notification" and returns not in (Any, None, type(None)):
         raise TypeError("a notification has no result; annotate the handler `-> None`")
+    if kind != "subscription" and Numbered in (returns, get_origin(returns)):
+        raise TypeError("only the events of a subscription are Numbered; return the value itself")
     if kind != "subscription" or returns is Any:
         return returns, False
     if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable) or not get_args(returns):
@@ -393,8 +396,3 @@ def source_of(func: object) -> str:
         return ""
     code = getattr(inspect.unwrap(func), "__code__", None)
     return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
-
-
-def _description(func: Callable[..., Any]) -> str:
-    doc = inspect.getdoc(func) or ""
-    return doc.split("\n\n")[0].replace("\n", " ").strip()

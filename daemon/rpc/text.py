@@ -14,6 +14,7 @@ from ...errors.failures import InvalidRequest, ParseFailure
 
 _INVALID_UTF8 = ParseFailure("invalid-utf8")
 _INVALID_JSON = ParseFailure("invalid-json")
+_EMPTY = ParseFailure("invalid-json", "the body is empty")
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -52,7 +53,7 @@ def without_unpaired(body: bytes) -> bytes | None:
 
 def parse_failure(body: bytes) -> ParseFailure:
     """Why the decoder refused a text: its encoding if that is invalid, else its grammar."""
-    return encoding_failure(body) or _INVALID_JSON
+    return encoding_failure(body) or (_INVALID_JSON if body.strip() else _EMPTY)
 
 
 def json_failure(body: bytes) -> ParseFailure | InvalidRequest | None:
@@ -64,7 +65,7 @@ def json_failure(body: bytes) -> ParseFailure | InvalidRequest | None:
         except RecursionError:
             return InvalidRequest("malformed-envelope")
         except (msgspec.DecodeError, UnicodeDecodeError):
-            return _INVALID_JSON
+            return _INVALID_JSON if body.strip() else _EMPTY
     return failure
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...errors.nearest import closest_match
+from ...errors.nearest import nearest_hint
 from .option import Option, RawValue, UsageError
 from .table import OPTIONS
 
@@ -21,8 +21,9 @@ def from_keywords(arguments: Mapping[str, Any]) -> dict[str, RawValue]:
     """
     for field in arguments:
         if field not in _OPTION_OF_FIELD:
-            nearest = _FIELD_OF_KEY.get(field) or closest_match(field, _OPTION_OF_FIELD)
-            raise TypeError(f"there is no setting {field}; nearest: {nearest}")
+            spelled = _FIELD_OF_KEY.get(field)
+            near = f"; nearest: {spelled}" if spelled else nearest_hint(field, _OPTION_OF_FIELD)
+            raise TypeError(f"there is no setting {field}{near}")
         if _OPTION_OF_FIELD[field].kind in _LISTS and isinstance(arguments[field], str):
             raise TypeError(f"{field} must be a list of strings, not one string")
         _check_type(_OPTION_OF_FIELD[field], arguments[field])

@@ -6,7 +6,7 @@ from typing import Any, Final, final
 
 from msgspec import Struct
 
-from ...errors.nearest import closest_match
+from ...errors.nearest import closest_match, nearest_hint
 from .option import PREFIX, Option, RawValue, UsageError
 from .table import OPTIONS
 
@@ -87,7 +87,7 @@ def _settings(text: str, name: str, directory: str) -> dict[str, RawValue]:
         option = by_key.get(key)
         if option is None:
             known = [SECTION] if isinstance(value, dict) else by_key
-            raise UsageError(f"{source}: unknown key; nearest: {closest_match(key, known)}")
+            raise UsageError(f"{source}: unknown key{nearest_hint(key, known)}")
         if option.field in found:
             raise UsageError(f"{source}: set twice, here and as {found[option.field].source}")
         found[option.field] = RawValue(value, source, typed=True, directory=directory)

@@ -10,10 +10,12 @@ import threading
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from opentelemetry import trace
 
+from ...errors.printable import printable
 from ..logs import log
 from ..logs.hooks import owns_log
 from .problems import note_fault, take_over_log
@@ -26,6 +28,7 @@ INSTALL: Final = "pip install 'discreet[otel]'"
 _EXPORTERS: Final = "OTEL_TRACES_EXPORTER"
 _GROUP: Final = "opentelemetry_traces_exporter"
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _OTLP: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 _UNNAMED: Final = "unknown_service"
 
@@ -76,7 +79,23 @@ def _otlp() -> str:
     protocol = next((text for name in _PROTOCOLS if (text := os.environ.get(name, "").strip())), "http/protobuf")
     if protocol not in _OTLP:
         raise TracingError(f"--otel: {_PROTOCOLS[1]} is {' or '.join(_OTLP)}, not {protocol!r}")
+    if protocol == "http/protobuf":
+        _check_endpoint()
     return _OTLP[protocol]
+
+
+def _check_endpoint() -> None:
+    """The library takes any text, and then loses every span."""
+    for name in _ENDPOINTS:
+        if text := os.environ.get(name, "").strip():
+            try:
+                parts = urlsplit(text)
+                fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            except ValueError:  # its port is none
+                fits = False
+            if not fits:
+                raise TracingError(f"--otel: {name} is an address such as http://localhost:4318, not {printable(text)}")
+            return
 
 
 def _exporter(name: str) -> Any:  # Any: what the library of another project calls its exporter

@@ -82,6 +82,8 @@ def test_a_failure_is_one_line_and_a_status_of_its_own(url: str) -> None:
         done = call(*words)
         assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (status, "", 1), done.stderr
     assert "nearest: SendMessage" in done.stderr
+    operation = call("shop/price", "--url", url)
+    assert (operation.returncode, f"POST {url}operations/shop/price" in operation.stderr) == (4, True)
 
 
 @pytest.mark.parametrize(

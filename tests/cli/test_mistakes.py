@@ -136,6 +136,11 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "call m --debug",
         "--debug: a flag of serve: put it into --server, or set DISCREET_DEBUG",
     ),
+    "a flag that is like none": ("serve --openapi", "--openapi: unknown flag"),
+    "a word that is like no command": (
+        "xyzzy",
+        "xyzzy: neither a command nor an app (pkg.module:name or ./file.py:name)",
+    ),
     "a param as a flag": (
         "call m --song=1",
         "--song: unknown flag; nearest: --json; a param is written without dashes: song=…",

@@ -160,10 +160,11 @@ def test_odd_descriptors_are_a_status_and_at_most_a_line(folder: Path, verb: str
     ("words", "status"),
     [
         (["schema", "-o", "/dev/full", APP_NAME], 1),
-        (["schema", "-o", ".", APP_NAME], 1),
+        (["schema", "-o", ".", APP_NAME], 2),
+        (["schema", "-o", "nowhere/schema.json", APP_NAME], 2),
         (["schema", "--check", ".", APP_NAME], 2),
         (["generate", "python", "-o", "/dev/full", APP_NAME], 1),
-        (["generate", "python", "-o", ".", APP_NAME], 1),
+        (["generate", "python", "-o", ".", APP_NAME], 2),
         (["record", "-o", ".", "--", "true"], 2),
         (["record", "-o", "/dev/full", "--", "true"], 0),
         (["replay", ".", "--", "true"], 2),

@@ -53,6 +53,20 @@ def test_a_file_gets_the_same_snapshot(tmp_path: Path) -> None:
     assert (tmp_path / "kept.json").read_text(encoding="utf-8") == printed
 
 
+def test_an_agent_alone_has_no_operations_and_its_document_says_so(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "from discreet.agents import Agent\n"
+        "class Nothing:\n"
+        "    async def execute(self, context, events): ...\n"
+        "    async def cancel(self, context, events): ...\n"
+        'agent = Agent(Nothing(), name="Lone", description="Alone.")\n'
+    )
+    done = schema(tmp_path, "./app.py:agent", "--openapi")
+    assert (done.returncode, json.loads(done.stdout)["paths"]) == (0, {})
+    assert done.stderr.count("\n") == 1
+    assert "there are no operations" in done.stderr
+
+
 def test_an_openapi_document_is_printed_or_written_and_checked_like_a_snapshot(tmp_path: Path) -> None:
     write_app(tmp_path)
     printed = schema(tmp_path, "./app.py:app", "--openapi")
@@ -127,9 +141,9 @@ def test_what_can_t_be_read_is_wrong_usage_in_one_line(tmp_path: Path, argv: lis
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_that_can_t_be_written_is_a_failure(tmp_path: Path) -> None:
+def test_a_file_that_can_t_be_written_is_a_mistake(tmp_path: Path) -> None:
     done = schema(tmp_path, "-o", "missing/kept.json")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
 
 

@@ -256,7 +256,7 @@ async def play(client: Client, step: str, what: Any) -> None:
                 await anyio.lowlevel.checkpoint()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     script=SCRIPTS,
     finale=st.sampled_from(["end-of-input", "shutdown", "end-of-input", "shutdown", "cut"]),

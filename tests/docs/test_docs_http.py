@@ -6,7 +6,6 @@ import os
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,9 +14,8 @@ import pytest
 from discreet.daemon.http.event_queue import MAX_UNDELIVERED
 from discreet.daemon.settings.table import OPTIONS
 from support.gateways import http_daemon
-from support.programs import environment, install_commands
+from support.programs import finished, install_commands
 from support.requirements import missing
-from support.waits import DEADLINE_SECONDS
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
@@ -61,15 +59,7 @@ def test_the_commands_print_what_is_shown(folder: Path) -> None:
     with http_daemon(folder, "./greeter.py:agent") as url:
         for command, shown in COMMANDS:
             typed = command.replace("\n> ", "\n").replace("http://127.0.0.1:8000/", url)
-            done = subprocess.run(
-                ["sh", "-c", typed],
-                cwd=folder,
-                env=environment(PATH=search),
-                capture_output=True,
-                text=True,
-                timeout=DEADLINE_SECONDS,
-                check=False,
-            )
+            done = finished(["sh", "-c", typed], folder, PATH=search)
             assert plain(done.stdout + done.stderr) == shown.rstrip("\n"), typed
 
 

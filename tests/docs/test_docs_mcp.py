@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 
 from discreet.daemon.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from discreet.daemon.settings.table import OPTIONS
+from support.gateways import http_daemon
+from support.programs import finished
+from support.requirements import missing
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
 PROGRAMS = {
@@ -39,6 +43,23 @@ def test_a_program_of_the_page_is_a_server(tmp_path: Path, file: str, tools: lis
     )
     assert [tool["name"] for tool in json.loads(done.stdout)["result"]["tools"]] == tools
     assert done.stderr == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the console block is for a POSIX shell")
+def test_the_session_with_curl_prints_what_is_shown(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    if not shutil.which("curl"):
+        missing("curl is not installed")
+    (tmp_path / "shop.py").write_text(PROGRAMS["shop.py"], encoding="utf-8")
+    block = PAGE.partition("\n## By HTTP\n")[2].partition("```console\n")[2].partition("```")[0]
+    lines = block.splitlines()
+    typed = "\n".join(line[2:] for line in lines if line.startswith(("$ ", "> ")))
+    shown = [line for line in lines if not line.startswith(("$ ", "> "))]
+    assert len(shown) == 4
+    with http_daemon(tmp_path, "./shop.py:shop", "--http-mcp") as url:
+        script = "shopt -s expand_aliases 2>/dev/null\n" + typed.replace("http://127.0.0.1:8000/", url)
+        done = finished(["sh", "-c", script], tmp_path)
+    assert (done.stdout + done.stderr).splitlines() == shown
 
 
 def test_the_limits_by_http_are_those_of_the_settings() -> None:

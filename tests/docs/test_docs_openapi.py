@@ -6,22 +6,20 @@ import os
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from discreet.daemon.http.operations.compression import SMALLEST
+from discreet.daemon.http.responses.compression import SMALLEST
 from discreet.daemon.settings.table import OPTIONS
 from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.failures import AgentFailure
 from support.asgi_client import JSON, AsgiClient
 from support.books import book, described, operations
 from support.gateways import http_daemon
-from support.programs import environment, install_commands
+from support.programs import finished, install_commands
 from support.requirements import missing
-from support.waits import DEADLINE_SECONDS
 
 pytest.importorskip("uvicorn")
 
@@ -51,15 +49,7 @@ def test_the_commands_print_what_is_shown(folder: Path) -> None:
     with http_daemon(folder, "./shop.py:shop", "--http-operations") as url:
         for command, shown in COMMANDS:
             typed = command.replace("http://127.0.0.1:8000/", url)
-            done = subprocess.run(
-                ["sh", "-c", typed],
-                cwd=folder,
-                env=environment(PATH=search),
-                capture_output=True,
-                text=True,
-                timeout=DEADLINE_SECONDS,
-                check=False,
-            )
+            done = finished(["sh", "-c", typed], folder, PATH=search)
             assert (done.stdout + done.stderr).rstrip("\n") == shown.rstrip("\n"), typed
 
 

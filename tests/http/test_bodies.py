@@ -115,3 +115,11 @@ def test_names_that_fit_no_request_are_refused(settings: Any) -> None:
 async def test_bodies_that_are_whole_are_answered(serve: Serve) -> None:
     async with serve() as client:
         assert (await client.request("POST", "/", b"{}", JSON))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/message:send"])
+async def test_an_empty_body_is_called_so(serve: Serve, path: str) -> None:
+    async with serve() as client:
+        headers = {"content-type": "application/json", "a2a-version": "1.0"}
+        _, _, answer = await client.request("POST", path, b"", headers)
+    assert b"the body is empty" in answer

@@ -213,6 +213,15 @@ def test_other_methods_are_answered_on_the_same_connection(daemon: HttpDaemon, h
             assert b"TRACE" not in response.body
 
 
+@pytest.mark.parametrize("more", [b"", HELLO])
+def test_who_was_answered_before_its_body_came_is_not_waited_for(daemon: HttpDaemon, more: bytes) -> None:
+    with daemon.connected(30) as client:  # less than an idle connection may have
+        client.send(POST.replace(b"/", b"/nowhere", 1) + LENGTH + b"\r\n")
+        assert client.response().status == 404
+        client.send(more)
+        assert client.rest() == b""
+
+
 def test_trailers_are_no_headers(daemon: HttpDaemon) -> None:
     with daemon.connected() as client:
         trailers = b"a2a-version: 1.0\r\nhost: evil.example\r\nauthorization: x\r\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from discreet import Context, Identity, Service
 from discreet.agents import ApiKey, HttpAuth, requires
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
+from discreet.daemon.operations.service import DeclarationError
 from support.vault import SECRET, digest
 
 from .conftest import Serve, agent_of
@@ -226,3 +228,35 @@ async def test_a_request_waits_for_the_keys_that_its_credentials_need(serve: Ser
                 tasks.start_soon(call)
     assert provider.fetched == 1
     assert ["result" in answer for answer in answers] == [True] * 5
+
+
+async def test_skills_that_are_operations_are_for_known_callers_alone(serve: Serve) -> None:
+    service = Service("shop")
+
+    @service.query
+    async def closed() -> int:
+        return 1
+
+    @service.query(public=True)
+    async def opened() -> int:
+        return 2
+
+    part = {"data": {"skill": "shop/closed"}}
+    params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [part]}}
+    async with serve(service, **SERVED) as client:
+        for method, given in (("SendMessage", params), ("ListTasks", {}), ("GetTask", {"id": "x"})):
+            async with client.stream(method, given, **V1) as reply:
+                assert (reply.status, reply.headers["www-authenticate"]) == (401, 'Bearer realm="discreet"')
+        assert "result" in await client.call("SendMessage", params, **V1, **BOB)
+        _, _, text = await client.request("GET", "/.well-known/agent-card.json", headers={"a2a-version": "1.0"})
+        card = json.loads(text)
+        assert [skill["id"] for skill in card["skills"]] == ["shop/opened"]
+        assert card["securityRequirements"] == [{"schemes": {"bearer": {}}}]
+        extended = (await client.call("GetExtendedAgentCard", {}, **V1, **BOB))["result"]
+        assert [skill["id"] for skill in extended["skills"]] == ["shop/closed", "shop/opened"]
+
+
+@pytest.mark.parametrize("options", [{"scopes": ["a"]}, {"any_scope": ["a"]}])
+def test_what_is_public_can_not_ask_for_scopes(options: dict[str, Any]) -> None:
+    with pytest.raises(DeclarationError, match="public"):
+        Service("shop").query(name="x", public=True, **options)(lambda: None)

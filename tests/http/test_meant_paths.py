@@ -32,3 +32,21 @@ async def test_a_path_of_nobody_is_told_which_is_near(serve: Serve, path: str, m
     suggestion = suggestion_of(msgspec.json.decode(answer))
     assert (status, meant in f"{suggestion},") == (404, True), suggestion
     assert "xxx" not in suggestion
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("method", "path", "setting"),
+    [
+        ("POST", "/operations/shop/look", "http-operations"),
+        ("GET", "/openapi.json", "http-operations"),
+        ("POST", "/mcp", "http-mcp"),
+        ("GET", "/metrics", "http-metrics"),
+        ("GET", "/", "http-page"),
+        ("GET", "/page/requests", "http-page"),
+    ],
+)
+async def test_a_path_that_a_setting_would_serve_names_it(serve: Serve, method: str, path: str, setting: str) -> None:
+    async with serve(agent()) as client:
+        status, _, answer = await client.request(method, path, headers=V1)
+    assert (status, setting in suggestion_of(msgspec.json.decode(answer))) == (405 if path == "/" else 404, True)

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from discreet import Context, Identity, Numbered, OperationError, Service
-from discreet.daemon.http.operations.compression import IN_A_THREAD, SMALLEST, takes_gzip
 from discreet.daemon.http.operations.document import MAX_DOCUMENTS
+from discreet.daemon.http.responses.compression import IN_A_THREAD, SMALLEST, takes_gzip
 from discreet.daemon.openapi.snapshot import read_openapi
 from support.asgi_client import JSON, AsgiClient
 
@@ -229,7 +229,7 @@ async def document(client: AsgiClient, **headers: str) -> Any:
 
 async def test_the_document_says_what_the_caller_may_call(serve: Serve) -> None:
     async with serve(shop(), tokens=TOKENS, http_operations=True) as client:
-        for headers, may_buy in (({}, False), (BOB, False), (ADA, True), ({}, False)):
+        for headers, may_buy in ((BOB, False), (ADA, True), (BOB, False)):
             found = await document(client, **headers)
             assert ("/operations/shop/buy" in found["paths"]) is may_buy
             assert "/operations/shop/get" in found["paths"]

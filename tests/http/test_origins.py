@@ -218,3 +218,40 @@ async def test_an_ipv6_address_may_be_a_host(serve: Serve, given: str) -> None:
     async with serve(http_hosts=[given]) as client:
         status, _, _ = await client.request("GET", CARD, headers={"host": "[::1]:8000"})
     assert status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("GET", "/healthz", {}),
+        ("GET", "/openapi.json", {}),
+        ("GET", "/", {}),
+        ("GET", "/nowhere", {}),
+        ("POST", "/operations/nothing", {}),
+        ("POST", "/mcp", {}),
+        ("GET", "/.well-known/agent-card.json", {}),
+        ("GET", "/healthz", {"host": "evil.example"}),
+        ("GET", "/healthz", {"origin": "https://evil.example"}),
+        ("POST", "/message:stream", {"a2a-version": "1.0", "content-type": "application/json"}),
+    ],
+)
+async def test_no_answer_may_be_taken_for_another_type(
+    serve: Serve, method: str, path: str, headers: dict[str, str]
+) -> None:
+    async with serve(http_operations=True, http_mcp=True, http_page=True) as client:
+        body = json.dumps(hello()).encode()
+        async with client.open(method, path, body if method == "POST" else b"", headers) as reply:
+            await reply.body()
+        assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_who_is_refused_is_told_which_setting_lets_it_in(serve: Serve) -> None:
+    async with serve() as client:
+        for headers, address, status, setting in (
+            ({"host": "tools.example"}, "127.0.0.1", 421, b"http-host"),
+            ({"origin": APP}, "127.0.0.1", 403, b"http-origin"),
+            ({}, "192.0.2.1", 403, b"http-open"),
+        ):
+            client.client = address
+            found, _, text = await client.request("GET", CARD, headers=headers)
+            assert (found, setting in text) == (status, True)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import ssl
 import stat
 import subprocess
 import sys
@@ -52,8 +51,8 @@ def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> s
         (["--http", "nowhere.invalid:0", "--http-open"], "--http nowhere.invalid:0"),
         (["--http", "127.0.0.1:0", "--backend", "trio"], "--backend asyncio"),
         (["--no-stdio"], "--http"),
-        (["--http", "127.0.0.1:0", "--http-cert", "worker.py"], "--http-cert"),
-        (["--http", "127.0.0.1:0", "--http-cert", "nowhere.pem"], "--http-cert"),
+        (["--http", "127.0.0.1:0", "--http-cert", "worker.py"], "worker.py: there is no certificate"),
+        (["--http", "127.0.0.1:0", "--http-cert", "nowhere.pem"], "--http-cert: expected an existing file"),
         (["--http", "127.0.0.1:0", "--http-key", "worker.py"], "--http-cert"),
         (["--http", "unix:worker.py"], "no socket"),
         (["--http", "unix:."], "no socket"),
@@ -167,54 +166,6 @@ def test_a_daemon_that_ends_before_it_serves_leaves_no_socket(tmp_path: Path) ->
     assert not (tmp_path / "socket").exists()
 
 
-# -- TLS -----------------------------------------------------------------------------------------------------------
-
-
-def test_tls_from_end_to_end(tmp_path: Path) -> None:
-    certificate, key = certify(tmp_path)
-    flags = ("--http-cert", str(certificate), "--http-key", str(key))
-    with http_daemon(tmp_path, *ALONE, *flags) as daemon:
-        assert daemon.listening().url.startswith("https://")
-        trust = ssl.create_default_context(cafile=certificate)
-        plain = socket.create_connection(("127.0.0.1", daemon.port), 60)
-        with trust.wrap_socket(plain, server_hostname="localhost") as sock:
-            sock.sendall(message("over TLS"))
-            with sock.makefile("rb") as file:
-                assert b" 200 " in file.readline()
-        with daemon.connected() as client:  # no TLS
-            client.send(message())
-            assert b"200" not in client.rest()
-        assert daemon.end() == 0
-
-
-def certify(folder: Path) -> tuple[Path, Path]:
-    """A certificate for localhost, and its key."""
-    from datetime import UTC, datetime, timedelta
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(rsa_key().public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(rsa_key(), hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(pem))
-    (folder / "key.pem").write_bytes(
-        rsa_key().private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return folder / "cert.pem", folder / "key.pem"
-
-
 # -- the end -------------------------------------------------------------------------------------------------------
 
 
@@ -240,6 +191,17 @@ def test_at_the_end_what_runs_finishes_and_streams_are_told(tmp_path: Path) -> N
             assert idle.rest() == b""
         assert daemon.wait() == 0
         assert "Traceback" not in daemon.log
+
+
+def test_a_client_that_reads_nothing_is_cut_at_the_end_and_that_is_no_error(tmp_path: Path) -> None:
+    with http_daemon(tmp_path, *ALONE, "--drain-timeout", "0.1") as daemon:
+        daemon.listening()
+        with daemon.connected() as client:
+            client.send(message("big 30000000"))  # more than the sockets hold
+            assert client.head().status == 200
+            assert daemon.end() == 0
+        assert "http.client_cut" in daemon.log
+        assert "level=error" not in daemon.log
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

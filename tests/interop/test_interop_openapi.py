@@ -112,8 +112,8 @@ expected-statuses = [400, 401, 403, 404, 405, 406, 409, 415, 422, 428, 429, 431,
 @pytest.mark.parametrize(
     ("app", "examples", "more"),
     [
-        (EXAMPLES / "notes" / "notes.py:notes", 10, ["--exclude-path", "/operations/notes/changes"]),  # it never ends
-        (EXAMPLES / "mcp_shop" / "shop.py:shop", 10, []),
+        (EXAMPLES / "notes" / "notes.py:notes", 5, ["--exclude-path", "/operations/notes/changes"]),  # it never ends
+        (EXAMPLES / "mcp_shop" / "shop.py:shop", 5, []),
         (HERE / "operations_of_all_types.py:service", 1, []),
     ],
     ids=["notes", "shop", "two hundred operations"],

@@ -82,6 +82,8 @@ def test_exporters_that_fail_and_hang_hold_up_neither_requests_nor_the_end(spawn
     [
         ({"OTEL_TRACES_EXPORTER": "nowhere"}, "OTEL_TRACES_EXPORTER"),
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "pigeons"}, "http/protobuf or grpc"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "nonsense"}, "OTEL_EXPORTER_OTLP_ENDPOINT is an address"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://localhost:port"}, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is an"),
         ({"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_MAX_QUEUE_SIZE": "-1"}, "OTEL_"),
     ],
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import final
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import AuthenticationRequired, InsufficientPermissions, Internal
-from ...operations.access import Access, Identity
+from ....errors.failures import InsufficientPermissions, Internal
+from ...operations.access import Access, Identity, challenge
 from ..agent import Agent
 from ..card.model import required_scopes
 
@@ -36,7 +36,4 @@ class Authorization:
 
     def authentication_required(self) -> FailureError:
         """The error for a caller without an identity, with the schemes and the realm of the provider."""
-        provider = self._provider
-        if provider is None:
-            return FailureError(Internal())
-        return FailureError(AuthenticationRequired(tuple(provider.schemes), provider.realm))
+        return FailureError(Internal() if self._provider is None else challenge(self._provider))

@@ -151,6 +151,8 @@ class CardBuilder:
         external = [spec for service in self._services for spec in service.operations if spec.visibility == "external"]
         provider = self._access.provider
         schemes = () if provider is None else _keys(provider)
+        known_only = provider is not None and bool(url)  # by HTTP, callers must be known
+        hidden = known_only and identity is None
         card = AgentCard(
             name=self._name(),
             description=self._description(),
@@ -161,11 +163,15 @@ class CardBuilder:
             ),
             default_input_modes=(JSON,),
             default_output_modes=(JSON,),
-            skills=tuple(_skill(spec, schemes) for spec in external if spec.access.allows(identity)),
+            skills=tuple(
+                _skill(spec, () if spec.access.open and not known_only else schemes)
+                for spec in external
+                if spec.access.allows(identity) and not (hidden and not spec.access.public)
+            ),
         )
         if provider is None:
             return card
-        return _secured(card, provider, optional=any(spec.access.open for spec in external))
+        return _secured(card, provider, optional=not known_only and any(spec.access.open for spec in external))
 
     def _name(self) -> str:
         namespaces = self._namespaces()
@@ -205,7 +211,7 @@ def _skill(spec: OperationSpec, schemes: Sequence[str]) -> Skill:
         name=spec.name,
         description=spec.description or f"Runs {spec.name}.",
         tags=tuple(filter(None, (spec.namespace, spec.kind))),
-        security_requirements=() if spec.access.open else tuple(_required(spec.access, schemes)),
+        security_requirements=tuple(_required(spec.access, schemes)),
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ....version import __version__
 from ...memory import MemoryBudget
-from ...operations.access import Access
+from ...operations.access import Access, AccessRule
 from ...operations.service import Service
 from ...operations.spec import OperationSpec
 from ...settings import Settings
@@ -106,7 +106,7 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
         _handler(V03, pipeline, notifier, extended_card, agent),
         _handler(V10, pipeline, notifier, extended_card, agent),
     )
-    methods = [spec for handler in handlers for spec in operations(handler)]
+    methods = [spec for handler in handlers for spec in operations(handler, _access_of(agent))]
     return Composed(runtime, pipeline, cards, methods, partial(_rest_methods, pipeline, notifier, extended_card, agent))
 
 
@@ -152,9 +152,14 @@ def _handler(
     )
 
 
+def _access_of(agent: Agent | None) -> AccessRule:
+    """An agent checks its callers itself, as its card may admit anybody."""
+    return AccessRule(public=agent is not None)
+
+
 def _rest_methods(
     pipeline: CallPipeline, notifier: PushNotifier | None, extended_card: ExtendedCard, agent: Agent | None
 ) -> list[OperationSpec]:
     from ..versions.v03_protojson import V03_REST  # late: few daemons are called in it
 
-    return list(operations(_handler(V03_REST, pipeline, notifier, extended_card, agent)))
+    return list(operations(_handler(V03_REST, pipeline, notifier, extended_card, agent), _access_of(agent)))

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw
 
+from ...operations.access import AccessRule
 from ...operations.context import Context
 from ...operations.spec import ClientGroup, OperationKind, OperationSpec, Timeout
 from ..errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
@@ -82,8 +83,8 @@ _METHODS: Final[Mapping[str, Mapping[str, _Method]]] = {
 }
 
 
-def operations(handler: JsonRpcHandler) -> Iterator[OperationSpec]:
-    """The methods of the handler's version."""
+def operations(handler: JsonRpcHandler, access: AccessRule) -> Iterator[OperationSpec]:
+    """The methods of the handler's version, which this rule lets callers call."""
     for name, method in _METHODS[handler.version.name].items():
         yield OperationSpec(
             name=name,
@@ -96,6 +97,7 @@ def operations(handler: JsonRpcHandler) -> Iterator[OperationSpec]:
             errors=ERRORS,
             description=(method.handle.__doc__ or "").strip(),
             timeout=method.timeout,
+            access=access,
             concurrency_group=method.group,
             concurrency_limit=method.limit,
             only_waits=method.only_waits,

@@ -41,6 +41,9 @@ class _LogMessage(msgspec.Struct):
     data: Any  # JSON
 
 
+def _takes_all(method: str, meta: Meta | None) -> None: ...
+
+
 @final
 class McpDialect(Dialect):
     """One per session, since progress must rise. `guard` looks at every request, in the order of arrival."""
@@ -135,6 +138,7 @@ class McpDialect(Dialect):
 
     def close(self) -> None:
         self._subscriptions.close()
+        self._guard = _takes_all  # that of the session holds it, and this is a part of it
 
     def drain(self) -> None:
         self._subscriptions.end()

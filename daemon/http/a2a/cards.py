@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from email.utils import formatdate, parsedate_to_datetime
 from time import time
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -13,15 +11,17 @@ from starlette.responses import Response
 
 from ...agents.card.v03 import card_to_v03
 from ...agents.versions.version import covers_version
+from ..responses.etags import with_etag
 from .version import asked_version
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from ...agents.card.model import AgentCard
+    from ..requests import GatewayRequest
 
 MAX_AGE_SECONDS: Final = 300
 """How long a cache may use a card without asking: cards change with a new start only."""
+
+_CACHING: Final = {"cache-control": f"public, max-age={MAX_AGE_SECONDS}", "vary": "a2a-version, host"}
 
 WELL_KNOWN: Final = "/.well-known/agent-card.json"
 WELL_KNOWN_OLD: Final = "/.well-known/agent.json"
@@ -36,19 +36,12 @@ class Cards:
         self._make = make
         self._started = int(time())
 
-    def answer(self, request: Request, url: str) -> Response:
+    def answer(self, request: GatewayRequest, url: str) -> Response:
         """The card, or 304 where the client has it already (RFC 9110, section 13)."""
         body = msgspec.json.encode(_written(self._make(url), asked_version(request)))
-        etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        headers = {
-            "etag": etag,
-            "last-modified": formatdate(self._started, usegmt=True),
-            "cache-control": f"public, max-age={MAX_AGE_SECONDS}",
-            "vary": "a2a-version, host",
-        }
-        if _has_it(request, etag, self._started):
-            return Response(status_code=304, headers=headers)
-        return Response(body, media_type="application/json", headers=headers)
+        return with_etag(
+            request, Response(body, media_type="application/json"), caching=_CACHING, modified=self._started
+        )
 
 
 def _written(card: AgentCard, version: str | None) -> object:
@@ -66,16 +59,3 @@ def _merged(new: Any, old: Any) -> Any:  # JSON
     if isinstance(new, list | tuple) and isinstance(old, list | tuple) and len(new) == len(old):
         return [_merged(*pair) for pair in zip(new, old, strict=True)]
     return new
-
-
-def _has_it(request: Request, etag: str, modified: int) -> bool:
-    known = request.headers.get("if-none-match")
-    if known is not None:
-        return known.strip() == "*" or etag in (each.strip().removeprefix("W/") for each in known.split(","))
-    since = request.headers.get("if-modified-since")
-    if since is None:
-        return False
-    try:
-        return parsedate_to_datetime(since).timestamp() >= modified
-    except ValueError:
-        return False

@@ -12,7 +12,7 @@ from ...operations.registry import Registry
 from ...rpc.a2a_methods import version_of
 from ...rpc.envelope import NULL_ID, Call
 from ..calls import Calls, response_of
-from ..requests import note_route
+from ..requests import GatewayRequest, note_route
 from .cards import WELL_KNOWN, WELL_KNOWN_OLD, Cards
 from .jsonrpc import JsonRpcWriter, read_call
 from .rest.answers import RestWriter
@@ -21,7 +21,6 @@ from .rest.routes import Found, NotAllowed, find_route, path_of, version_of_path
 from .version import DEFAULT_VERSION, asked_version, version_to_answer
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import Send
 
@@ -34,6 +33,7 @@ class A2AEndpoint:
 
     def __init__(self, host: Host, calls: Calls) -> None:
         self._calls = calls
+        self._settings = host.settings
         methods, rest_methods = Registry((), host.agent.lazy_operations), Registry((), host.agent.rest_operations)
         self._router = Router(methods, host.registry, calls.access, named=False)
         self._rest: Final[Mapping[A2AVersion, tuple[Registry, Router]]] = {
@@ -42,12 +42,12 @@ class A2AEndpoint:
         }
         self._cards = Cards(host.agent.public_card)
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         if not path:
             note_route(request, "/")
             if request.method == "POST":
                 return await self._jsonrpc(request, send)
-            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}"
+            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}; a page for people is served with http-page"
             return _not_allowed(version_to_answer(request), ("POST",), hint)
         if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD):
             note_route(request, f"/{path}")
@@ -56,7 +56,7 @@ class A2AEndpoint:
             return _not_allowed(version_to_answer(request), ("GET", "HEAD"))
         return await self._http_json(request, path, send)
 
-    async def _jsonrpc(self, request: Request, send: Send) -> Response | None:
+    async def _jsonrpc(self, request: GatewayRequest, send: Send) -> Response | None:
         version = version_to_answer(request)
         body = await self._calls.body(request, JsonRpcWriter(NULL_ID, version))
         if not isinstance(body, bytes):
@@ -64,11 +64,11 @@ class A2AEndpoint:
         call = read_call(body, self._metadata(request))
         if not isinstance(call, Call):
             call_id, failure = call
-            return self._calls.refused(JsonRpcWriter(call_id, version), failure, call_id)
+            return self._calls.refused(request, JsonRpcWriter(call_id, version), failure, call_id)
         writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method) or version)
         return await self._calls.run(request, send, call, writer, self._router, jsonrpc=True)
 
-    async def _http_json(self, request: Request, path: str, send: Send) -> Response | None:
+    async def _http_json(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         version = version_of_path(path, version_to_answer(request))
         writer = RestWriter(version)
         found = find_route(request.method, path, version_to_answer(request))
@@ -76,7 +76,7 @@ class A2AEndpoint:
             case None:
                 from .rest.meant import meant_by  # late: only errors need it
 
-                meant = meant_by(path, version, request.scope.get("root_path", ""))
+                meant = meant_by(path, version, request.scope.get("root_path", ""), self._settings)
                 return response_of(writer.failure(MethodNotFound(meant)))
             case NotAllowed(allowed):
                 return _not_allowed(version, allowed)
@@ -90,11 +90,11 @@ class A2AEndpoint:
         try:
             decoded = read_params(found, body, request.query_params, methods)
         except FailureError as exc:
-            return self._calls.refused(writer, exc.failure)
+            return self._calls.refused(request, writer, exc.failure)
         call = Call(route.method, NULL_ID, decoded, self._metadata(request), size=len(body))
         return await self._calls.run(request, send, call, writer, router)
 
-    def _metadata(self, request: Request) -> dict[str, str]:
+    def _metadata(self, request: GatewayRequest) -> dict[str, str]:
         """The service parameters of a request (A2A 1.0, section 3.6.1). The version stands in its headers or in its query."""
         return {**self._calls.service_params(request), "a2a-version": asked_version(request) or DEFAULT_VERSION}
 

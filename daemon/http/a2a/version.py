@@ -8,18 +8,18 @@ from ....errors.failures import A2AVersion
 from ...agents.versions.version import covers_version
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
+    from ..requests import GatewayRequest
 
 DEFAULT_VERSION: Final = "0.3"
 """The version of a request that names none (A2A 1.0, section 3.6.2)."""
 
 
-def asked_version(request: Request) -> str | None:
+def asked_version(request: GatewayRequest) -> str | None:
     """The version of A2A that a request names, in its headers or its query."""
     version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version") or ""
     return version.strip() or None
 
 
-def version_to_answer(request: Request) -> A2AVersion:
+def version_to_answer(request: GatewayRequest) -> A2AVersion:
     """The version in which a request is answered whose method does not tell it."""
     return "1.0" if covers_version("1.0", asked_version(request) or DEFAULT_VERSION) else "0.3"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, assert_never, final
+from weakref import proxy
 
 import msgspec
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ....errors.failures import Failure
     from ...dialects.mcp.state import Offered
     from ...dispatch.backlog import Backlog
-    from ...dispatch.request import Request
+    from ...dispatch.request import Request, RequestCounts
     from ...host import Host
     from ...operations.access import Access, Identity
     from ...operations.spec import OperationSpec
@@ -55,6 +56,9 @@ class Conversation:
 
     `listening` is what goes to the client beside the answers to its requests. With `keeps`, its messages and those of
     `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
+
+    Its session does not hold it, and nothing does that `close` has closed: what it takes is free as soon as nobody uses it, and
+    not only when the cyclic collector comes by.
     """
 
     def __init__(self, host: Host, offered: Offered, *, keeps: bool) -> None:
@@ -70,9 +74,8 @@ class Conversation:
         self._kept = 0
         self._next_stream = 0
         self.listening = self.open_stream()
-        self.session: Final = McpSession(self, offered=offered)
+        self.session: Final = McpSession(proxy(self), offered=offered)
         self.router: Final = Router(Registry(self.session.services()), host.registry, host.access, named=False)
-        self.context_host: Final = self.context(self.listening, host.access, "")
         self._hold(SESSION_BYTES)
         if not keeps:
             self.listening.end()
@@ -86,6 +89,10 @@ class Conversation:
     @property
     def initializers(self) -> Sequence[OperationSpec]:
         return self.host.catalogue.initializers
+
+    @property
+    def context_host(self) -> ClientContextHost:
+        return self.context(self.listening, self.host.access, "")
 
     def meet(self, client: ClientInfo) -> None:
         """Raises `FailureError(Overloaded)` where there is no memory for what it says."""
@@ -159,6 +166,7 @@ class Conversation:
         self.client_requests.close()
         for stream in [*self.streams.values()]:
             self.forget(stream)
+        self.listening.close()
         self.session.dialect.close()
         self.host.memory.add("sessions", -self._held)
         self._held = 0
@@ -181,8 +189,8 @@ class Posting:
         *,
         closed: bool,
         on_answered: Callable[[], None],
+        metrics: RequestCounts,
     ) -> None:
-        host, dialect = conversation.host, conversation.session.dialect
         self.stream: Final = conversation.open_stream()
         self.batch = False
         """Whether the messages came together, and are answered so."""
@@ -191,32 +199,24 @@ class Posting:
         self.failure: Failure | None = None
         """That of the last answer which tells of one."""
         self._conversation = conversation
+        self._access = access
+        self._backlog = backlog
+        self._url = url
+        self._closed = closed
         self._answered = self._told = 0
         self._on_answered = on_answered
-        self._metrics = metrics = host.request_metrics["http"]
-        self._responder = Responder(self, host.memory, dialect, metrics, conversation.inflight)
-        self._dispatcher = Dispatcher(
-            conversation.router,
-            self._responder,
-            host.scheduler,
-            backlog,
-            conversation.context(self.stream, access, url),
-            dialect,
-            metrics,
-            access=access,
-            tracing=host.tracing,
-        )
-        if closed:
-            self._dispatcher.close()
+        self._metrics = metrics
 
     def take(self, messages: Sequence[Message], metadata: dict[str, str], refusal: Failure | None = None) -> None:
         """Take these messages. `refusal` is why calls among them are not even looked at."""
         self.expected = sum(map(_needs_answer, messages))
         if not self.expected:
             self._on_answered()
+        responder = self._responder()
+        dispatcher = self._dispatcher(responder)
         try:
             for message in messages:
-                self._take(message, metadata, refusal)
+                self._take(message, metadata, refusal, responder, dispatcher)
         except BaseException:  # a fault of our own must not take up a place for ever
             self._on_answered()
             raise
@@ -224,18 +224,48 @@ class Posting:
             if self._metrics.inline:
                 self._metrics.end_read()
 
-    def _take(self, message: Message, metadata: dict[str, str], refusal: Failure | None) -> None:
+    def _responder(self) -> Responder:
+        """It holds this object: what runs holds it, and nothing else does."""
+        conversation = self._conversation
+        dialect = conversation.session.dialect
+        return Responder(self, conversation.host.memory, dialect, self._metrics, conversation.inflight)
+
+    def _dispatcher(self, responder: Responder) -> Dispatcher:
+        conversation = self._conversation
+        found = Dispatcher(
+            conversation.router,
+            responder,
+            conversation.host.scheduler,
+            self._backlog,
+            conversation.context(self.stream, self._access, self._url),
+            conversation.session.dialect,
+            self._metrics,
+            access=self._access,
+            tracing=conversation.host.tracing,
+        )
+        if self._closed:
+            found.close()
+        return found
+
+    def _take(
+        self,
+        message: Message,
+        metadata: dict[str, str],
+        refusal: Failure | None,
+        responder: Responder,
+        dispatcher: Dispatcher,
+    ) -> None:
         match message:
             case Call():
                 message.metadata = metadata
                 if refusal is None:
-                    self._dispatcher.accept(message)
+                    dispatcher.accept(message)
                 else:
-                    self._dispatcher.refuse(message, refusal)
+                    dispatcher.refuse(message, refusal)
             case Refused(call_id, failure):
-                self._responder.refuse(call_id, failure)
+                responder.refuse(call_id, failure)
             case NoJson(parse_failure):
-                self._responder.refuse(NULL_ID, parse_failure)
+                responder.refuse(NULL_ID, parse_failure)
             case Reply():
                 if not self._conversation.client_requests.take(message):
                     note_reply(message)

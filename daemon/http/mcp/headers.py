@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Raw, Struct
@@ -13,11 +13,10 @@ from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ...dialects.mcp.era import own_error
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from ....errors.failures import Failure
     from ...dialects.mcp.tools import Tool
     from ...rpc.envelope import Call
+    from ..requests import GatewayRequest
 
 T = TypeVar("T")
 
@@ -32,7 +31,7 @@ _MISMATCH: Final = -32020
 _BEGIN, _END = "=?base64?", "?="
 
 
-def accepts(request: Request, *media_types: str) -> bool:
+def accepts(request: GatewayRequest, *media_types: str) -> bool:
     """Whether the client takes all of these (RFC 9110, section 12.5.1). One that says nothing takes anything."""
     given = request.headers.getlist("accept")
     if not given:
@@ -41,15 +40,19 @@ def accepts(request: Request, *media_types: str) -> bool:
     return all(not ranges.isdisjoint({kind, f"{kind.partition('/')[0]}/*", "*/*"}) for kind in media_types)
 
 
-def mismatch(request: Request, call: Call, version: object, tools: Mapping[str, Tool]) -> Failure | None:
-    """Why a request of 2026-07-28 is refused whose headers do not repeat what its body says (section Server Validation)."""
-    for header, wanted in _repeated(call, version, tools):
+def mismatch(
+    request: GatewayRequest, call: Call, version: object, tool_of: Callable[[str], Tool | None]
+) -> Failure | None:
+    """Why a request of 2026-07-28 is refused whose headers do not repeat what its body says (section Server Validation).
+    `tool_of(name)` is the tool, if the caller may call it.
+    """
+    for header, wanted in _repeated(call, version, tool_of):
         if not _says(_decoded(request.headers.getlist(header)), wanted):
             return own_error(_MISMATCH, "Header mismatch", {"header": header})
     return None
 
 
-def _repeated(call: Call, version: object, tools: Mapping[str, Tool]) -> Iterator[tuple[str, object]]:
+def _repeated(call: Call, version: object, tool_of: Callable[[str], Tool | None]) -> Iterator[tuple[str, object]]:
     """The headers, and the values that they must have; None for those that must not be there."""
     yield "MCP-Protocol-Version", version
     yield "Mcp-Method", call.method
@@ -58,7 +61,7 @@ def _repeated(call: Call, version: object, tools: Mapping[str, Tool]) -> Iterato
     if call.method not in _NAMING or not isinstance(named, str):  # then the method says what is wrong
         return
     yield "Mcp-Name", named
-    tool = tools.get(named) if call.method == "tools/call" else None
+    tool = tool_of(named) if call.method == "tools/call" else None
     if tool is not None and tool.mirrored:
         for header, path in tool.mirrored.items():
             value: Any = _decode(tool.arguments(params.arguments), dict[str, Any]())

@@ -56,7 +56,7 @@ class MessageStream:
         """The number of the last message."""
         self.ended = False
         self.bytes = 0
-        self.on_room: Callable[[], None] = lambda: None
+        self.on_room: Callable[[], None] = _nothing
         self._memory = memory
         self._kind: Kind = "replies" if keep is None else "sessions"
         self._keep = keep
@@ -112,10 +112,11 @@ class MessageStream:
         self._wake()
 
     def close(self) -> None:
-        """End, and drop everything."""
+        """End, drop everything, and let go of those who were told of it."""
         while self._messages:
             self._drop()
         self.end()
+        self._keep, self.on_room = None, _nothing
 
     # -- who takes ---------------------------------------------------------------------------------------------
 
@@ -276,3 +277,6 @@ class Events:
 
     def discard(self) -> None:
         self.discarded = True
+
+
+def _nothing() -> None: ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
+    from ..requests import GatewayRequest
 
 
 def plain_text(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -16,7 +16,7 @@ def plain_text(text: str, status: int = 200, headers: Mapping[str, str] | None =
     return Response(f"{text}\n", status, {"cache-control": "no-store", **(headers or {})}, "text/plain")
 
 
-def refusal(request: Request, path: str, expected: str) -> Response | None:
+def refusal(request: GatewayRequest, path: str, expected: str) -> Response | None:
     """What a request gets for another path than this, or with another method than GET and HEAD."""
     if path != expected:
         return plain_text("not found", 404)

@@ -12,8 +12,9 @@ from ....lazy import anyio
 from .answers import plain_text, refusal
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Send
+
+    from ..requests import GatewayRequest
 
 Reason: TypeAlias = Literal["draining", "store"]
 """Why the daemon is not ready: it ends, or tasks can't be stored."""
@@ -29,7 +30,7 @@ FRESH_SECONDS: Final = 1.0
 class Liveness:
     """Answers as long as the process does."""
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         return refusal(request, path, "healthz") or plain_text("ok")
 
 
@@ -52,7 +53,7 @@ class Readiness:
         self._works = False
         self._known_at: float | None = None
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         refused = refusal(request, path, "readyz")
         if refused is not None:
             return refused

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from starlette.responses import Response
 
-from ....errors.failures import AuthenticationRequired, Internal
+from ....errors.failures import Internal
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
@@ -17,12 +17,12 @@ from .answers import plain_text, refusal
 from .exposition import exposed
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Send
 
     from ...host import Host
     from ...operations.access import Identity
     from ..calls import Calls
+    from ..requests import GatewayRequest
 
 SCRAPE_SECONDS: Final = 10.0
 """How long collecting may take, collectors of services included. Prometheus waits as long by default."""
@@ -37,16 +37,15 @@ class MetricsEndpoint:
         self._calls = calls
         self._one_at_a_time: anyio.CapacityLimiter | None = None
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         refused = refusal(request, path, "metrics")
         if refused is not None:
             return refused
-        access = await self._calls.access_of(Call("metrics", None, None, self._calls.service_params(request)))
+        access = await self._calls.access_of(request, Call("metrics", None, None, self._calls.service_params(request)))
         if isinstance(access, Internal):
             return plain_text("internal error", 500)
-        if access.provider is not None and access.caller is None:
-            missing = AuthenticationRequired(tuple(access.provider.schemes), access.provider.realm)
-            return plain_text("authentication required", 401, headers_of(missing))
+        if (unknown := access.unknown_caller) is not None:
+            return plain_text("authentication required", 401, headers_of(unknown))
         return await self._figures(access.caller, request.headers.get("accept", ""))
 
     async def _figures(self, identity: Identity | None, accept: str) -> Response:

@@ -12,13 +12,12 @@ from ...openapi.about import about
 from ...openapi.document import openapi_document
 from ...rpc.envelope import NULL_ID, Call
 from ..calls import Calls, response_of
-from ..requests import note_route
-from .compression import compressed, gzipped_before
-from .etags import etag_of, with_etag
+from ..requests import GatewayRequest, note_route
+from ..responses.compression import compressed, gzipped_before
+from ..responses.etags import etag_of, with_etag
 from .writer import OperationWriter, not_allowed
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Send
 
     from ...host import Host
@@ -60,16 +59,19 @@ class DocumentEndpoint:
         self._calls = calls
         self._documents: dict[tuple[str, ...], _Made] = {}
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         if path != PATH:
             return response_of(_WRITER.failure(MethodNotFound()))
         note_route(request, f"/{PATH}")
         if request.method not in ("GET", "HEAD"):
             return response_of(not_allowed("GET, HEAD"))
-        access = await self._calls.access_of(Call(PATH, NULL_ID, None, self._calls.service_params(request)))
+        access = await self._calls.access_of(request, Call(PATH, NULL_ID, None, self._calls.service_params(request)))
         if isinstance(access, Internal):
             return response_of(_WRITER.failure(access))
-        specs = list(self._host.catalogue.visible_to(access.identify({})))
+        visible = self._host.catalogue.visible_to(access.identify({}))
+        specs = [spec for spec in visible if access.refusal(spec.access, {}) is None]
+        if not specs and (unknown := access.unknown_caller) is not None:
+            return response_of(_WRITER.failure(unknown))
         written = self._written(specs, self._calls.url(request).rstrip("/"))  # paths begin with a slash
         response = with_etag(request, Response(written.body, media_type="application/json"), written.etag)
         if response.status_code != 200:

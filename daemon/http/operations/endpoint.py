@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import unquote
 
 from msgspec import Raw
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, Internal, InvalidParams, MethodNotFound
+from ....errors.failures import Failure, Internal, InvalidParams, MethodNotFound, ParseFailure
+from ....errors.nearest import nearest_hint
 from ...dispatch.router import Router
 from ...openapi.query_params import QueryParam, query_params
 from ...operations.context import last_event_id
@@ -19,15 +21,14 @@ from ...rpc.envelope import NULL_ID, Call
 from ...rpc.text import json_failure
 from ...schemas.documents import input_schema
 from ..calls import Calls, response_of
-from ..requests import note_route
-from .compression import SMALLEST, compressed
-from .etags import with_etag
+from ..requests import GatewayRequest, note_route
+from ..responses.compression import SMALLEST, compressed
+from ..responses.etags import with_etag
 from .query import read_query
 from .whole_numbers import with_whole_numbers
 from .writer import OperationWriter, not_allowed
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import Send
 
@@ -35,6 +36,14 @@ if TYPE_CHECKING:
     from ...operations.spec import OperationSpec
 
 PREFIX: Final = "operations/"
+
+MAX_NAME: Final = 64
+"""Characters of an unknown name that is compared: each one more costs time."""
+
+MAX_COMPARED: Final = 256
+"""Names that it is compared with. That takes the loop a few milliseconds at most."""
+
+_EMPTY: Final = ParseFailure("invalid-json", "the body is empty; without params it is {}")
 _UNKNOWN: Final = OperationWriter()
 
 
@@ -49,57 +58,65 @@ class OperationsEndpoint:
         self._served = {spec.name: _Served(spec) for spec in services if spec.visibility == "external"}
         self._in_query = frozenset(key.name for key in host.agent.api_keys if key.location == "query")
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         name = path.removeprefix(PREFIX)
         served = self._served.get(unquote(name) if "%" in name else name)
         if served is None:
-            return response_of(_UNKNOWN.failure(MethodNotFound()))
+            return self._calls.refused(request, _UNKNOWN, await self._not_found(request, unquote(name)))
         note_route(request, f"/{PREFIX}{served.spec.name}")
-        refusal = await self._refusal(request, served)
-        if refusal is not None:
-            return self._calls.refused(served.writer, refusal, close=request.method == "POST")
+        call = Call(served.spec.name, NULL_ID, None, self._calls.service_params(request))
+        if not self._calls.access.unrestricted:
+            refusal = await self._refusal(request, call, served)
+            if refusal is not None:
+                return self._calls.refused(request, served.writer, refusal, close=request.method == "POST")
         match request.method:
             case "POST":
-                response = await self._post(request, served, send)
+                response = await self._post(request, call, served, send)
             case "GET" | "HEAD" if served.params is not None:
-                response = await self._get(request, served, served.params, send)
+                response = await self._get(request, call, served, send)
             case _:
-                return response_of(not_allowed(served.allowed))
+                return response_of(not_allowed(served.allowed, served.hint))
         if response is None or len(response.body) < SMALLEST:  # most are small
             return response
         return await compressed(request, response)
 
-    async def _refusal(self, request: Request, served: _Served) -> Failure | None:
-        """Why this caller may not call. It is told before anything of the params is: neither do they cost those anything who may
-        not call, nor do errors tell these what they are."""
-        if served.spec.access.open:
-            return None
-        metadata = self._calls.service_params(request)
-        access = await self._calls.access_of(Call(served.spec.name, NULL_ID, None, metadata))
+    async def _not_found(self, request: GatewayRequest, name: str) -> Failure:
+        """It names the nearest operation that the caller may call. Who must be known first gets the same for names that there are
+        and for others.
+        """
+        call = Call(PREFIX, NULL_ID, None, self._calls.service_params(request))
+        access = await self._calls.access_of(request, call)
         if isinstance(access, Internal):
             return access
-        refusal = access.refusal(served.spec.access, metadata)
-        if refusal is not None and self._calls.recent is not None:
-            self._calls.recent.add(access, None, refusal, 0.0)
-        return refusal
+        if (unknown := access.unknown_caller) is not None:
+            return unknown
+        if len(name) > MAX_NAME:
+            return MethodNotFound()
+        specs = (served.spec for served in self._served.values())
+        known = (spec.name for spec in specs if access.refusal(spec.access, {}) is None)
+        return MethodNotFound(nearest_hint(name, islice(known, MAX_COMPARED)).removeprefix("; "))
 
-    async def _post(self, request: Request, served: _Served, send: Send) -> Response | None:
+    async def _refusal(self, request: GatewayRequest, call: Call, served: _Served) -> Failure | None:
+        """Why this caller may not call. It is told before anything of the params is: neither do they cost those anything who may
+        not call, nor do errors tell these what they are."""
+        access = await self._calls.access_of(request, call)
+        return access if isinstance(access, Internal) else access.refusal(served.spec.access, call.metadata)
+
+    async def _post(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Response | None:
         body = await self._calls.body(request, served.writer)
         if not isinstance(body, bytes):
             return body
-        failure = json_failure(body) or served.wrong_form(body)
+        failure = _EMPTY if not body else json_failure(body) or served.wrong_form(body)
         if failure is not None:
-            return self._calls.refused(served.writer, failure)
-        return await self._run(request, served, body, send)
+            return self._calls.refused(request, served.writer, failure)
+        return await self._run(request, call, served, body, send)
 
-    async def _get(
-        self, request: Request, served: _Served, params: Mapping[str, QueryParam], send: Send
-    ) -> Response | None:
+    async def _get(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Response | None:
         try:
-            given = read_query(request.scope["query_string"], params, self._in_query)
+            given = read_query(request.scope["query_string"], served.params or {}, self._in_query)
         except FailureError as exc:
-            return self._calls.refused(served.writer, exc.failure)
-        response = await self._run(request, served, given, send)
+            return self._calls.refused(request, served.writer, exc.failure)
+        response = await self._run(request, call, served, given, send)
         if response is None or response.status_code != 200:
             return response
         if served.spec.etag:
@@ -107,15 +124,16 @@ class OperationsEndpoint:
         response.headers["cache-control"] = "no-store"
         return response
 
-    async def _run(self, request: Request, served: _Served, params: bytes, send: Send) -> Response | None:
+    async def _run(
+        self, request: GatewayRequest, call: Call, served: _Served, params: bytes, send: Send
+    ) -> Response | None:
         params = with_whole_numbers(params, served.spec.input)
-        metadata = self._calls.service_params(request)
         if served.spec.numbered:
             try:
-                last_event_id(metadata)
+                last_event_id(call.metadata)
             except FailureError as exc:
-                return self._calls.refused(served.writer, exc.failure)
-        call = Call(served.spec.name, NULL_ID, Raw(params), metadata, size=len(params))
+                return self._calls.refused(request, served.writer, exc.failure)
+        call.params, call.size = Raw(params), len(params)
         return await self._calls.run(request, send, call, served.writer, self._router)
 
 
@@ -135,6 +153,12 @@ class _Served:
     @property
     def allowed(self) -> str:
         return "POST" if self.params is None else "GET, HEAD, POST"
+
+    @property
+    def hint(self) -> str:
+        """What to send in place of another verb."""
+        by = "POST" if self.params is None else "GET, or by POST"
+        return f"this {self.spec.kind} is called by {by} with its params as a JSON object"
 
     def wrong_form(self, body: bytes) -> Failure | None:
         """What is wrong with a body whose params have names, and that holds no object."""

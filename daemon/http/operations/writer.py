@@ -37,6 +37,7 @@ class OperationWriter:
         return encode_call_error(failure)
 
 
-def not_allowed(allowed: str) -> Answer:
+def not_allowed(allowed: str, hint: str = "") -> Answer:
     """The answer to a verb that the operation does not take."""
-    return Answer(405, encode_call_error(OperationTypeMismatch()), headers={"allow": allowed})
+    failure = OperationTypeMismatch(hint or f"the path takes {allowed}")
+    return Answer(405, encode_call_error(failure), headers={"allow": allowed})

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 from starlette.responses import Response
 
-from ....errors.failures import AuthenticationRequired, Internal, MethodNotFound
+from ....errors.failures import Internal, MethodNotFound
 from ...rpc.envelope import NULL_ID, Call
 from ..answers import JSON
 from ..calls import response_of
-from ..operations.compression import compressed
-from ..operations.etags import with_etag
 from ..operations.writer import OperationWriter, not_allowed
-from ..requests import note_route
+from ..requests import GatewayRequest, note_route
+from ..responses.compression import compressed
+from ..responses.etags import with_etag
 from .document import document
 from .recent_requests import RecentRequest, RecentRequests
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import Send
 
     from ..calls import Calls
@@ -49,10 +48,9 @@ class PageEndpoint:
             "cross-origin-resource-policy": "same-origin",
             "permissions-policy": "camera=(), geolocation=(), microphone=()",
             "referrer-policy": "no-referrer",
-            "x-content-type-options": "nosniff",
         }
 
-    async def respond(self, request: Request, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         if path not in ("", REQUESTS):
             return response_of(_WRITER.failure(MethodNotFound()))
         note_route(request, f"/{path}")
@@ -61,16 +59,17 @@ class PageEndpoint:
         response = await self._requests(request) if path else self._page(request)
         return await compressed(request, response)
 
-    def _page(self, request: Request) -> Response:
+    def _page(self, request: GatewayRequest) -> Response:
         return with_etag(request, Response(self._body, headers=self._headers, media_type="text/html; charset=utf-8"))
 
-    async def _requests(self, request: Request) -> Response:
+    async def _requests(self, request: GatewayRequest) -> Response:
         """The last requests of this caller; those of all where nobody tells callers apart."""
-        access = await self._calls.access_of(Call(REQUESTS, NULL_ID, None, self._calls.service_params(request)))
+        access = await self._calls.access_of(
+            request, Call(REQUESTS, NULL_ID, None, self._calls.service_params(request))
+        )
         if isinstance(access, Internal):
             return response_of(_WRITER.failure(access))
-        provider = access.provider
-        if provider is not None and access.caller is None:
-            return response_of(_WRITER.failure(AuthenticationRequired(tuple(provider.schemes), provider.realm)))
+        if (unknown := access.unknown_caller) is not None:
+            return response_of(_WRITER.failure(unknown))
         body = msgspec.json.encode(_Requests(self._recent.of(access)))
         return Response(body, headers={"cache-control": "no-store"}, media_type=JSON)

@@ -74,7 +74,7 @@ function control(found, required, attributes) {
       try { if (written) JSON.parse(written); } catch (error) { throw new Error(`This is no JSON. ${error.message}`); }
       return written || undefined;
     };
-    return { node, read, write: (value) => { node.value = JSON.stringify(value, null, 2); } };
+    return { node, read, asJson: true, write: (value) => { node.value = JSON.stringify(value, null, 2); } };
   }
   const node = el("input", { type: "text", inputmode: text ? undefined : "decimal", ...all });
   const read = () => {
@@ -88,8 +88,8 @@ function control(found, required, attributes) {
 
 // One labelled control. `read` marks what is wrong with it. `fail(text)` shows what is, until it is edited.
 function field(name, schema, root, required, code = ".name") {
-  const found = plain(schema, root), id = fresh("field");
-  const { node: input, read, write } = control(found, required, { id, "aria-required": required && "true" });
+  const found = plain(schema, root), type = typeName(schema, root), id = fresh("field");
+  const { node: input, read, write, asJson } = control(found, required, { id, "aria-required": required && "true" });
   const problem = el("p.problem", { id: `${id}-problem`, hidden: true });
   const described = found.description && el("p.muted", { id: `${id}-text` }, String(found.description));
   input.setAttribute("aria-describedby", `${id}-hint ${id}-problem${described ? ` ${id}-text` : ""}`);
@@ -100,7 +100,7 @@ function field(name, schema, root, required, code = ".name") {
   };
   input.addEventListener("input", () => fail(""));
   const node = el("div.field",
-    el("div.label", el(`label${code}`, { for: id }, name), el("span.muted", { id: `${id}-hint` }, dots(typeName(schema, root), limits(found), required && "required"))),
+    el("div.label", el(`label${code}`, { for: id }, name), el("span.muted", { id: `${id}-hint` }, dots(type.includes("JSON") || !asJson ? type : `${type} as JSON`, limits(found), required && "required"))),
     input, described, problem);
   return { name, node, input, write, fail, read: () => {
     try {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from ...logs import ConfiguredPath, log
 from ...settings.addresses import read_address
 from ..gateway import Gateway
 from ..settings import call_settings, origins_of
+from .certificates import check_certificate
 from .protocols import Limits, protocol_class
 from .sockets import SocketFile, listen
 from .strict import StrictHttp
@@ -124,17 +126,30 @@ class HttpListener:
             self._file.remove()
 
 
+def _is_fault(record: logging.LogRecord) -> bool:
+    """What ends with the loop is none: a client that did not take its answer in time."""
+    exc = record.exc_info[1] if record.exc_info else None
+    if isinstance(exc, asyncio.CancelledError):
+        log.info("http.client_cut")
+        return False
+    return True
+
+
 def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
     """Raises `AppError` for a certificate that is none."""
     if settings.http_key is not None and settings.http_cert is None:
         raise AppError("--http-key needs --http-cert beside it")
+    if settings.http_cert is not None:
+        check_certificate(settings.http_cert, settings.http_key)
     limits = Limits(
         head_seconds=settings.frame_timeout,
         write_seconds=settings.frame_timeout,
         head_bytes=settings.max_header_bytes,
         connections_per_address=settings.http_max_connections,
     )
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what it says below that, our own events say
+    errors = logging.getLogger("uvicorn.error")
+    errors.setLevel(logging.ERROR)  # what it says below that, our own events say
+    errors.addFilter(_is_fault)
     config = uvicorn.Config(
         StrictHttp(gateway, settings.max_header_bytes),
         http=protocol_class(limits),
@@ -151,8 +166,5 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
         ssl_keyfile=settings.http_key,
     )
     if config.is_ssl:
-        try:
-            config.load()
-        except (OSError, ValueError):  # of ssl: its errors are both
-            raise AppError("--http-cert, --http-key: no certificate with its key, in PEM form") from None
+        config.load()
     return config

@@ -55,6 +55,7 @@ class _Guard:
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
     _eof_timer: asyncio.TimerHandle | None = None
+    _linger_timer: asyncio.TimerHandle | None = None
     _address: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -83,11 +84,17 @@ class _Guard:
     def data_received(self, data: bytes) -> None:
         super().data_received(data)  # type: ignore[misc]
         if self._between_requests:
-            if self._head_timer is None:  # most heads come in one piece, and need none
+            if self._head_timer is None and self._linger_timer is None:  # most heads come in one piece, and need none
                 self._head_timer = _later(self.limits.head_seconds, self._head_late)
         elif self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def on_response_complete(self) -> None:
+        """After an answer that did not wait for the body: what still comes of it is no head, and has no more time than one."""
+        super().on_response_complete()  # type: ignore[misc]
+        if self.cycle.more_body and self._linger_timer is None and not self.transport.is_closing():
+            self._linger_timer = _later(self.limits.head_seconds, self._lingered)
 
     def eof_received(self) -> bool | None:
         """A client that has sent all it wants may still wait for the answer."""
@@ -123,6 +130,11 @@ class _Guard:
         log.info("http.head_timed_out")
         self._refuse(_TIMED_OUT)
 
+    def _lingered(self) -> None:
+        self._linger_timer = None
+        if self._between_requests:
+            self.transport.close()
+
     def _write_late(self) -> None:
         log.info("http.client_too_slow")
         self.transport.abort()
@@ -139,10 +151,10 @@ class _Guard:
             self.transport.abort()
 
     def _stop_timers(self) -> None:
-        for timer in (self._head_timer, self._write_timer, self._eof_timer):
+        for timer in (self._head_timer, self._write_timer, self._eof_timer, self._linger_timer):
             if timer is not None:
                 timer.cancel()
-        self._head_timer = self._write_timer = self._eof_timer = None
+        self._head_timer = self._write_timer = self._eof_timer = self._linger_timer = None
 
 
 def _later(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:

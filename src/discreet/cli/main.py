@@ -9,7 +9,7 @@ from typing import Final
 from ..daemon.lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from ..daemon.settings import UsageError
 from ..daemon.settings.reference import EXPECTED
-from ..errors.nearest import closest_match
+from ..errors.nearest import nearest_hint
 from ..version import __version__
 from .commands import DEFAULT_VERB, VERBS, HelpShown, general_help, load_verb
 from .output import discard_stdout, write_stderr, write_stdout
@@ -67,7 +67,8 @@ def _run(argv: Sequence[str]) -> int:
             if word.endswith(".py"):
                 meant = meant_by(word) or f": ./{word.removeprefix('./')}:name"
                 raise UsageError(f"{word}: an app is a name in a file{meant}")
-            meant = meant_by(word) or f"; nearest: {_MEANT.get(word) or closest_match(word, VERBS)}"
+            near = f"; nearest: {_MEANT[word]}" if word in _MEANT else nearest_hint(word, VERBS)
+            meant = meant_by(word) or near
             raise UsageError(f"{word}: neither a command nor an app ({EXPECTED}){meant}")
         case _:
             name, rest = DEFAULT_VERB, list(argv)

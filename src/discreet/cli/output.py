@@ -68,9 +68,16 @@ def require_stdout() -> None:
 
 
 def write_file(path: str, content: bytes) -> bool:
-    """Write the file that `--output` names. Returns False, after one line on stderr, if it can't be written."""
+    """Write the file that `--output` names. Returns False, after one line on stderr, if it can't be written to its end. Raises
+    `UsageError` where no file can be opened there.
+    """
     try:
-        with open(path, "wb") as file:
+        file = open(path, "wb")  # noqa: SIM115 - closed below
+    except (OSError, ValueError) as exc:
+        reason = os.strerror(exc.errno or 0) if isinstance(exc, OSError) else str(exc)
+        raise UsageError(f"--output: {path}: {reason}") from exc
+    try:
+        with file:
             file.write(content)
     except OSError as exc:
         write_stderr(f"--output: {path}: {os.strerror(exc.errno or 0)}")

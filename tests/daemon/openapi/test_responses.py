@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.openapi.errors import ALWAYS, OF_ACCESS, OF_BODIES, OF_DEADLINES
+from discreet.daemon.openapi.errors import ALWAYS, OF_BODIES, OF_CALLERS, OF_DEADLINES, OF_SCOPES
 from discreet.errors.call_error import PROTOCOL_DETAILS, encode_call_error
 from discreet.errors.codes import row_of
 from discreet.errors.failures import (
@@ -75,7 +75,7 @@ def test_the_statuses_of_protocol_errors_are_those_of_the_operation() -> None:
 
 def test_the_rows_of_protocol_errors_are_those_of_the_table_or_of_the_message() -> None:
     own = {(408, TimedOut), (413, InvalidRequest), (415, InvalidRequest)}
-    for status, failure in {*ALWAYS, *OF_ACCESS, *OF_BODIES, *OF_DEADLINES} - own:
+    for status, failure in {*ALWAYS, *OF_CALLERS, *OF_SCOPES, *OF_BODIES, *OF_DEADLINES} - own:
         assert status == row_of(made(failure)).http_status
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from discreet import Context, Numbered, Service
+from discreet.daemon.operations.service import DeclarationError
 from discreet.daemon.schemas.documents import operation_schema
 
 pytestmark = pytest.mark.anyio
@@ -65,3 +66,30 @@ async def test_over_a_pipe_the_value_is_sent_and_a_service_parameter_says_where_
 async def test_a_number_that_is_none_is_a_fault_of_the_handler(serving: Serving, number: Any) -> None:
     async with serving(clock()) as wire:
         assert (await wire.call("clock/wrong", {"number": number}))["error"]["code"] == -32603
+
+
+async def test_numbers_that_do_not_rise_are_told_once_for_each_stream(serving: Serving, logged: Any) -> None:
+    service = Service("log")
+
+    @service.subscription()
+    async def lines(numbers: list[int]) -> AsyncIterator[Numbered[str]]:
+        for number in numbers:
+            yield Numbered("line", number)
+
+    async with serving(service) as wire:
+        for numbers, told in (([1, 2, 5], 0), ([2, 2, 1, 0], 1), ([3, 1], 1), ([0, 1], 0)):
+            logged()
+            found = await wire.call("log/lines", {"numbers": numbers})
+            while "result" not in found:
+                found = await wire.receive()
+            assert [name for name, _ in logged()].count("events.misnumbered") == told
+
+
+@pytest.mark.parametrize("returns", [Numbered, Numbered[int]])
+@pytest.mark.parametrize("kind", ["query", "mutation"])
+def test_results_of_calls_have_no_numbers(kind: str, returns: Any) -> None:
+    def handler() -> Any: ...
+
+    handler.__annotations__["return"] = returns
+    with pytest.raises(DeclarationError, match="Numbered"):
+        getattr(Service("one"), kind)(handler)

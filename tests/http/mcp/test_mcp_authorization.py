@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 
 from discreet import Context, Identity, Service
@@ -197,3 +198,21 @@ async def test_pages_of_an_allowed_origin_reach_the_endpoint_and_others_do_not(s
         for method in ("POST", "GET", "DELETE"):
             assert (await client.request(method, "/mcp", b"", {"origin": "https://evil.example"}))[0] == 403
         assert (await client.request("POST", "/mcp", b"", {"host": "evil.example"}))[0] == 421
+
+
+async def test_headers_of_a_tool_tell_nothing_to_those_who_may_not_call_it(serve: Serve) -> None:
+    service = Service("db")
+
+    @service.query(scopes=["db:read"])
+    async def run(region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})]) -> str:
+        return region
+
+    tokens = (f"ada:{digest(SECRET)}:db:read", f"bob:{digest('other-token')}")
+    async with serve(service, tokens=tokens, **SERVED) as client:
+        ada, bob = (McpHttp(client, MODERN, authorization=bearer(each)) for each in (SECRET, "other-token"))
+        wrong = {"name": "db_run", "arguments": {"region": "eu"}}
+        assert (await ada.post("tools/call", wrong)).code == -32020
+        with_header = await bob.post("tools/call", wrong, mcp_param_region="eu")
+        without = await bob.post("tools/call", wrong)
+        assert (without.status, without.json) == (with_header.status, with_header.json)
+        assert (without.status, without.code) == (403, -32000)

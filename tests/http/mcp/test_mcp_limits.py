@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from typing import Any
 
@@ -10,6 +11,8 @@ import msgspec
 import pytest
 from anyio.abc import TaskStatus
 
+from discreet.daemon.dialects.mcp.state import McpState
+from discreet.daemon.http.mcp.conversation import Conversation
 from discreet.http import asgi
 from support.asgi_client import AsgiClient
 from support.mcp_http import MODERN, McpHttp, begun, budget, first, messages
@@ -165,3 +168,25 @@ async def test_at_the_end_streams_end_and_what_runs_is_answered(works: Works) ->
             works.going.set()
             assert [each["id"] for each in await messages(waiting)] == ["w"]
     assert works.done == ["waited"]
+
+
+async def test_what_a_session_held_goes_with_it_and_waits_for_no_collector(serve: Serve, works: Works) -> None:
+    def alive() -> int:
+        return sum(isinstance(each, Conversation | McpState) for each in gc.get_objects())
+
+    async with serve(works.service, http_max_sessions=1, **SERVED) as client:
+        gc.collect()
+        gc.disable()
+        try:
+            before = alive()
+            for _ in range(3):  # each of which ends the session before it
+                ours = await begun(client)
+                assert (await ours.call("work_add", a=1, b=2)).status == 200
+                async with ours.listen():
+                    assert (await ours.call("work_touch")).status == 200
+            assert (await ours.delete()).status == 204
+            for _ in range(10):
+                await anyio.lowlevel.checkpoint()
+            assert alive() == before
+        finally:
+            gc.enable()

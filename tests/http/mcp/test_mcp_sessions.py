@@ -63,7 +63,7 @@ async def test_an_initialize_that_fails_begins_no_session(serve: Serve, works: W
     async with serve(works.service, http_max_sessions=1, **SERVED) as client:
         for _ in range(3):
             answer = await McpHttp(client).post("initialize", {})
-            assert (answer.status, answer.code) == (200, -32602)
+            assert (answer.status, answer.code, "mcp-session-id" in answer.headers) == (200, -32602, False)
         assert (await McpHttp(client).begin()).status == 200
 
 
@@ -115,7 +115,15 @@ async def test_equal_ids_in_two_sessions_are_two_requests(serve: Serve, works: W
 
 @pytest.mark.parametrize(
     ("version", "status"),
-    [("2025-11-25", 200), ("2025-03-26", 200), (None, 200), ("2024-01-01", 400), ("nonsense", 400), ("", 400)],
+    [
+        ("2025-11-25", 200),
+        ("2025-03-26", 200),
+        (None, 200),
+        ("2024-11-05", 400),
+        ("2024-01-01", 400),
+        ("nonsense", 400),
+        ("", 400),
+    ],
 )
 async def test_the_header_with_the_version_must_name_a_known_one(
     serve: Serve, works: Works, version: str | None, status: int
@@ -124,6 +132,14 @@ async def test_the_header_with_the_version_must_name_a_known_one(
         ours = await begun(client)
         assert (await ours.post("ping", mcp_protocol_version=version)).status == status
         assert (await McpHttp(client).post("initialize", {}, mcp_protocol_version=version)).status == status
+
+
+async def test_the_revision_before_this_transport_is_named_only_by_those_who_agreed_on_it(
+    serve: Serve, works: Works
+) -> None:
+    async with serve(works.service, **SERVED) as client:
+        assert (await (await begun(client, "2024-11-05")).post("ping")).status == 200
+        assert (await (await begun(client)).post("ping", mcp_protocol_version="2024-11-05")).status == 400
 
 
 # -- bounds ----------------------------------------------------------------------------------------------------------

@@ -28,8 +28,9 @@ def resize(page: Page, size: str, *, dark: bool = False) -> None:
     page.send("Emulation.setEmulatedMedia", features=[scheme])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """One browser for all tests: its start takes longer than most of them."""
     if sys.platform == "win32":
         pytest.skip("drives the browser over POSIX descriptors")
     if CHROMIUM is None:

@@ -11,10 +11,12 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet import OperationError, Service
-from discreet.daemon.http.page.recent_requests import MAX_REQUESTS
+from discreet import Identity, OperationError, Service
+from discreet.daemon.http.page.recent_requests import MAX_CALLERS, MAX_REQUESTS, RecentRequests
+from discreet.daemon.operations.access import Access, StaticTokens
 from discreet.errors.codes import RESERVED_CODES
 from support.asgi_client import JSON, AsgiClient
+from support.mcp_http import MODERN, McpHttp, begun
 from support.vault import SECRET, digest
 
 from ..conftest import Serve, agent_of
@@ -230,6 +232,54 @@ async def test_a_caller_sees_its_own_requests_and_one_that_nobody_knows_sees_non
             status, headers, body = await client.request("GET", "/page/requests", headers=who)
             assert (status, headers["www-authenticate"]) == (401, 'Bearer realm="discreet"')
             assert b"requests" not in body
+
+
+async def test_requests_of_mcp_and_what_is_refused_early_are_told_too(serve: Serve) -> None:
+    served = {"http_page": True, "http_operations": True, "http_mcp": True}
+    async with serve(agent_of(), book(), **served) as client:
+        ours = await begun(client)
+        await ours.call("book_find", title="a")
+        await ours.call("book_find", title="torn")
+        await ours.call("made_up")
+        await ours.post("ping", mcp_session_id="secret")
+        await McpHttp(client, MODERN).call("book_find", title="a")
+        await call(client, "book/made_up")
+        await call(client, "book/find", b"{")
+        await client.request("POST", "/operations/book/find", b"{}", {"content-type": "text/plain"})
+        await client.request("DELETE", "/operations/book/find")
+        await client.request("POST", "/", b"{", JSON)
+        await client.request("GET", "/made/up/secret")
+        assert await outcomes_of(client) == [
+            ("initialize", "ok"),
+            ("book/find", "ok"),
+            ("book/find", "TORN"),
+            ("tools/call", "INVALID_INPUT"),
+            ("other", "HTTP 404"),
+            ("book/find", "ok"),
+            ("other", "NOT_FOUND"),
+            ("other", "PARSE_ERROR"),
+            ("other", "INVALID_REQUEST"),
+            ("other", "HTTP 405"),
+            ("other", "PARSE_ERROR"),
+            ("other", "HTTP 404"),
+        ]
+
+
+async def test_one_caller_with_many_requests_does_not_push_out_those_of_another(serve: Serve) -> None:
+    async with serve(agent_of(), book(), http_page=True, http_operations=True, tokens=TOKENS) as client:
+        await call(client, "book/find", b'{"title":"a"}', **ADA)
+        for _ in range(MAX_REQUESTS + 1):
+            await call(client, "book/find", b'{"title":"a"}', **BOB)
+        assert [len(await requests_of(client, **who)) for who in (ADA, BOB)] == [1, MAX_REQUESTS]
+
+
+def test_of_many_callers_those_who_called_last_are_kept() -> None:
+    recent, access = RecentRequests(), Access(Identity("parent"), StaticTokens(()))
+    callers = [access.for_caller(Identity(f"{number}")) for number in range(MAX_CALLERS + 1)]
+    for caller in callers:
+        recent.add(callers[0], "first", b"", 0.0)
+        recent.add(caller, "other", b"", 0.0)
+    assert [len(recent.of(caller)) for caller in callers[:3]] == [MAX_CALLERS + 2, 0, 1]
 
 
 async def test_without_tokens_everybody_sees_all_requests(serve: Serve) -> None:

@@ -100,7 +100,6 @@ def test_an_api_key_that_the_card_declares_is_asked_for_and_sent_as_such(show: S
 
 def test_what_one_caller_saw_is_gone_when_it_signs_out(show: Show, guarded: str) -> None:
     page = show("#/operations/stock/echo", at=guarded)
-    page.click("#identity", "Sign in")
     sign_in(page, f"{SECRET} and more")
     page.until_text("main .problem", "Write a token: letters, digits and signs, without spaces.")
     sign_in(page, SECRET)
@@ -109,6 +108,9 @@ def test_what_one_caller_saw_is_gone_when_it_signs_out(show: Show, guarded: str)
     assert page.text(".outcome pre") == '"private"'
     page.click("#identity", "Sign out")
     page.until_text("#identity", "Sign in")
+    page.until_text("main h2", "Who are you?")  # no operation is public
+    assert page.run("document.documentElement.outerHTML.includes('private')") is False
+    sign_in(page, SECRET)
     page.until("document.querySelector('.detail textarea')?.value === ''")
     assert page.run("document.querySelector('.outcome').hidden") is True
     assert page.run("document.documentElement.outerHTML.includes('private')") is False

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+from support.page_app import HOSTILE
+
 from .conftest import Show
 
 CALL = ".detail .primary"
@@ -74,7 +78,7 @@ def test_a_declared_error_is_told_with_code_details_and_what_may_be_done(show: S
     page.click(CALL)
     assert page.text(".failure h3") == "OUT_OF_STOCK"
     assert page.text(".failure .muted").startswith("HTTP 409 \u00b7 may be tried again \u00b7 ")
-    assert page.text(".failure pre") == '{\n\t"left": 3\n}'
+    assert json.loads(page.text(".failure pre")) == {"left": 3, "note": HOSTILE}
     page.until_text("#status", "OUT_OF_STOCK. There is not enough of it")
 
 
@@ -167,3 +171,27 @@ def test_an_operation_that_is_not_there_is_told_so(show: Show) -> None:
     assert page.text("main h2") == "Not here"
     page.click("main a", "Back")
     page.until("document.querySelector('.list li')")
+
+
+def test_markup_in_results_errors_names_and_descriptions_stays_text(show: Show) -> None:
+    added = (
+        "document.querySelectorAll('img, iframe, object, script:not(:first-of-type), main :is(script, style)').length"
+    )
+    page = show("#/operations/shop/find")
+    page.fill(".detail input", HOSTILE)
+    page.click(CALL)
+    assert page.text(".outcome pre").count("<img") == 2  # of the caller and of the handler
+    assert "<img" in page.text(".detail .field .muted:not([id$=hint])")
+    assert page.run(added) == 0
+    page.run("location.hash = '#/operations/shop/buy'")
+    page.until_text(".detail h2", "shop/buy")
+    assert page.text(".detail .field .muted") == "Item as JSON \u00b7 required"
+    page.fill(".detail textarea", '{"name": "screw", "count": 4}')
+    page.click(CALL)
+    assert "<img" in page.text(".failure pre")
+    assert page.run(added) == 0
+    for where in ("#/agent", "#/tasks", "#/requests"):
+        page.run(f"location.hash = '{where}'")
+        page.until(f"document.querySelector('#views [aria-current=page]').getAttribute('href') === '{where}'")
+        assert page.run(added) == 0
+    assert "<img" in page.run("document.getElementById('name').textContent")

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,7 +73,9 @@ class Page:
         while unsent:
             assert select.select([], [self._to], [], DEADLINE_SECONDS)[1], "the browser reads nothing"
             unsent = unsent[os.write(self._to, unsent) :]
+        end = time.monotonic() + DEADLINE_SECONDS  # a page that asks for something again and again is never silent
         while True:
+            assert time.monotonic() < end, f"{method} has no answer"
             came = self._receive()
             if came.get("id") == self._number:
                 assert "error" not in came, came

@@ -63,6 +63,7 @@ class OutOfStock(OperationError, code="OUT_OF_STOCK", http_status=409, retryable
     """There is not enough of it."""
 
     left: int
+    note: str = HOSTILE
 
 
 shop, stock = Service("shop", description=HOSTILE), Service("stock")

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .....errors.failures import A2AVersion
 from .....errors.nearest import closest_match
 from ..cards import WELL_KNOWN, WELL_KNOWN_OLD
 from .routes import PREFIX_03, ROUTES
 
+if TYPE_CHECKING:
+    from ....settings import Settings
+
 _CUTOFF: Final = 0.6
 _LONGEST: Final = 200
 """Characters of a path that are compared."""
 
+_SERVED_WITH: Final = {
+    "operations": "http-operations",
+    "openapi.json": "http-operations",
+    "mcp": "http-mcp",
+    "metrics": "http-metrics",
+    "page": "http-page",
+}
+"""The settings that serve paths which begin so."""
+
 _ID: Final = re.compile(r"[0-9A-Fa-f-]{32,}")
 
 
-def meant_by(path: str, version: A2AVersion, root: str) -> str:
-    """The nearest path; where none is near, what there is. `root` is where the app is mounted."""
+def meant_by(path: str, version: A2AVersion, root: str, settings: Settings) -> str:
+    """The nearest path; where none is near, what there is. `root` is where the app is mounted. Of a path that a setting
+    would serve, that setting.
+    """
+    first = path.partition("/")[0]
+    if first in _SERVED_WITH and not getattr(settings, _SERVED_WITH[first].replace("-", "_")):
+        return f"this is served with the setting {_SERVED_WITH[first]}"
     card = f"GET {root}{WELL_KNOWN}"
     known = {WELL_KNOWN: card, WELL_KNOWN_OLD: card}
     for route in reversed(ROUTES[version]):

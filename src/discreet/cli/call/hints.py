@@ -70,7 +70,12 @@ async def methods_hint(peer: Peer, call: RemoteCall) -> str:
         return ""
     if isinstance(call.server, str):
         near = "" if call.method in METHODS else _nearest(call.method, sorted(METHODS))
-        return f"; nearest: {near}" if near else ""
+        if near or "/" not in call.method:
+            return f"; nearest: {near}" if near else ""
+        return (
+            "; by URL the methods of an agent are called; an operation is "
+            f"POST {call.server.rstrip('/')}/operations/{call.method.removeprefix('/')} where http-operations is on"
+        )
     listed = await _names(peer, call, "services/list")
     known = [] if listed is None or call.dialect is LSP else await _names(peer, call, "listMethods") or []
     if near := _nearest(call.method, [*(listed or ()), *known]):

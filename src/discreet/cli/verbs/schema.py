@@ -36,6 +36,10 @@ def run(args: argparse.Namespace) -> int:
     settings = resolved(args).settings
     old = None if args.check is None else _read(args.check)
     current, text = load_contract(settings, openapi=args.openapi)
+    if args.openapi and not current.operations:
+        write_stderr(
+            "there are no operations, so the document is empty; an agent is described by its card: discreet card"
+        )
     if args.output is not None and not write_file(args.output, text):
         return EXIT_FAILED
     if old is not None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ....lazy import anyio
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
+    from ..requests import GatewayRequest
 
 SMALLEST: Final = 1024
 """Bytes. Smaller bodies gain nothing."""
@@ -23,7 +23,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 """Tells zlib to write the format of gzip (RFC 1952)."""
 
 
-async def compressed(request: Request, response: Response) -> Response:
+async def compressed(request: GatewayRequest, response: Response) -> Response:
     """The response, or one with the same meaning and a shorter body."""
     body = bytes(response.body)
     if len(body) < SMALLEST:
@@ -35,7 +35,7 @@ async def compressed(request: Request, response: Response) -> Response:
     return gzipped_before(request, response, shorter)
 
 
-def gzipped_before(request: Request, response: Response, shorter: bytes) -> Response:
+def gzipped_before(request: GatewayRequest, response: Response, shorter: bytes) -> Response:
     """The same where its body was compressed before."""
     response.headers.add_vary_header("accept-encoding")
     if takes_gzip(request.headers.get("accept-encoding", "")):
