@@ -61,6 +61,7 @@ class SubscribeOptions(TypedDict, total=False):
     timeout: float | None
     service_params: Mapping[str, str] | None
     errors: DeclaredErrors
+    window: int | None
 
 
 def connect(

@@ -12,6 +12,12 @@ from .validation import encode_params
 
 STREAM_EVENT: Final = "stream/event"
 
+STREAM_WINDOW: Final = "stream-window"
+"""The service parameter that opens a window: how many events may be sent beyond those that were taken."""
+
+STREAM_TAKEN: Final = "$/streamTaken"
+"""The notification that says which were. Servers without windows ignore it, as they ignore every unknown one that begins so."""
+
 MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
 """The user chose the server, so its messages may be larger than those that a daemon accepts from any client."""
 

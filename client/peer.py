@@ -28,6 +28,7 @@ from .policies.retry import RetryPolicy, call_with_retries, outcome_is_unknown
 from .subscription import StreamRequest, Subscription, as_declared, decode_as, name_method, prepare_type
 from .validation import (
     check_callback,
+    check_count,
     check_errors,
     check_method,
     check_plain_function,
@@ -239,6 +240,7 @@ class Peer:
         timeout: float | None = None,
         service_params: Mapping[str, str] | None = None,
         errors: DeclaredErrors = (),
+        window: int | None = None,
     ) -> Subscription[T]: ...
 
     @overload
@@ -251,6 +253,7 @@ class Peer:
         timeout: float | None = None,
         service_params: Mapping[str, str] | None = None,
         errors: DeclaredErrors = (),
+        window: int | None = None,
     ) -> Subscription[Any]: ...
 
     def subscribe(
@@ -262,14 +265,21 @@ class Peer:
         timeout: float | None = None,
         service_params: Mapping[str, str] | None = None,
         errors: DeclaredErrors = (),
+        window: int | None = None,
     ) -> Subscription[Any]:
         """The events of a subscription, each decoded into `type`: `async for event in peer.subscribe(…)`.
 
         `timeout` is how many seconds to wait for each event, None for no limit; the rest is as in `call`. `Subscription`
         says when and how it ends. Use `async with` to end it at a definite moment. A server that is a discreet daemon refuses
         an operation of another kind before it runs (`services/subscribe`).
+
+        With a `window` a discreet daemon sends at most so many events (1 to 1,024) beyond those that were taken. So a slow
+        consumer slows its own producer also while other calls and streams use the connection. By HTTP each stream has a
+        connection of its own, which does the same.
         """
         _check_options(method, timeout, service_params, errors)
+        if window is not None:
+            check_count("window", window, 1)
         prepare_type(type)
         request = StreamRequest(
             method,
@@ -278,6 +288,7 @@ class Peer:
             (*errors, *self._defaults.errors),
             self._ids,
             self._handlers.dialect.trace,
+            window,
         )
         return Subscription(self._connector, request, kind=type, timeout=timeout)
 

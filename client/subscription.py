@@ -34,7 +34,7 @@ from .errors import (
     RemoteError,
     RequestTimeout,
 )
-from .messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
+from .messages import DECODE_ERRORS, STREAM_WINDOW, OutgoingRequest, outgoing_request
 from .validation import encode_params
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class StreamRequest(msgspec.Struct, frozen=True):
     errors: DeclaredErrors
     ids: Iterator[int]
     trace: TracePlace | None = None
+    window: int | None = None
 
     def traced(self, headers: Mapping[str, str]) -> StreamRequest:
         """The same, which names the span that it is made for."""
@@ -100,7 +101,9 @@ class StreamRequest(msgspec.Struct, frozen=True):
         return self._numbered(self.method, self.params)
 
     def _numbered(self, method: str, params: object) -> tuple[PendingStream, OutgoingRequest]:
-        message = outgoing_request(next(self.ids), method, params, self.service_params)
+        window = {} if self.window is None else {STREAM_WINDOW: str(self.window)}
+        service_params = {**window, **(self.service_params or {})} or None
+        message = outgoing_request(next(self.ids), method, params, service_params)
         return PendingStream(message.id, message.size, self.errors, method=self.method), message
 
 
@@ -193,7 +196,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     async def _next(self) -> Raw | None:
         if self._connection is not None and self._stream is not None:
-            return await self._stream.next(self._connection.resume_reading)
+            return await self._take(self._connection, self._stream)
         if call_tracing.tracer is not None:
             self._span = call_tracing.tracer.begin(self._request.method)
             self._request = self._request.traced(self._span.headers)
@@ -211,7 +214,13 @@ class Subscription(AsyncIterator[T], Generic[T]):
         """Send the request. Returns the first event."""
         self._stream, message = numbered
         await connection.start(self._stream, message)
-        return await self._stream.next(connection.resume_reading)
+        return await self._take(connection, self._stream)
+
+    async def _take(self, connection: ClientConnection, stream: PendingStream) -> Raw | None:
+        event = await stream.next(connection.resume_reading)
+        if self._request.window is not None and event is not None and stream.must_tell(self._request.window):
+            connection.tell_taken(stream)
+        return event
 
     def _close(self, error: BaseException | None = None) -> bool:
         self._closed = True

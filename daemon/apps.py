@@ -50,14 +50,26 @@ def services_of(settings: Settings) -> list[Service]:
 def hosted_of(settings: Settings) -> Hosted:
     """What these settings host: their apps, else the file service. Raises `AppError`, one line for all that is wrong."""
     load_environment(os.environ)  # before anybody's code can put what is in there into an error, a detail or a schema
-    if settings.apps:
-        return load(settings.apps, settings.app_dir)
+    if settings.apps or settings.imports:
+        hosted = load(settings.apps, settings.app_dir)
+        return Hosted([*hosted.services, *_imported(settings)], hosted.agent) if settings.imports else hosted
     from .services.fs.service import file_service  # late: only where nothing else is served
 
     try:
         return Hosted([file_service(settings.root, allow_write=settings.allow_write)])
     except OSError:
         raise AppError(f"root {settings.root!r} can't be opened") from None
+
+
+def _imported(settings: Settings) -> Iterator[Service]:
+    from .imports.configured import service_of  # late: only who imports something pays for it
+
+    credentials = {name: path for name, _, path in (text.partition("=") for text in settings.credentials or ())}
+    for each in settings.imports:
+        try:
+            yield service_of(each, credentials, private=settings.import_private)
+        except DeclarationError as exc:
+            raise AppError(f"import {each.name}: {printable(scrub_secrets(str(exc))[0])}") from None
 
 
 def load(apps: Sequence[str], app_dir: str | None = None) -> Hosted:

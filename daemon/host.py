@@ -108,6 +108,13 @@ class Host:
         if agent is not None:
             self._check_reachable(agent)
         self._warn_of_plain()
+        self.operation_watchers: Final[list[Callable[[], None]]] = []
+        """What is called behind each change of the operations, on the loop."""
+        self.change_count = 0
+        """How often the operations have changed: what is made of them is made anew."""
+        for service in services:
+            if service.changes is not None:
+                service.changes.watch(self._take_changes)
         self.resource_watchers: Final[list[ResourceWatcher]] = []
         """What is called with the URI of each resource that has changed, from any thread."""
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
@@ -155,9 +162,20 @@ class Host:
 
     def close(self, seconds: float) -> None:
         """Let the worker threads end, and say what is left to say, for at most so long. Nothing runs afterwards."""
+        for service in self.catalogue.services:
+            if service.changes is not None:
+                service.changes.leave(self._take_changes)
         self._watch.close()
         self.scheduler.threads.close()
         self.flush(seconds)
+
+    def _take_changes(self) -> None:
+        refused = self.registry.refresh()
+        if refused:
+            log.error("operations.declared_twice", methods=refused[:MAX_NAMED])
+        self.change_count += 1
+        for watcher in [*self.operation_watchers]:
+            watcher()
 
     def flush(self, seconds: float) -> None:
         """Have the spans that have ended exported, for at most so long. Blocks."""
@@ -193,6 +211,10 @@ class Host:
     def state_of(self, namespace: str) -> Any:
         """What the lifespan of a service yielded."""
         return self.lifespans.state_of(namespace)
+
+    async def enter_late(self, namespace: str) -> None:
+        """Wait until the lifespan of a service is entered that is entered with its first call. Raises what it raises."""
+        await self.lifespans.enter_late(namespace)
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self.catalogue.credentials_of(namespace)

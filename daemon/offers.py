@@ -42,6 +42,35 @@ class Prompt(msgspec.Struct, frozen=True):
 Offer: TypeAlias = Resource | Prompt
 
 
+TOOL_ERROR: Final = "MCP_TOOL_ERROR"
+"""The code of an error that a tool of another server of MCP reports. Its details are `ToolContent`."""
+
+
+class ToolContent(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What a tool says, as JSON texts: as its result, or of an error."""
+
+    content: msgspec.Raw = msgspec.Raw(b"[]")
+    structured_content: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class ForeignTool(msgspec.Struct, frozen=True):
+    """What another server of MCP says of a tool. With `whole` its results are `ToolContent`, else structured content alone."""
+
+    annotations: Mapping[str, bool | str] = {}
+    whole: bool = False
+
+
+class Foreign(msgspec.Struct, frozen=True):
+    """The `options` of an operation that another server of MCP offers. `tool()` is None where it is no tool there."""
+
+    tool: Callable[[], ForeignTool | None]
+
+
+def foreign_tool(options: object) -> ForeignTool | None:
+    """The tool of another server that an operation with these options is; None for all others."""
+    return options.tool() if isinstance(options, Foreign) else None
+
+
 Question: TypeAlias = str | Callable[..., Any]
 """What is asked: a text, or a function that makes it of the handler's other params, which it takes by their names. It may be
 a coroutine function, and take `ctx`. It may be called several times for one call, and must not block the event loop. Where

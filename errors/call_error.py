@@ -11,8 +11,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .codes import row_of
+from .codes import ERROR_TABLE, SERVER_ERROR, row_of
 from .failures import (
+    AgentFailure,
     AuthenticationRequired,
     Failure,
     InsufficientPermissions,
@@ -28,12 +29,14 @@ from .failures import (
 )
 from .wire import (
     AuthChallenge,
+    ErrorObject,
     InternalData,
     InvalidParamsData,
     ReasonData,
     RetryAfter,
     ServerErrorData,
     data_of,
+    decode_error,
     message_of,
 )
 
@@ -45,6 +48,7 @@ class CallError(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str
     retryable: bool = msgspec.field()
     details: Raw | UnsetType = UNSET
+    retry_after_ms: int | None = msgspec.field(name="retryAfterMs", default=None)
 
 
 PROTOCOL_DETAILS: Final[Mapping[type, type[msgspec.Struct] | None]] = {
@@ -73,12 +77,30 @@ def call_error(failure: Failure) -> CallError:
     row = row_of(failure)
     data = data_of(failure, row.protocol_code, row.retryable)
     details = data.details if isinstance(data, ServerErrorData) else UNSET if data is None else Raw(_encode(data))
+    after = data.retry_after_ms if isinstance(data, ServerErrorData) else None
     message = message_of(failure, row.message)
     if isinstance(failure, MethodNotFound) and failure.suggestion:
         message = f"{message}: {failure.suggestion}"
-    return CallError(row.protocol_code, message, row.retryable, details)
+    return CallError(row.protocol_code, message, row.retryable, details, after)
 
 
 def encode_call_error(failure: Failure) -> bytes:
     """The same as JSON text."""
     return _encode(call_error(failure))
+
+
+_NUMBERS: Final[Mapping[str, int]] = {
+    row.protocol_code: row.code
+    for row in reversed(ERROR_TABLE)
+    if row.protocol_code and not issubclass(row.failure, AgentFailure)
+}
+
+
+def failure_of_call_error(error: CallError) -> Failure:
+    """The failure that such an error stands for. Total, as `decode_error` is."""
+    number = _NUMBERS.get(error.code, SERVER_ERROR)
+    data: object = error.details
+    if number == SERVER_ERROR:
+        data = ServerErrorData(error.code, error.retryable, error.details)
+    raw = UNSET if isinstance(data, UnsetType) else Raw(_encode(data))
+    return decode_error(_encode(ErrorObject(number, error.message, raw)), a2a=False)[1]

@@ -72,6 +72,9 @@ BATCH_MESSAGE = "Batch requests not supported"
 STORE_UNAVAILABLE = "Store unavailable"
 """Replaces that of the UNAVAILABLE row where the daemon goes on, and only the server that keeps its tasks is away."""
 
+UPSTREAM_MESSAGE = "Upstream unavailable"
+"""Replaces the message of the UNAVAILABLE row where the daemon itself goes on."""
+
 MEMBER_RULES: Mapping[EnvelopeMember, str] = {
     "jsonrpc": 'jsonrpc must be "2.0"',
     "method": "method must be a string",
@@ -152,8 +155,9 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         "a limit of the operation or of the daemon is reached", "{code, retryable, details?: {retryAfterMs}}",
         True, 429, "RESOURCE_EXHAUSTED", "warning", _FAILED),
     ErrorRow(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
-        "a request read while draining, or still running when the drain window closed; `Store unavailable` with "
-        "`retryAfterMs`: the server that keeps the tasks is away", "{code, retryable, details?: {retryAfterMs}}",
+        "a request read while draining, or still running when the drain window closed; with the message"
+        f" `{UPSTREAM_MESSAGE}`, the program behind an imported operation can't be reached; with the message"
+        f" `{STORE_UNAVAILABLE}`, the server that keeps the tasks is away", "{code, retryable, details?: {retryAfterMs}}",
         True, 503, "UNAVAILABLE", "info", {"lsp": INVALID_REQUEST, "acp": ACP_REQUEST_FAILED}),
     ErrorRow(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",
         "`$/cancelRequest` took effect", "", False, 499, "CANCELLED", "info"),
@@ -244,10 +248,15 @@ def domain_row(failure: DomainFailure) -> ErrorRow:
     )
 
 
+_UPSTREAM_ROW = msgspec.structs.replace(_ROWS[Unavailable], message=UPSTREAM_MESSAGE, codes=_FAILED)
+
+
 def row_of(failure: Failure) -> ErrorRow:
     """The row of a failure. Total: every member of the union has one."""
     if isinstance(failure, DomainFailure):
         return domain_row(failure)
+    if isinstance(failure, Unavailable) and failure.upstream:
+        return _UPSTREAM_ROW
     return _ROWS[type(failure)]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Final, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, get_origin, get_type_hints
 
 import msgspec
+
+from .given_schema import GivenSchema
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 JSON_RPC_CODES: Final = frozenset({-32700, -32600, -32601, -32602, -32603})
@@ -17,20 +19,22 @@ _UNREADABLE = (TypeError, ValueError, NameError, AttributeError, SyntaxError, Ru
 
 
 class ErrorDefinition(msgspec.Struct, frozen=True):
-    """One declared error; `details` is the struct type of its fields, `number` the JSON-RPC code, None for that of all."""
+    """One declared error; `details` is the struct type of its fields, or a type with a given schema. `number` is the JSON-RPC
+    code, None for that of all.
+    """
 
     code: str
     message: str
     description: str
     http_status: int
     retryable: bool
-    details: type[msgspec.Struct]
+    details: Any
     number: int | None = None
 
     @property
     def has_details(self) -> bool:
         """Whether the error has any field."""
-        return bool(self.details.__struct_fields__)
+        return isinstance(self.details, GivenSchema) or bool(self.details.__struct_fields__)
 
 
 def define_error(

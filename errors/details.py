@@ -28,7 +28,7 @@ _OBJECTS: Final = (types.StructType, types.DataclassType, types.TypedDictType)
 _ARRAYS: Final = (types.ListType, types.VarTupleType, types.SetType, types.FrozenSetType, types.CollectionType)
 
 
-def without_secrets(details: object, tp: type[msgspec.Struct]) -> tuple[object, int]:
+def without_secrets(details: object, tp: Any) -> tuple[object, int]:
     """The details, given as JSON values, without secrets in their texts, and the number of replacements.
 
     Without any, the result is equal to `details`.
@@ -42,7 +42,7 @@ def hidden_facts(tp: type[msgspec.Struct]) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _type_info(tp: type[msgspec.Struct]) -> types.Type:
+def _type_info(tp: Any) -> types.Type:
     return type_info(tp)
 
 

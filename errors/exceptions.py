@@ -13,6 +13,8 @@ import msgspec
 from .codes import RESERVED_CODES
 from .definitions import ErrorDefinition, define_error
 from .failures import Failure
+from .given_schema import GivenSchema
+from .type_building import decoder_for
 
 
 @final
@@ -115,3 +117,49 @@ class OperationError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:  # so that it can be pickled, as process pools do
         return _rebuild, (type(self), msgspec.structs.asdict(self.details))
+
+    @classmethod
+    def from_json(cls, details: msgspec.Raw | None) -> OperationError:
+        """The error with these details. Raises what `decoder_for` raises where they are not what it declares."""
+        return cls(**msgspec.structs.asdict(decoder_for(cls.definition.details)(details or b"{}")))
+
+
+class GivenError(OperationError, code="GIVEN"):
+    """An error that another program has declared, by a code and a schema. Its details are JSON text, None where there are none:
+    whoever raises it has checked them. `retry_after_ms` is what that program has said of the time to wait.
+    """
+
+    def __init__(self, details: msgspec.Raw | None = None, *, retry_after_ms: int | None = None) -> None:
+        Exception.__init__(self, self.definition.code)
+        self.details: Any = details
+        self.retry_after_ms = retry_after_ms
+
+    def __str__(self) -> str:
+        return f"{self.definition.code}: {self.definition.message}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("an error of an imported operation can't be pickled: its class is made where it is imported")
+
+    @classmethod
+    def from_json(cls, details: msgspec.Raw | None) -> OperationError:
+        return cls(details)
+
+
+def given_error(
+    code: str, *, message: str, description: str, http_status: int, retryable: bool, schema: GivenSchema | None
+) -> type[GivenError]:
+    """The class of an error that another program has declared. Raises `TypeError` as a class statement does."""
+    words = (word.capitalize() for word in code.split("_"))
+    make: Any = type  # of a class with arguments beside its bases
+    cls: type[GivenError] = make(
+        "".join(words),
+        (GivenError,),
+        {"__doc__": description, "__module__": __name__},
+        code=code,
+        message=message or None,
+        http_status=http_status,
+        retryable=retryable,
+    )
+    if schema is not None:
+        cls.definition = msgspec.structs.replace(cls.definition, details=schema)
+    return cls

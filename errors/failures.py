@@ -87,7 +87,8 @@ class Internal(msgspec.Struct, frozen=True):
 class DomainFailure(msgspec.Struct, frozen=True):
     """A declared error of an operation; `details` is its JSON, already checked against the declared schema.
 
-    `number` is the JSON-RPC code that it declares; None for that of all declared errors.
+    `number` is the JSON-RPC code that it declares; None for that of all declared errors. `retry_after_ms` is what an imported
+    operation's server has said, where that is no part of the details.
     """
 
     code: str
@@ -96,6 +97,7 @@ class DomainFailure(msgspec.Struct, frozen=True):
     details: msgspec.Raw | None = None
     http_status: int = 500
     number: int | None = None
+    retry_after_ms: int | None = None
 
 
 class AuthenticationRequired(msgspec.Struct, frozen=True):
@@ -124,10 +126,12 @@ class Overloaded(msgspec.Struct, frozen=True):
 class Unavailable(msgspec.Struct, frozen=True):
     """The request was read while the daemon drained, or still ran when the drain window closed.
 
-    With `retry_after_ms`, the server that keeps the tasks is away: the time to wait, in milliseconds.
+    With `upstream`: the program behind an imported operation can't be reached, or was lost. With `retry_after_ms`: the server
+    that keeps the tasks is away, for so many milliseconds or more.
     """
 
     retry_after_ms: int | None = None
+    upstream: bool = False
 
 
 class Cancelled(msgspec.Struct, frozen=True):

@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar, overload  # Any: types and values pass t
 
 import msgspec
 
+from .given_schema import GivenSchema
+
 T = TypeVar("T")
 
 MAX_CACHED: Final = 256
@@ -29,7 +31,13 @@ _decoders: Final[dict[Any, Callable[[Any], Any]]] = {}
 def build_decoder(tp: Any) -> Callable[[Any], Any]:
     """A new `decode` function for JSON texts of this type. Raises what `msgspec.json.Decoder` raises."""
     with _lock:
-        return msgspec.json.Decoder(tp).decode
+        return msgspec.json.Decoder(_known(tp)).decode
+
+
+def build_msgpack_decoder(tp: Any) -> Callable[[Any], Any]:
+    """The same for MessagePack."""
+    with _lock:
+        return msgspec.msgpack.Decoder(tp).decode
 
 
 @overload
@@ -42,6 +50,7 @@ def decoder_for(tp: Any) -> Callable[[Any], Any]: ...
 
 def decoder_for(tp: Any) -> Callable[[Any], Any]:
     """The `decode` function for JSON texts of this type, built at the first call. Raises as `build_decoder` does."""
+    tp = _known(tp)
     try:
         found = _decoders.get(tp)
     except TypeError:  # a type that can't be hashed, for example one with a list among its annotations
@@ -58,7 +67,7 @@ def decoder_for(tp: Any) -> Callable[[Any], Any]:
 def convert(value: object, tp: Any) -> Any:
     """`msgspec.convert`."""
     decoder_for(tp)
-    return msgspec.convert(value, tp)
+    return msgspec.convert(value, _known(tp))
 
 
 def type_info(tp: Any) -> msgspec.inspect.Type:
@@ -66,4 +75,9 @@ def type_info(tp: Any) -> msgspec.inspect.Type:
     from msgspec import inspect  # late: not every process needs it
 
     with _lock:
-        return inspect.type_info(tp)
+        return inspect.type_info(_known(tp))
+
+
+def _known(tp: Any) -> Any:
+    """What stands for a type that msgspec does not know."""
+    return Any if isinstance(tp, GivenSchema) else tp

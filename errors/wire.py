@@ -24,7 +24,7 @@ from .codes import (
     row_of,
     rows_of_code,
 )
-from .exceptions import OperationError
+from .exceptions import GivenError, OperationError
 from .failures import (
     OPERATION_TYPE_REASON,
     A2AVersion,
@@ -77,6 +77,7 @@ class ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):
     code: str
     retryable: bool
     details: Raw | UnsetType = UNSET
+    retry_after_ms: int | None = msgspec.field(name="retryAfterMs", default=None)
 
 
 class AuthChallenge(msgspec.Struct, frozen=True, rename="camel"):
@@ -176,7 +177,8 @@ def data_of(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | No
         case Internal():
             return InternalData(failure.code) if failure.code else None
         case DomainFailure():
-            return ServerErrorData(code, retryable, UNSET if failure.details is None else failure.details)
+            details = UNSET if failure.details is None else failure.details
+            return ServerErrorData(code, retryable, details, failure.retry_after_ms)
         case AuthenticationRequired():
             return ServerErrorData(code, retryable, _raw(AuthChallenge(failure.schemes, failure.realm)))
         case Overloaded() | Unavailable():
@@ -209,7 +211,7 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
     if type(exc) not in declared:  # a subclass is not declared either: no schema has its code and its fields
         return Internal(definition.code)
     details = None
-    if definition.has_details:
+    if definition.has_details and exc.details is not None:
         encoded = _encode(exc.details)
         decoder_for(definition.details)(encoded)
         details = _without_secrets(encoded, definition.details)
@@ -220,10 +222,11 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
         details,
         definition.http_status,
         definition.number,
+        exc.retry_after_ms if isinstance(exc, GivenError) else None,
     )
 
 
-def _without_secrets(encoded: bytes, tp: type[msgspec.Struct]) -> Raw:
+def _without_secrets(encoded: bytes, tp: Any) -> Raw:
     """The details without secrets. Raises `msgspec.ValidationError` if they do not fit their declared type without them."""
     from .details import without_secrets  # late: costs start-up time
 
@@ -344,7 +347,7 @@ def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
             case "OVERLOADED":
                 return Overloaded(_retry_after_ms(details))
             case code:
-                return DomainFailure(code, message, server.retryable, details)
+                return DomainFailure(code, message, server.retryable, details, retry_after_ms=server.retry_after_ms)
     except msgspec.DecodeError:
         return Internal()
 

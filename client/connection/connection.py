@@ -21,12 +21,12 @@ from ...framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, Ne
 from ...framing.parser import parser_for
 from ...framing.transports.interface import ByteTransport, PeerGone
 from ..errors import ConnectionFailed, ConnectionLoss
-from ..messages import MAX_MESSAGE_BYTES, OutgoingRequest
+from ..messages import MAX_MESSAGE_BYTES, STREAM_TAKEN, OutgoingRequest, encode_notification
 from .answers import Answers
 from .handlers import Handlers
 from .incoming import IncomingMessages
 from .opening import OpeningBytes
-from .pending import PendingRequest, PendingRequests
+from .pending import PendingRequest, PendingRequests, PendingStream
 
 FLUSH_SECONDS: Final = 1.0
 """How long `close` waits for the server to take what was already sent, cancellations included."""
@@ -131,6 +131,10 @@ class Connection:
     def resume_reading(self) -> None:
         """Look again whether reading may go on: a request was added, or a consumer took an event."""
         self._reading_resumed.set()
+
+    def tell_taken(self, stream: PendingStream) -> None:
+        """Tell the server which events of a stream were taken. Never waits."""
+        self._post(encode_notification(STREAM_TAKEN, {"id": stream.id, "seq": stream.taken}))
 
     @property
     def usable(self) -> bool:

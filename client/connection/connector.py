@@ -19,7 +19,7 @@ from ..messages import OutgoingRequest
 from ..task_group import background_tasks
 from .connection import Connection
 from .handlers import Handlers
-from .pending import PendingRequest
+from .pending import PendingRequest, PendingStream
 
 
 class ClientConnection(Protocol):
@@ -59,6 +59,10 @@ class ClientConnection(Protocol):
 
     def resume_reading(self) -> None:
         """A consumer took an event: there is room for more."""
+        ...
+
+    def tell_taken(self, stream: PendingStream) -> None:
+        """Tell the server which events the consumer has taken, which it has opened a window for. Never waits."""
         ...
 
 

@@ -27,6 +27,9 @@ MAX_BUFFERED_EVENTS: Final = 32
 MAX_BUFFERED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of events that one stream may buffer while others wait for the connection."""
 
+TELL_BYTES: Final = 128 * 1024
+"""Bytes of events after which the server is told that they were taken: half of those that it sends before it waits."""
+
 EVENT_OVERHEAD: Final = 128
 """Bytes that an event takes in memory beside its JSON text. Without them, the smallest events would cost the most."""
 
@@ -98,6 +101,10 @@ class PendingStream:
         """Set when the consumer was garbage-collected. The next event then cancels the subscription."""
         self.consumer_waits = False
         """Whether the consumer waits at an empty stream."""
+        self.taken = 0
+        """How many events the consumer has taken."""
+        self._told = 0
+        self._untold_bytes = 0
         self._events: deque[Raw] = deque()
         self._bytes = 0
         self._received = 0
@@ -175,9 +182,18 @@ class PendingStream:
             finally:
                 self.consumer_waits = False
         event = self._events.popleft()
+        self.taken += 1
+        self._untold_bytes += _size(event)
         self._bytes -= _size(event)
         resume_reading()
         return event
+
+    def must_tell(self, window: int) -> bool:
+        """Whether the server must be told now which events were taken: before its window is full of those that were."""
+        if self._done or (self.taken - self._told < max(1, window // 2) and self._untold_bytes < TELL_BYTES):
+            return False
+        self._told, self._untold_bytes = self.taken, 0
+        return True
 
     def _with_last_seq(self, error: ClientError) -> ClientError:
         """A lost connection is reported with the number of the last event, which was delivered."""

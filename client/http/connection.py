@@ -87,6 +87,9 @@ class HttpConnection:
         self._taken.set()
         self._taken = anyio.Event()
 
+    def tell_taken(self, stream: PendingStream) -> None:
+        """The connection's own window tells it."""
+
     def close(self) -> None:
         """Call it after the tasks have ended. Fails what still waits."""
         self._closed = True

@@ -10,6 +10,7 @@ import anyio
 import httpx
 from msgspec import Raw
 
+from ...framing.http.sse import SseEvent, SseParser, TooLarge
 from ..connection.error_replies import type_mismatch
 from ..connection.pending import PendingCall, PendingStream
 from ..errors import ClientError, ConnectionFailed, InvalidReply
@@ -18,7 +19,6 @@ from .addresses import ServerAddress
 from .failures import FOREIGN_ERRORS, loss_of
 from .headers import EVENT_STREAM, JSON, headers_of
 from .responses import read_result, result_of
-from .sse import SseEvent, SseParser, TooLarge
 
 _SENDING: Final = ".send_request_headers.started"
 """The end of the name that httpcore gives to the moment before the first byte leaves."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from typing import Final
 import anyio
 import httpx
 
+from ...framing.transports.keep_alive import keep_alive_options
 from .addresses import ServerAddress
 
 CONNECT_SECONDS: Final = 10.0
@@ -24,10 +24,6 @@ MAX_IDLE: Final = 20
 
 CLOSE_SECONDS: Final = 1.0
 
-_PROBE_SECONDS: Final = 30
-_LOST_PROBES: Final = 4
-"""A server that vanished without a word is noticed after about two minutes, also by a stream that only listens."""
-
 
 @asynccontextmanager
 async def open_client(
@@ -38,7 +34,7 @@ async def open_client(
         verify=_ssl_context(address) if ssl_context is None else ssl_context,
         uds=address.socket,
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=MAX_IDLE, keepalive_expiry=IDLE_SECONDS),
-        socket_options=None if address.socket else _keep_alive(),
+        socket_options=None if address.socket else keep_alive_options(),
     )
     client = httpx.AsyncClient(
         transport=transport,
@@ -57,17 +53,3 @@ async def open_client(
 def _ssl_context(address: ServerAddress) -> ssl.SSLContext | bool:
     """Without TLS, one that loads no certificates, which takes tens of milliseconds."""
     return True if address.url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
-def _keep_alive() -> list[tuple[int, int, int]]:
-    """Socket options by which the system itself asks now and then whether the server is there."""
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in (
-        ("TCP_KEEPIDLE", _PROBE_SECONDS),  # Linux, Windows
-        ("TCP_KEEPALIVE", _PROBE_SECONDS),  # macOS
-        ("TCP_KEEPINTVL", _PROBE_SECONDS),
-        ("TCP_KEEPCNT", _LOST_PROBES),
-    ):
-        if hasattr(socket, name):
-            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
-    return options

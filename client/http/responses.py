@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from time import time
 from typing import Final, TypeAlias
 
 import msgspec
@@ -14,6 +12,7 @@ from msgspec import UNSET, Raw
 
 from ...errors import failures
 from ...errors.wire import NO_CODE, ErrorObject
+from ...framing.http.retry_after import retry_after_seconds
 from ..connection.error_replies import ERROR_CLASSES, remote_error
 from ..errors import ClientError, DeclaredErrors, InvalidReply, RemoteError
 from ..messages import DECODE_ERRORS, Response, decode_message
@@ -74,16 +73,8 @@ def status_error(status: int, headers: Headers, body: bytes) -> ClientError:
 
 def retry_after(headers: Headers) -> float | None:
     """The header `Retry-After` in seconds (RFC 9110, section 10.2.3); None where there is none."""
-    text = headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdecimal():
-        return float(text[:_LONGEST_SECONDS])
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time())
-    except (ValueError, OverflowError):
-        return None
+    return retry_after_seconds(headers.get("retry-after", ""))
 
-
-_LONGEST_SECONDS: Final = len("999999999")
 
 _KNOWN: Final = frozenset(status.value for status in HTTPStatus)
 

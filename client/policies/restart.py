@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TypeAlias, final
+from typing import Generic, Protocol, TypeAlias, TypeVar, final
 
 import anyio
 import msgspec
@@ -17,7 +17,23 @@ from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
 from ..validation import check_count, check_seconds
 
-StartServer: TypeAlias = Callable[[], AbstractAsyncContextManager[Connection]]
+
+class ServerConnection(Protocol):
+    """A connection to one server, as far as it matters for starting the next one."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the server still takes messages, as far as is known."""
+        ...
+
+    async def wait_lost(self) -> ConnectionLoss:
+        """Wait for the connection's end and return its cause."""
+        ...
+
+
+C = TypeVar("C", bound=ServerConnection)
+
+StartServer: TypeAlias = Callable[[], AbstractAsyncContextManager[C]]
 """Starts a server and connects to it. Raises `ConnectionFailed`. Leaving ends the server."""
 
 
@@ -44,7 +60,9 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def restarting(start_server: StartServer, policy: RestartPolicy) -> AsyncGenerator[RestartingConnector]:
+async def restarting(
+    start_server: Callable[[], AbstractAsyncContextManager[Connection]], policy: RestartPolicy
+) -> AsyncGenerator[RestartingConnector[Connection]]:
     """A connector to a server that is started now and, after its death, by the next call. Leaving ends the server.
 
     Raises `ConnectionFailed` when the first start fails.
@@ -81,23 +99,23 @@ class RestartHistory:
 
 
 @final
-class _ServerRun:
+class _ServerRun(Generic[C]):
     """One server from its start to its end."""
 
     def __init__(self) -> None:
-        self.connection: Connection | None = None
+        self.connection: C | None = None
         self.started = anyio.Event()
         self.ended = anyio.Event()
         self.loss = CLOSED
         self.ended_at = 0.0
 
     @property
-    def usable(self) -> Connection | None:
+    def usable(self) -> C | None:
         return self.connection if self.connection is not None and self.connection.usable else None
 
 
 @final
-class RestartingConnector:
+class RestartingConnector(Generic[C]):
     """Runs each server in a task of its own, in `tasks`.
 
     The first call that needs a connection restarts the server, once the old process is gone; other calls wait for it.
@@ -106,7 +124,7 @@ class RestartingConnector:
 
     def __init__(
         self,
-        start_server: StartServer,
+        start_server: StartServer[C],
         policy: RestartPolicy,
         *,
         tasks: TaskGroup,
@@ -117,7 +135,7 @@ class RestartingConnector:
         self._tasks = tasks
         self._timing = timing
         self._history = RestartHistory(policy)
-        self._run: _ServerRun | None = None
+        self._run: _ServerRun[C] | None = None
         self._final_loss: ConnectionLoss | None = None
         self._start_lock = anyio.Lock()
 
@@ -125,7 +143,7 @@ class RestartingConnector:
     def closed(self) -> bool:
         return self._final_loss is not None
 
-    async def connection(self) -> Connection:
+    async def connection(self) -> C:
         """The connection to the running server. Starts a server if none runs. Raises `ConnectionFailed`."""
         if self._run is not None and (usable := self._run.usable):
             return usable
@@ -146,11 +164,11 @@ class RestartingConnector:
         if self._run is not None:
             await self._prepare_restart(self._run)
         self._check_open()
-        self._run = run = _ServerRun()
+        self._run = run = _ServerRun[C]()
         self._tasks.start_soon(self._run_server, run)
         await run.started.wait()
 
-    async def _prepare_restart(self, last: _ServerRun) -> None:
+    async def _prepare_restart(self, last: _ServerRun[C]) -> None:
         await last.ended.wait()
         delay = self._history.delay(self._timing.now())
         self._check_open()
@@ -164,7 +182,7 @@ class RestartingConnector:
         if self._final_loss is not None:
             raise ConnectionFailed(self._final_loss, sent=False)
 
-    async def _run_server(self, run: _ServerRun) -> None:
+    async def _run_server(self, run: _ServerRun[C]) -> None:
         try:
             async with self._start_server() as run.connection:
                 run.started.set()

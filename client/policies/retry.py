@@ -17,9 +17,11 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from ...errors.backoff import Timing, exponential_backoff
+from ...errors.failures import DomainFailure
 from ..errors import (
     ClientError,
     ConnectionFailed,
+    OperationFailed,
     OperationTimedOut,
     Overloaded,
     RemoteError,
@@ -150,6 +152,8 @@ def retry_after(error: ClientError) -> float:
     match error:
         case Overloaded(failure=failure) | Unavailable(failure=failure) if failure.retry_after_ms is not None:
             return min(failure.retry_after_ms, MAX_RETRY_AFTER_MS) / 1000
+        case OperationFailed(failure=DomainFailure(retry_after_ms=int(asked))):
+            return min(max(asked, 0), MAX_RETRY_AFTER_MS) / 1000
         case RemoteError(retry_after=float(seconds)):
             return min(seconds, MAX_RETRY_AFTER_MS / 1000)
         case _:

@@ -289,6 +289,9 @@ class Connection:
     def meet(self, client: ClientInfo) -> None:
         self.client = client
 
+    def tell(self, method: str, params: object) -> None:
+        self.context_host.notify(method, params)
+
     def tell_updated(self, uri: str) -> Sending | None:
         dialect = self.session.dialect
         sent = [self._notices.send(dialect.update_method, message) for message in dialect.encode_updates(uri)]

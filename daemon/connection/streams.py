@@ -15,6 +15,7 @@ from ...errors.failures import Overloaded
 from ...lazy import anyio
 from ..memory import SMALL, MemoryBudget
 from ..process.allocator import map_large_blocks
+from .window import Window
 
 MAX_UNDELIVERED: Final = 32
 """Events of one stream that may wait for the reader before its producer waits (section 5 of docs/protocol.md)."""
@@ -30,21 +31,36 @@ class Stream:
     `events` counts those that were put. What has left the queue is undelivered until the reader has taken it.
     """
 
-    __slots__ = ("_encode", "_messages", "_on_answer", "_room", "_streams", "_undelivered", "discarded", "events")
+    __slots__ = (
+        "_encode",
+        "_messages",
+        "_on_answer",
+        "_room",
+        "_streams",
+        "_undelivered",
+        "_window",
+        "discarded",
+        "events",
+    )
 
-    def __init__(self, streams: Streams, encode: Callable[[int, bytes], bytes | None]) -> None:
+    def __init__(
+        self, streams: Streams, encode: Callable[[int, bytes], bytes | None], window: Window | None = None
+    ) -> None:
         self._streams = streams
         self._encode = encode
         self._messages: deque[bytes] = deque()
         self._room: anyio.Event | None = None
         self._on_answer: Callable[[], None] | None = None
         self._undelivered = 0
+        self._window = window
         self.discarded = False
         self.events = 0
 
     @property
     def full(self) -> bool:
         undelivered = self._undelivered
+        if self._window is not None and self._window.full and not self.discarded:
+            return True
         return undelivered >= MAX_UNDELIVERED or (undelivered > 0 and self._streams.memory.congested)
 
     def put(self, value: bytes, number: int | None = None) -> None:
@@ -60,7 +76,16 @@ class Stream:
             self.events += 1
             message = self._encode(self.events, value)
             if message is not None:
+                if self._window is not None:
+                    self._window.add(len(message))
                 self._queue(message)
+
+    def take_until(self, number: int) -> None:
+        """The client has taken the events up to this number."""
+        if self._window is not None:
+            self._window.take(number)
+            if not self.full:
+                self.wake()
 
     def finish(self, response: bytes, on_answer: Callable[[], None]) -> None:
         """Queue the response behind all events; `on_answer()` is called when it is taken to be written."""
@@ -129,8 +154,8 @@ class Streams:
         """Messages that `take_turn` gave and the reader has not taken yet."""
         return len(self._on_the_way)
 
-    def open(self, encode: Callable[[int, bytes], bytes | None]) -> Stream:
-        return Stream(self, encode)
+    def open(self, encode: Callable[[int, bytes], bytes | None], window: Window | None = None) -> Stream:
+        return Stream(self, encode, window)
 
     def close(self) -> None:
         """Nothing more is sent: free what is queued."""

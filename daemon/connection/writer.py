@@ -6,12 +6,13 @@ sent by one task.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, final
 
 from ...framing.transports.interface import PeerGone
 from ...lazy import anyio
 from .streams import Stream, Streams
+from .window import window_of
 
 if TYPE_CHECKING:
     from ...errors.failures import Failure
@@ -63,9 +64,9 @@ class Writer:
         """Streams with messages that wait, and messages of streams that the reader has not taken yet."""
         return {"streams_ready": len(self._streams.ready), "streams_sending": self._streams.sending}
 
-    def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> Stream:
+    def open_stream(self, encode: Callable[[int, bytes], bytes | None], service_params: Mapping[str, str]) -> Stream:
         """A stream whose messages leave when no posted message waits. `encode(number, value)` writes one event, or None."""
-        return self._streams.open(encode)
+        return self._streams.open(encode, window_of(service_params))
 
     def flush(self) -> None:
         """Send what the client takes now; `run` sends the rest as it reads. Never blocks, never raises."""

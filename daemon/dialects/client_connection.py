@@ -45,6 +45,10 @@ class ClientConnection(Protocol):
         """What the services run when the client says hello, in the order of declaration."""
         ...
 
+    def tell(self, method: str, params: object) -> None:
+        """Send a notification that belongs to no request."""
+        ...
+
     def meet(self, client: ClientInfo) -> None:
         """Keep what the client says of itself."""
         ...

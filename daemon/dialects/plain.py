@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
+from ...errors.given_schema import GivenSchema
 from ...errors.redaction import scrub_known
 from ..logs import log, parse_level
 from ..operations.context import Context
@@ -19,6 +20,7 @@ from .handshake import ServerInfo, add_initialize, client_info, run_initializers
 
 if TYPE_CHECKING:
     from ..host import Host
+    from ..operations.spec import OperationSpec
 
 PROTOCOL_VERSION = "2.0"
 
@@ -174,6 +176,7 @@ def _add_lists(service: Service, connection: ClientConnection) -> None:
         return listed.get(
             ctx.identity,
             lambda: [Method(spec.name, scrub_known(spec.description)) for spec in connection.methods(ctx.identity)],
+            connection.host.change_count,
         )
 
     @service.query(inline=True, name="describeMethods")
@@ -181,8 +184,17 @@ def _add_lists(service: Service, connection: ClientConnection) -> None:
         """List the methods that the caller may call, with their params and results."""
         return described.get(
             ctx.identity,
-            lambda: [
-                MethodDescription(spec.name, spec.describe_params(), spec.describe_result())
-                for spec in connection.methods(ctx.identity)
-            ],
+            lambda: [MethodDescription(spec.name, *_in_words(spec)) for spec in connection.methods(ctx.identity)],
+            connection.host.change_count,
         )
+
+
+def _in_words(spec: OperationSpec) -> tuple[list[str], str]:
+    """The params and the result of an operation for people."""
+    given, result = spec.input.type, spec.returns
+    if not isinstance(given, GivenSchema):
+        return spec.describe_params(), spec.describe_result()
+    from ..schemas.phrases import describe_members, describe_value  # late: only imported operations need it
+
+    described = describe_value(result.load()) if isinstance(result, GivenSchema) else spec.describe_result()
+    return describe_members(given.load()), described

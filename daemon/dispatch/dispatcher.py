@@ -16,7 +16,7 @@ from ..operations.access import Access
 from ..operations.context import Context, ContextHost
 from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect, Ignored
-from ..rpc.envelope import Call, Message
+from ..rpc.envelope import STREAM_TAKEN, Call, Message
 from ..rpc.request_log import note_ignored
 from .backlog import Backlog
 from .request import Request, RequestCounts
@@ -26,6 +26,13 @@ from .scheduler import Scheduler
 
 if TYPE_CHECKING:
     from ..tracing.tracing import Tracing
+
+
+class _Taken(msgspec.Struct):
+    """The params of `STREAM_TAKEN`."""
+
+    id: msgspec.Raw
+    seq: int
 
 
 @final
@@ -81,6 +88,8 @@ class Dispatcher:
             return self._responder.result(call, b"null")
         route = self._router.route(call, self._access)
         if not isinstance(route, tuple):
+            if call.id is None and call.method == STREAM_TAKEN:
+                return self._take_events(call)
             if call.id is None and call.method.startswith("$/") and isinstance(route, MethodNotFound):
                 return note_ignored(call)  # what a client may send to any server
             return self.refuse(call, Unavailable() if self._closed else route)
@@ -135,6 +144,14 @@ class Dispatcher:
         else:
             self._metrics.inline_failed(spec, outcome)
             self._responder.fail(call, outcome)
+
+    def _take_events(self, call: Call) -> None:
+        """Params of any other shape are ignored."""
+        try:
+            taken = decoder_for(_Taken)(call.params or b"")
+            self._responder.take_until(bytes(taken.id), taken.seq)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return
 
     def _cancel(self, call: Call) -> None:
         """Unknown ids and params of any other shape are ignored."""

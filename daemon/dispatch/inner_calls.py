@@ -21,11 +21,10 @@ from ...errors.failures import (
     MethodNotFound,
     OperationTypeMismatch,
 )
-from ...errors.type_building import decoder_for
 from ...lazy import anyio
 from ..logs import log
 from ..operations.access import Identity
-from ..operations.context import CallFailed, ContextHost
+from ..operations.context import MOUNT_DEPTH, CallFailed, ContextHost
 from ..operations.current_request import Caller, CurrentRequest
 from ..rpc.envelope import Call
 from .request import EventSink, Outcome, Request
@@ -67,7 +66,9 @@ class InnerCalls:
 
         Cancelling it ends the operation too, unless that may continue running.
         """
-        call = Call(spec.name, None, Raw(msgspec.json.encode(params)), {})
+        came_through = None if parent is None else parent.call.metadata.get(MOUNT_DEPTH)
+        metadata = {} if came_through is None else {MOUNT_DEPTH: came_through}
+        call = Call(spec.name, None, Raw(msgspec.json.encode(params)), metadata)
         waiter = _Waiter(None)
         request = Request(call, spec, waiter, context_host)
         request.identity = authority_of(caller)
@@ -196,6 +197,5 @@ def _exception(failure: Failure, spec: OperationSpec) -> Exception:
     if isinstance(failure, DomainFailure):
         for cls in spec.errors:
             if cls.definition.code == failure.code:
-                facts = decoder_for(cls.definition.details)(failure.details or b"{}")
-                return cls(**msgspec.structs.asdict(facts))
+                return cls.from_json(failure.details)
     return CallFailed(failure)

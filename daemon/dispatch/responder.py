@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, final
 
 from ...errors.failures import Failure, Internal, InvalidRequest, Overloaded
@@ -28,6 +28,10 @@ class ReplyStream(EventSink, Protocol):
         """Drop the events that are still queued, and all that follow."""
         ...
 
+    def take_until(self, number: int) -> None:
+        """The client says that it has taken the events up to this number."""
+        ...
+
 
 class Output(Protocol):
     """The way to the client."""
@@ -40,8 +44,11 @@ class Output(Protocol):
         """The same for one that tells of this failure; None where the client is told nothing."""
         ...
 
-    def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> ReplyStream:
-        """A way for the events of one subscription; `encode(number, value)` writes one as a message, None sends none."""
+    def open_stream(
+        self, encode: Callable[[int, bytes], bytes | None], service_params: Mapping[str, str]
+    ) -> ReplyStream:
+        """A way for the events of one subscription; `encode(number, value)` writes one as a message, None sends none. The service
+        params are those of its request."""
         ...
 
 
@@ -129,9 +136,15 @@ class Responder:
 
     def sink_of(self, request: Request) -> EventSink:
         events = self._dialect.events_of(request.call)
-        stream = self._output.open_stream(events.encode)
+        stream = self._output.open_stream(events.encode, request.call.metadata)
         self._streams[request] = stream, events
         return stream
+
+    def take_until(self, call_id: bytes, number: int) -> None:
+        """The client says that it has taken the events of this request up to this number. Others are ignored."""
+        request = self.find(call_id)
+        if request is not None and request in self._streams:
+            self._streams[request][0].take_until(number)
 
     # -- answers to everything else ----------------------------------------------------------------------------
 

@@ -94,6 +94,8 @@ def headers_of(failure: Failure) -> Mapping[str, str]:
             return {"retry-after": str(ceil(retry_after_ms / 1000))}
         case Unavailable():
             return {"retry-after": "1"}
+        case DomainFailure(retry_after_ms=int(asked)):
+            return {"retry-after": str(ceil(max(asked, 0) / 1000))}
         case DomainFailure(details=details) if details is not None and b"retryAfterMs" in bytes(details):
             return _retry_after_of(details)
         case _:

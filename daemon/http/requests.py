@@ -29,6 +29,7 @@ _PARAMS: Final = {
     "a2a-extensions": "a2a-extensions",
     "x-a2a-extensions": "a2a-extensions",
     "last-event-id": "last-event-id",
+    "mount-depth": "mount-depth",
 }
 """The headers that are service parameters, and their names there. The last one that came wins."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...lazy import anyio
 from .answers import NO_SNIFFING, Answer
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ async def send_events(exchange: Exchange, writer: AnswerWriter, send: Send, *, k
                 await _send(send, encode_event(writer.last_event(outcome), name=writer.failure_event))
             await send({"type": "http.response.body", "body": b""})
             return None
+        # A producer that never waits has events ready whenever this would wait: then asyncio would not cancel it.
+        await anyio.lowlevel.checkpoint_if_cancelled()
         events = await exchange.next_events(keep_alive)
 
 

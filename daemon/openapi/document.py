@@ -154,6 +154,7 @@ class _Writer:
             security=(not spec.access.public and self._security.required(spec.access)) or UNSET,
             kind=spec.kind,
             scopes=_scopes(operation.access),
+            timeout=operation.timeout,
         )
 
     def _successes(

@@ -5,7 +5,7 @@ Many take no boolean for a schema, and no format that JSON Schema does not defin
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ..schemas.json_schema import DURATION, JsonSchema
 
@@ -31,6 +31,8 @@ _SHORT_DURATION: Final = DURATION.replace(r"\d+", r"\d{1,9}")
 def to_openapi(schema: JsonSchema) -> JsonSchema:
     """A tuple without further items gets `maxItems` in place of `"items": false`, `"items": true` becomes `{}`, a format of our
     own gets its pattern, and several types become alternatives of one."""
+    if isinstance(chosen := schema.get("discriminator"), dict) and not _is_discriminator(chosen):
+        schema = _without(schema, "discriminator")
     if isinstance(types := schema.get("type"), list):
         rest = _without(schema, "type", *_OF_TEXT)
         text: JsonSchema = {word: schema[word] for word in _OF_TEXT if word in schema}
@@ -66,3 +68,12 @@ _OF_TEXT: Final = ("format", "pattern")
 
 def _without(schema: JsonSchema, *keywords: str) -> JsonSchema:
     return {word: value for word, value in schema.items() if word not in keywords}
+
+
+def _is_discriminator(value: dict[str, Any]) -> bool:
+    """Whether this is one by the meta-schema of OpenAPI: documents of others have it in other forms."""
+    return (
+        isinstance(value.get("propertyName"), str)
+        and value.keys() <= {"propertyName", "mapping"}
+        and isinstance(value.get("mapping", {}), dict)
+    )

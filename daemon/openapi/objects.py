@@ -99,6 +99,7 @@ class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     security: tuple[SecurityRequirement, ...] | UnsetType = UNSET
     kind: str = field(name="x-kind", default="")
     scopes: Scopes | UnsetType = field(name="x-scopes", default=UNSET)
+    timeout: float | None | UnsetType = field(name="x-timeout", default=UNSET)
 
 
 class PathItem(Struct, frozen=True, omit_defaults=True):

@@ -6,13 +6,14 @@ everything else is one JSON text. A value is never null: a param without one is 
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from ..schemas.json_schema import JsonSchema
-from ..schemas.keywords import dereference, json_types
+from ..schemas.keywords import dereference
 from ..schemas.named_types import Schema
+from ..schemas.phrases import exact_kind, schema_kinds
 
 Form: TypeAlias = Literal["text", "scalar", "json"]
 
@@ -45,7 +46,7 @@ def query_params(model: JsonSchema) -> tuple[QueryParam, ...] | None:
 
 
 def _param(name: str, schema: Schema, root: JsonSchema, *, required: bool) -> QueryParam:
-    kinds = _kinds(schema, root)
+    kinds = schema_kinds(schema, root)
     if kinds <= _SCALARS and (form := _form(kinds)) is not None:
         return QueryParam(name, form[0], False, required, _narrowed(schema, root, form[1]))
     if kinds - {"null"} == _ARRAY and (repeated := _repeated(schema, root)) is not None:
@@ -64,7 +65,7 @@ def _repeated(schema: Schema, root: JsonSchema) -> tuple[Form, Schema] | None:
     """The form of the items of a list, and its schema where it is not empty; None where items are no scalars."""
     lists = dereference(_narrowed(schema, root, _ARRAY), root)
     items = lists.get("items", True)
-    kinds = _kinds(items, root)
+    kinds = schema_kinds(items, root)
     form = _form(kinds) if kinds <= _SCALARS and not {"anyOf", "enum", "prefixItems"} & lists.keys() else None
     if form is None or lists.get("maxItems") == 0:
         return None
@@ -75,49 +76,22 @@ def _repeated(schema: Schema, root: JsonSchema) -> tuple[Form, Schema] | None:
     return form[0], written
 
 
-def _kinds(schema: Schema, root: JsonSchema) -> frozenset[str]:
-    """The JSON types that a schema accepts; `number` includes `integer`."""
-    plain = dereference(schema, root)
-    stated = json_types(plain)
-    if "enum" in plain:
-        return stated & frozenset(map(_kind, plain["enum"]))
-    if "anyOf" in plain:
-        return stated & frozenset[str]().union(*(_kinds(each, root) for each in plain["anyOf"]))
-    return stated
-
-
-def _kind(value: Any) -> str:  # Any: JSON
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case _:
-            return "array" if isinstance(value, list | tuple) else "object"
-
-
 def _narrowed(schema: Schema, root: JsonSchema, kinds: frozenset[str]) -> Schema:
     """The schema for values of these JSON types alone."""
-    if isinstance(schema, bool) or _kinds(schema, root) <= kinds:
+    if isinstance(schema, bool) or schema_kinds(schema, root) <= kinds:
         return schema
     rest = {keyword: value for keyword, value in schema.items() if keyword not in ("default", "examples")}
-    if "default" in schema and _kind(schema["default"]) in kinds:
+    if "default" in schema and exact_kind(schema["default"]) in kinds:
         rest["default"] = schema["default"]
-    if examples := [example for example in schema.get("examples", ()) if _kind(example) in kinds]:
+    if examples := [example for example in schema.get("examples", ()) if exact_kind(example) in kinds]:
         rest["examples"] = examples
     if "$ref" in rest:
         del rest["$ref"]
         rest = dereference({"$ref": schema["$ref"]}, root) | rest
     if "enum" in rest:
-        return rest | {"enum": [value for value in rest["enum"] if _kind(value) in kinds]}
+        return rest | {"enum": [value for value in rest["enum"] if exact_kind(value) in kinds]}
     if "anyOf" in rest:
-        branches = [_narrowed(each, root, kinds) for each in rest.pop("anyOf") if _kinds(each, root) & kinds]
+        branches = [_narrowed(each, root, kinds) for each in rest.pop("anyOf") if schema_kinds(each, root) & kinds]
         if len(branches) > 1:
             return {"anyOf": branches, **rest}
         return branches[0] | rest if isinstance(branches[0], dict) else rest

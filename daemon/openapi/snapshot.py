@@ -1,6 +1,6 @@
 """Reads an OpenAPI document that `openapi_document` wrote as the snapshot of operations that it stands for.
 
-So it is compared as snapshots are. What a document does not hold, such as deadlines, breaks no caller.
+So it is compared as snapshots are. What a document does not hold breaks no caller.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class _MediaType(Struct, frozen=True):
 
 class _Response(Struct, frozen=True):
     ref: str = field(name="$ref", default="")
+    description: str = ""
     content: dict[str, _MediaType] = {}
 
 
@@ -38,13 +39,20 @@ class _RequestBody(Struct, frozen=True):
     content: dict[str, _MediaType]
 
 
+class _Parameter(Struct, frozen=True):
+    name: str
+    location: str = field(name="in")
+
+
 class _Operation(Struct, frozen=True):
     kind: str = field(name="x-kind")
     request_body: _RequestBody = field(name="requestBody")
     responses: dict[str, _Response]
+    parameters: tuple[_Parameter, ...] = ()
     description: str = ""
     tags: tuple[str, ...] = ()
     scopes: Scopes | UnsetType = field(name="x-scopes", default=UNSET)
+    timeout: float | None | UnsetType = field(name="x-timeout", default=UNSET)
 
 
 class _PathItem(Struct, frozen=True):
@@ -60,6 +68,9 @@ class _Document(Struct, frozen=True):
     openapi: str
     paths: dict[str, _PathItem]
     components: _Components = _Components()
+
+
+_LAST_EVENT_ID: Final = _Parameter("Last-Event-ID", "header")
 
 
 class _Probe(Struct, frozen=True):
@@ -110,6 +121,8 @@ class _Reader:
             output_schema=self._output(operation.responses),
             error_schemas=tuple(self._errors(operation.responses)),
             access=UNSET if operation.scopes is UNSET else AccessSchema(operation.scopes.all, operation.scopes.any),
+            timeout=operation.timeout,
+            numbered=_LAST_EVENT_ID in operation.parameters or UNSET,
         )
 
     def _output(self, responses: Mapping[str, _Response]) -> JsonSchema:
@@ -124,18 +137,21 @@ class _Reader:
             if int(status) < 400 or (response.ref and not found.content):  # the latter is no operation's
                 continue
             schema = self._schema(found.content[JSON].schema)
+            meanings = dict(line.split(": ", 1) for line in found.description.splitlines() if ": " in line)
             for each in schema.get("oneOf", [schema]):
-                error = self._error(int(status), self._schema(each))
+                error = self._error(int(status), self._schema(each), meanings)
                 if error.code not in RESERVED_CODES:
                     yield error
 
-    def _error(self, status: int, schema: JsonSchema) -> ErrorSchema:
+    def _error(self, status: int, schema: JsonSchema, meanings: Mapping[str, str]) -> ErrorSchema:
         facts = schema["properties"]
+        code, (message,) = facts["code"]["const"], facts["message"]["examples"]
+        meaning = meanings.get(code, message)
         details = {**facts["details"], "$defs": self._definitions} if "details" in facts else None
         return ErrorSchema(
-            code=facts["code"]["const"],
-            message="",
-            description="",
+            code=code,
+            message=message,
+            description="" if meaning == message else meaning,
             schema=details,
             http_status=status,
             grpc_status=grpc_of_http(status),

@@ -30,6 +30,11 @@ class Catalogue:
         self._credentials = credentials
 
     @property
+    def changes(self) -> bool:
+        """Whether the operations of a service may be replaced while it is served."""
+        return any(service.changes is not None for service in self.services)
+
+    @property
     def operations(self) -> list[OperationSpec]:
         """Everything that the services declare, in the order of declaration."""
         return [spec for service in self.services for spec in service.operations]

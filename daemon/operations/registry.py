@@ -25,16 +25,17 @@ class Registry:
     Raises `DeclarationError` where names are declared twice or used but not declared: one line for all of them.
     """
 
-    __slots__ = ("_by_name", "_lazy")
+    __slots__ = ("_by_name", "_lazy", "_own", "_services")
 
     def __init__(self, services: Iterable[Service], *lazy: LazyOperations) -> None:
+        self._services = list(services)
         self._by_name: dict[str, OperationSpec] = {}
         self._lazy = {name: operations for operations in lazy for name in operations.names}
-        reserved = self._lazy.keys()
+        self._own = reserved = frozenset(self._lazy)
         duplicates: dict[str, None] = {}
         taken: dict[str, None] = {}
         used: dict[str, None] = {}
-        for service in services:
+        for service in self._services:
             used.update(dict.fromkeys(sorted(service.uses)))
             for spec in service.operations:
                 place = f" ({spec.source})" if spec.source else ""
@@ -56,6 +57,18 @@ class Registry:
         ]
         if faults:
             raise DeclarationError("; ".join(faults))
+
+    def refresh(self) -> list[str]:
+        """Take up what the services declare now. Of operations with one name the first stands; the names of all others."""
+        by_name = {name: spec for name, spec in self._by_name.items() if name in self._own}
+        refused: list[str] = []
+        for spec in (spec for service in self._services for spec in service.operations):
+            if spec.name in self._own or spec.name in by_name:
+                refused.append(spec.name)
+            else:
+                by_name[spec.name] = spec
+        self._by_name = by_name
+        return refused
 
     @property
     def names(self) -> frozenset[str]:

@@ -33,6 +33,7 @@ from msgspec import UNSET
 from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
 from ..offers import Completer, Offer, Prompt, Resource, asks_of, check_offer
+from .changes import Changes
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
@@ -78,9 +79,8 @@ class Service:
     docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
     read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
     service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
-    answered; its value is the `ctx.state` of the service's handlers.
-
-    Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
+    answered; its value is the `ctx.state` of the service's handlers. Where `changes` is set, `operations` may be replaced while
+    the service is served. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares
@@ -97,7 +97,7 @@ class Service:
         lifespan: Lifespan | None = None,
     ) -> None:
         try:
-            if namespace != "":
+            if namespace:
                 check_name(namespace)
             check_text("description", description)
             if dialect is not None and dialect not in get_args(DialectChoice):
@@ -121,7 +121,9 @@ class Service:
         self.credentials = frozenset(credentials)
         self.capabilities = dict(capabilities or {})
         self.lifespan = lifespan
+        self.enters_late = False  # the lifespan is entered with the first call, and not at the start
         self.operations: list[OperationSpec] = []
+        self.changes: Changes | None = None
         self._known: Mapping[str, OperationSpec] = {}
 
     @overload
@@ -129,10 +131,7 @@ class Service:
     @overload
     def query(self, method: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
     def query(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
-        """Declare an operation that only reads and may be repeated. See `OperationOptions`.
-
-        Returns the function unchanged.
-        """
+        """Declare an operation that only reads and may be repeated. See `OperationOptions`. Returns the function unchanged."""
         return Service._declare(self, "query", given, options)
 
     @overload

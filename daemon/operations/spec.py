@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
@@ -89,7 +89,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     `offer` is set where it is no tool but a resource or a prompt to clients that tell these apart.
     `command` marks one that editors run by its name. `options` are what a dialect says of the operation beside its types.
-    `etag` says that results of a query get an `ETag` by HTTP, `numbered` that the events of a subscription are `Numbered`.
+    `idempotent` says of a mutation that it may be repeated. `etag` says that results of a query get an `ETag` by HTTP, `numbered`
+    that the events of a subscription are `Numbered`.
 
     Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
     read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
@@ -104,7 +105,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     invoke: Callable[[Any, Arguments], Any]
     returns: Any
     output: Callable[[bytes], object] | None
-    errors: tuple[type[OperationError], ...]
+    errors: Sequence[type[OperationError]]
     description: str
     timeout: Timeout = UNSET
     concurrency_group: Literal[True] | str | ClientGroup | None = None
@@ -124,6 +125,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     options: Any = None  # Any: what the dialect of the client takes
     etag: bool = False
     numbered: bool = False
+    idempotent: bool = False
 
     @property
     def has_result(self) -> bool:

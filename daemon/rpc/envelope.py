@@ -27,6 +27,9 @@ MAX_BATCH: Final = 1024
 CANCEL_REQUEST: Final = "$/cancelRequest"
 """The notification that cancels a request, in both directions."""
 
+STREAM_TAKEN: Final = "$/streamTaken"
+"""The notification by which a client says up to which event it has taken a stream, for which it has opened a window."""
+
 
 class Call(msgspec.Struct, gc=False):
     """A request, or a notification when `id` is None.

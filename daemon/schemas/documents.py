@@ -52,7 +52,7 @@ class OperationSchema(msgspec.Struct, frozen=True, rename="camel"):
     `input_schema` describes params by name, without the members that every request may have (`META_MEMBERS`). Params by
     position come in the order of its properties. `output_schema` describes the result, or one event. `timeout` is in
     seconds, None for no deadline, and left out where the daemon's setting applies. `access` is left out where every
-    caller is allowed.
+    caller is allowed, `numbered` where the events of a subscription have no numbers at which callers could go on.
     """
 
     name: str
@@ -65,6 +65,7 @@ class OperationSchema(msgspec.Struct, frozen=True, rename="camel"):
     error_schemas: tuple[ErrorSchema, ...]
     timeout: float | None | UnsetType = UNSET
     access: AccessSchema | UnsetType = UNSET
+    numbered: bool | UnsetType = UNSET
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -87,6 +88,7 @@ def operation_schema(spec: OperationSpec) -> OperationSchema:
         error_schemas=tuple(_error(cls.definition) for cls in spec.errors),
         timeout=spec.timeout,
         access=UNSET if spec.access.open else _access(spec.access),
+        numbered=spec.numbered or UNSET,
     )
 
 

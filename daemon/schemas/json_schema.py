@@ -16,9 +16,10 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
+from ...errors.given_schema import GivenSchema
 from ...errors.type_building import type_info
 from ..operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
-from .known_secrets import without_known_secrets
+from .known_secrets import document_without_known_secrets, without_known_secrets
 from .patterns import to_ecma
 
 JsonSchema: TypeAlias = dict[str, Any]
@@ -78,6 +79,9 @@ def json_schema(tp: Any, *, extra: Any = None, titled: bool = True) -> JsonSchem
     `extra` is the type of undeclared members of an object; None leaves them as the type itself has them. With
     `titled=False` the document has no `title`, for generated types whose name says nothing. Members keep their order.
     """
+    if isinstance(tp, GivenSchema):
+        document = {"$schema": DIALECT, **document_without_known_secrets(tp.load())}
+        return document if titled else {word: value for word, value in document.items() if word != "title"}
     writer = _Writer()
     node = type_info(tp)
     body = writer.body(node)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from typing import Any, Final
 
 import msgspec
@@ -110,6 +109,8 @@ def listed(schema: JsonSchema, kind: str) -> tuple[Any, ...] | None:
 
 def is_multiple(step: float, of: float) -> bool:
     """Whether every multiple of `step` is one of `of`, as the numbers are written in decimals."""
+    from fractions import Fraction  # late: few schemas are compared so
+
     return (Fraction(repr(step)) / Fraction(repr(of))).denominator == 1
 
 

@@ -29,6 +29,19 @@ def without_known_secrets(keywords: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def document_without_known_secrets(document: dict[str, Any]) -> dict[str, Any]:
+    """A whole schema of another program without registered secrets, wherever they stand in it."""
+    text = msgspec.json.encode(document).decode()
+    found = scrub_known(text)
+    if found == text:
+        return document
+    try:
+        decoded: dict[str, Any] = msgspec.json.decode(found)
+    except msgspec.DecodeError:  # what stands for the secret has broken a number or an escape
+        return {}
+    return decoded
+
+
 def _holds_secret(value: object) -> bool:
     match value:
         case str():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
+from .cycles import circles
 from .json_schema import JsonSchema
 from .keywords import NUMERIC
 
@@ -24,6 +27,7 @@ _SINGLE: Final = frozenset({"items", "additionalProperties", "propertyNames", "c
 """Keywords that hold schemas: by name, in a list, or a single one. All others hold values, which are copied."""
 _ROOT_ONLY: Final = frozenset({"$schema", "$defs"})
 _LENGTHS: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
+_DIGEST_BYTES: Final = 32
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 """What a component may be called (OpenAPI 3.1, section 4.8.7)."""
 
@@ -33,20 +37,26 @@ class NamedTypes:
     """The named types of a whole document. Equal types are shared; different ones of the same name get a number.
 
     `adapt(schema)` changes the keywords of one schema, whose inner schemas have been adapted already, to those of the document.
+    `prefix` is what the document puts before a name where it refers to one.
     """
 
-    def __init__(self, adapt: Callable[[JsonSchema], JsonSchema] = lambda schema: schema) -> None:
+    def __init__(
+        self, adapt: Callable[[JsonSchema], JsonSchema] = lambda schema: schema, *, prefix: str = SHARED
+    ) -> None:
         self.schemas: dict[str, Schema] = {}
         self._names: dict[tuple[str, bytes], str] = {}
         self._adapt = adapt
+        self._last: _Definitions | None = None
+        self._pending: deque[tuple[str, str, Mapping[str, JsonSchema]]] = deque()
+        self._prefix = prefix
 
     def include(self, schema: Schema, root: JsonSchema | None = None) -> Schema:
         """The schema in this document, to which the types are added that it refers to. `root` is the document that it is from."""
         if isinstance(schema, bool):
             return schema
-        definitions = (schema if root is None else root).get("$defs", {})
-        names = {LOCAL + name: SHARED + self._define(name, definitions) for name in _reachable(schema, definitions)}
-        return rewritten(schema, names, self._adapt)
+        included = self._rewritten(schema, (schema if root is None else root).get("$defs", {}))
+        self._write_pending()
+        return included
 
     def include_named(self, schema: JsonSchema, name: str = "") -> Schema:
         """The same, but a schema with a name, which is its title otherwise, becomes a type of the document, too."""
@@ -55,25 +65,82 @@ class NamedTypes:
         name = name or body.get("title", "")
         if not _NAME.fullmatch(name) or definitions.get(name, body) != body:
             return self.include(schema)
-        return {"$ref": SHARED + self._define(name, {**definitions, name: body})}
+        return self._reference(name, {**definitions, name: body})
 
     def add(self, name: str, schema: JsonSchema) -> JsonSchema:
         """A reference to a schema of this document itself, under this name or one with a number."""
-        return {"$ref": SHARED + self._define(name, {name: schema})}
+        return self._reference(name, {name: schema})
+
+    def _reference(self, name: str, definitions: Mapping[str, JsonSchema]) -> JsonSchema:
+        defined = self._define(name, definitions)
+        self._write_pending()
+        return {"$ref": self._prefix + defined}
 
     def _define(self, own: str, definitions: Mapping[str, JsonSchema]) -> str:
         """The name of a type here. Two types are equal if they and all types that they refer to are the same."""
-        reached = sorted(_reachable(definitions[own], definitions) | {own})
-        key = own, msgspec.json.encode([(name, definitions[name]) for name in reached])
+        if self._last is None or self._last.of is not definitions:
+            self._last = _Definitions(definitions)
+        key = own, self._last.digest(own)
         if key not in self._names:
             name, count = own, 1
             while name in self.schemas:
                 count += 1
                 name = f"{own}_{count}"
             self._names[key] = name
-            self.schemas[name] = True  # reserves the name before a type that may refer to it is written
-            self.schemas[name] = self.include(definitions[own], {"$defs": definitions})
+            self.schemas[name] = True  # reserves the name before the type is written
+            self._pending.append((name, own, definitions))
         return self._names[key]
+
+    def _write_pending(self) -> None:
+        """Write the types that were defined, which may define others. Takes no stack: types may refer to each other in a row."""
+        while self._pending:
+            name, own, definitions = self._pending.popleft()
+            self.schemas[name] = self._rewritten(definitions[own], definitions)
+
+    def _rewritten(self, schema: Schema, definitions: Mapping[str, JsonSchema]) -> Schema:
+        if isinstance(schema, bool):
+            return schema
+        names = {
+            LOCAL + name: self._prefix + self._define(name, definitions) for name in _names_in(schema, definitions)
+        }
+        return rewritten(schema, names, self._adapt)
+
+
+@final
+class _Definitions:
+    """The types of one schema, and a digest of each with all that it refers to. Those on one circle refer to the same types."""
+
+    def __init__(self, definitions: Mapping[str, JsonSchema]) -> None:
+        self.of: Final = definitions
+        self._edges: Final = {name: tuple(_names_in(schema, definitions)) for name, schema in definitions.items()}
+        self._circles: Final = circles(self._edges)
+        self._bodies: dict[str, bytes] = {}
+        self._digests: dict[str | int, bytes] = {}
+
+    def digest(self, name: str) -> bytes:
+        place: str | int = self._circles.get(name, name)
+        if place not in self._digests:
+            digest = blake2b(digest_size=_DIGEST_BYTES)
+            for other in sorted(self._reachable(name)):
+                digest.update(self._body(other))
+            self._digests[place] = digest.digest()
+        return self._digests[place]
+
+    def _reachable(self, name: str) -> set[str]:
+        """The names of a type and of all types that it refers to, directly or indirectly."""
+        found, pending = {name}, [name]
+        while pending:
+            for other in self._edges[pending.pop()]:
+                if other not in found:
+                    found.add(other)
+                    pending.append(other)
+        return found
+
+    def _body(self, name: str) -> bytes:
+        if name not in self._bodies:
+            text = msgspec.json.encode((name, self.of[name]))
+            self._bodies[name] = blake2b(text, digest_size=_DIGEST_BYTES).digest()
+        return self._bodies[name]
 
 
 def rewritten(
@@ -84,19 +151,25 @@ def rewritten(
     """A copy of the schema without `$schema` and `$defs`, each of whose `references` has been replaced."""
     if isinstance(schema, bool):
         return schema
+    body = {keyword: value for keyword, value in schema.items() if keyword not in _ROOT_ONLY}
+    written = with_inner(body, lambda inner: rewritten(inner, references, adapt))
+    if "$ref" in written:
+        written["$ref"] = references.get(written["$ref"], written["$ref"])
+    return adapt(written)
+
+
+def with_inner(schema: JsonSchema, change: Callable[[Any], Schema]) -> JsonSchema:
+    """A copy of the schema, each of whose inner schemas has been changed; `$defs` stay as they are."""
     written: JsonSchema = {}
     for keyword, value in schema.items():
         if keyword in _BY_NAME:
-            value = {name: rewritten(inner, references, adapt) for name, inner in value.items()}
+            value = {name: change(inner) for name, inner in value.items()}
         elif keyword in _LISTS:
-            value = [rewritten(inner, references, adapt) for inner in value]
+            value = [change(inner) for inner in value]
         elif keyword in _SINGLE:
-            value = rewritten(value, references, adapt)
-        elif keyword == "$ref":
-            value = references.get(value, value)
-        if keyword not in _ROOT_ONLY:
-            written[keyword] = value
-    return adapt(written)
+            value = change(value)
+        written[keyword] = value
+    return written
 
 
 def references_of(schema: Schema) -> Iterator[str]:
@@ -144,17 +217,10 @@ _FORMS: Final[Mapping[str, Callable[[Any], bool]]] = {
 }
 
 
-def _reachable(schema: Schema, definitions: Mapping[str, JsonSchema]) -> set[str]:
-    """The names of all types that a schema refers to, directly or indirectly."""
-    found: set[str] = set()
-    pending = [schema]
-    while pending:
-        for reference in references_of(pending.pop()):
-            name = reference.removeprefix(LOCAL)
-            if reference.startswith(LOCAL) and name in definitions and name not in found:
-                found.add(name)
-                pending.append(definitions[name])
-    return found
+def _names_in(schema: Schema, definitions: Mapping[str, JsonSchema]) -> dict[str, None]:
+    """The names of the types that a schema refers to itself, in its order."""
+    names = (each.removeprefix(LOCAL) for each in references_of(schema) if each.startswith(LOCAL))
+    return dict.fromkeys(name for name in names if name in definitions)
 
 
 def _schemas_in(keyword: str, value: Any) -> Iterable[Schema]:  # Any: what a keyword holds

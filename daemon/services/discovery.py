@@ -23,6 +23,8 @@ class DiscoveryHost(Protocol):
     """What these methods need of the daemon they belong to."""
 
     version: str
+    change_count: int
+    """How often what is offered has changed."""
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations of the hosted services that this caller may call, in the order of declaration."""
@@ -88,7 +90,9 @@ def rpc_discovery(catalogue: DiscoveryHost) -> Service:
         from ..schemas.openrpc import openrpc_document  # late: only those who ask pay for it
 
         return documents.get(
-            ctx.identity, lambda: _encode(openrpc_document(catalogue.offered(ctx), version=catalogue.version))
+            ctx.identity,
+            lambda: _encode(openrpc_document(catalogue.offered(ctx), version=catalogue.version)),
+            catalogue.change_count,
         )
 
     return service

@@ -15,13 +15,17 @@ T = TypeVar("T")
 
 @final
 class IdentityCache(Generic[T]):
-    """Values by identity. What they are made of must not change while the daemon runs."""
+    """Values by identity."""
 
     def __init__(self) -> None:
         self._values: dict[Identity | None, T] = {}
+        self._change_count = 0
 
-    def get(self, identity: Identity | None, make: Callable[[], T]) -> T:
-        """The value for this identity, made where there is none yet."""
+    def get(self, identity: Identity | None, make: Callable[[], T], change_count: int) -> T:
+        """The value for this identity, made where there is none yet. All are made anew with another `change_count`."""
+        if change_count != self._change_count:
+            self._values.clear()
+            self._change_count = change_count
         if identity not in self._values:
             if len(self._values) >= MAX_IDENTITIES:
                 del self._values[next(iter(self._values))]

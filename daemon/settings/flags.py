@@ -28,6 +28,7 @@ _METAVARS: Final = {
     "words": "WORD",
     "tokens": "WORD",
     "files": "NAME=FILE",
+    "imports": "NAME=SOURCE",
     "object": "APP",
     "store": "STORE",
     "readable": "FILE",
@@ -164,7 +165,7 @@ def from_flags(args: argparse.Namespace) -> dict[str, RawValue]:
         if option.kind == "apps":
             value = value or None
         elif isinstance(value, list):
-            value = " ".join(value) if value or option.kind in ("words", "tokens", "files") else None
+            value = " ".join(value) if value or option.kind in ("words", "tokens", "files", "imports") else None
         if value is not None:
             source = "/".join((option.flag, *option.info.flag_aliases))
             found[option.field] = RawValue(value, source, typed=option.kind == "switch")
@@ -195,7 +196,7 @@ def _add(group: "argparse._ArgumentGroup", option: Option) -> None:
             group.add_argument(option.field, nargs="*", metavar=option.flag, help=help_text)
         case "switch":
             group.add_argument(*names, dest=option.field, action="store_true", default=None, help=option.info.help)
-        case "words" | "tokens" | "files":
+        case "words" | "tokens" | "files" | "imports":
             metavar = _METAVARS[option.kind]
             group.add_argument(*names, dest=option.field, action="append", metavar=metavar, help=help_text)
         case kind:

@@ -3,16 +3,14 @@
 The annotations are evaluated by it, so it must not use `from __future__ import annotations`.
 """
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
-from .option import OptionInfo
-
-_SERVICES: Final = "services"
+from .option import SERVICES, OptionInfo
 
 JwtIssuer: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_SERVICES,
+        group=SERVICES,
         found_file="no",
         kind="word",
         help="accept the JSON Web Tokens of this issuer: the value of their iss",
@@ -23,7 +21,7 @@ JwtIssuer: TypeAlias = Annotated[
 JwtAudience: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_SERVICES,
+        group=SERVICES,
         found_file="no",
         kind="word",
         help="what the tokens must be issued for: a value of their aud",
@@ -34,7 +32,7 @@ JwtAudience: TypeAlias = Annotated[
 JwtKeys: TypeAlias = Annotated[
     str | None,
     OptionInfo(
-        group=_SERVICES,
+        group=SERVICES,
         found_file="no",
         kind="keys",
         help="the issuer's public keys, a JSON Web Key Set, as a file or an address",
@@ -45,7 +43,7 @@ JwtKeys: TypeAlias = Annotated[
 JwtAlgorithms: TypeAlias = Annotated[
     tuple[str, ...] | None,
     OptionInfo(
-        group=_SERVICES,
+        group=SERVICES,
         found_file="no",
         kind="words",
         key="jwt-algorithm",

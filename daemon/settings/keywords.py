@@ -12,7 +12,7 @@ from .table import OPTIONS
 
 _OPTION_OF_FIELD: Final = {option.field: option for option in OPTIONS}
 _FIELD_OF_KEY: Final = {option.key: option.field for option in OPTIONS}
-_LISTS: Final = ("words", "tokens", "files", "apps")
+_LISTS: Final = ("words", "tokens", "files", "apps", "imports")
 
 
 def from_keywords(arguments: Mapping[str, Any]) -> dict[str, RawValue]:

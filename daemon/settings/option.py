@@ -16,6 +16,7 @@ from .addresses import (
     is_key_address,
     read_address,
 )
+from .imports import WrongImport, import_of_flag, imports_of_tables
 from .reference import EXPECTED, absolute_reference, read_reference
 from .token_text import TOKEN_FORM, read_token
 
@@ -30,6 +31,7 @@ OptionKind: TypeAlias = Literal[
     "tokens",
     "files",
     "apps",
+    "imports",
     "object",
     "store",
     "readable",
@@ -45,6 +47,8 @@ less than the default, or nothing. It must neither run code nor loosen a limit, 
 
 PREFIX: Final = "DISCREET_"
 MEMORY: Final = "memory"
+SERVICES: Final = "services"
+"""The group of settings that say what is served."""
 SQLITE: Final = "sqlite:"
 POSTGRES: Final = ("postgresql://", "postgres://")
 _MAX_SHOWN: Final = 200
@@ -145,6 +149,7 @@ _EXPECTED: Final[dict[OptionKind, str]] = {
     "tokens": TOKEN_FORM,
     "files": "NAME=FILE",
     "apps": EXPECTED,
+    "imports": "NAME=FILE or NAME=URL of an OpenAPI document",
     "object": EXPECTED,
     "store": "memory, sqlite:PATH, or postgresql://...",
     "readable": "an existing file",
@@ -211,6 +216,13 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return tuple(
                 f"{name}={absolute(path, directory)}" for name, _, path in (word.partition("=") for word in value)
             )
+        case ("imports", list()) if all(isinstance(word, str) and import_of_flag(word, directory) for word in value):
+            return tuple(import_of_flag(word, directory) for word in value)
+        case "imports", dict() if value:
+            try:
+                return imports_of_tables(value, directory)
+            except WrongImport as exc:
+                raise UsageError(f"{given.source}.{exc}") from None
         case "object", str() if read_reference(value):
             return absolute_reference(value, directory)
         case "store", str() if value == MEMORY:
@@ -275,7 +287,7 @@ def _read(kind: OptionKind, text: str) -> object:
                 return float(text)
             except ValueError:
                 return text.lower()
-        case "words" | "tokens" | "files" | "apps":
+        case "words" | "tokens" | "files" | "apps" | "imports":
             return text.replace(",", " ").split()
         case "choice" | "directory" | "file" | "object" | "store" | "readable" | "address" | "url" | "word" | "keys":
             return text
@@ -302,7 +314,7 @@ def _is_named_file(word: object) -> bool:
 
 
 def _is_array(option: Option, given: RawValue) -> bool:
-    return given.typed and option.kind in ("words", "tokens", "files", "apps")
+    return given.typed and option.kind in ("words", "tokens", "files", "apps", "imports")
 
 
 def without_password(store: str) -> str:

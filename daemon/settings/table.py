@@ -29,8 +29,9 @@ from .http_options import (
     HttpSessionTimeout,
     HttpUrl,
 )
+from .import_options import ImportPrivate, Imports
 from .jwt_options import JwtAlgorithms, JwtAudience, JwtIssuer, JwtKeys
-from .option import MEMORY, Option, OptionInfo, option_from_field
+from .option import MEMORY, SERVICES, Option, OptionInfo, option_from_field
 
 FramingSetting: TypeAlias = Literal["content-length", "newline", "auto"]
 
@@ -42,7 +43,6 @@ _FRAMINGS: Final[Mapping[DialectChoice, FramingSetting]] = {
     "auto": "auto",
 }
 
-_SERVICES: Final = "services"
 _PROTOCOL: Final = "protocol"
 _LIFECYCLE: Final = "time-outs and lifecycle"
 _LOGS: Final = "logs"
@@ -58,7 +58,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     apps: Annotated[
         tuple[str, ...],
         OptionInfo(
-            group=_SERVICES,
+            group=SERVICES,
             found_file="no",
             kind="apps",
             help="a service to host: an installed module's, or a file's; may be repeated",
@@ -68,7 +68,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     app_dir: Annotated[
         str | None,
         OptionInfo(
-            group=_SERVICES,
+            group=SERVICES,
             found_file="no",
             kind="directory",
             help="a directory whose modules are importable, too, where no installed one has the name",
@@ -78,7 +78,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     root: Annotated[
         str,
         OptionInfo(
-            group=_SERVICES,
+            group=SERVICES,
             found_file="no",
             kind="directory",
             help="the directory that the fs service serves; nothing outside it is reachable",
@@ -86,12 +86,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = "."
     allow_write: Annotated[
-        bool, OptionInfo(group=_SERVICES, found_file="no", help="let the fs service write below the root")
+        bool, OptionInfo(group=SERVICES, found_file="no", help="let the fs service write below the root")
     ] = False
     scopes: Annotated[
         tuple[str, ...] | None,
         OptionInfo(
-            group=_SERVICES,
+            group=SERVICES,
             found_file="yes",
             kind="words",
             key="scope",
@@ -102,7 +102,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     tokens: Annotated[
         tuple[str, ...] | None,
         OptionInfo(
-            group=_SERVICES,
+            group=SERVICES,
             found_file="no",
             kind="tokens",
             key="token",
@@ -113,7 +113,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     identity: Annotated[
         str | None,
         OptionInfo(
-            group=_SERVICES,
+            group=SERVICES,
             found_file="no",
             kind="object",
             help="an identity provider of your own, as an app is named, instead of tokens",
@@ -127,7 +127,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     credentials: Annotated[
         tuple[str, ...] | None,
         OptionInfo(
-            group=_SERVICES,
+            group=SERVICES,
             found_file="no",
             kind="files",
             key="credential",
@@ -135,10 +135,12 @@ class Settings(Struct, frozen=True, kw_only=True):
             default_text="none",
         ),
     ] = None
+    imports: Imports = ()
+    import_private: ImportPrivate = False
     store: Annotated[
         str,
         OptionInfo(
-            group=_SERVICES,
+            group=SERVICES,
             found_file="no",
             kind="store",
             help="where the agent keeps its tasks: memory; sqlite:PATH or postgresql://... to outlive it",
@@ -146,7 +148,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = MEMORY
     push_private: Annotated[
         bool,
-        OptionInfo(group=_SERVICES, found_file="no", help="allow push notifications to private and loopback addresses"),
+        OptionInfo(group=SERVICES, found_file="no", help="allow push notifications to private and loopback addresses"),
     ] = False
     dialect: Annotated[
         DialectChoice | None,

@@ -8,6 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .daemon.imports.from_daemon import from_daemon
+    from .daemon.imports.from_mcp import from_mcp
+    from .daemon.imports.from_openapi import from_openapi
     from .daemon.operations.access import Identity, IdentityProvider
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.service import DeclarationError, Service
@@ -27,6 +30,9 @@ __all__ = [
     "Service",
     "Stopped",
     "__version__",
+    "from_daemon",
+    "from_mcp",
+    "from_openapi",
     "serve",
 ]
 
@@ -41,6 +47,9 @@ _HOMES = {
     "OperationError": ".errors.exceptions",
     "Service": ".daemon.operations.service",
     "Stopped": ".daemon.operations.context",
+    "from_daemon": ".daemon.imports.from_daemon",
+    "from_mcp": ".daemon.imports.from_mcp",
+    "from_openapi": ".daemon.imports.from_openapi",
     "serve": ".serving",
 }
 

@@ -13,6 +13,10 @@ class CallSpan(Protocol):
     @property
     def headers(self) -> Mapping[str, str]: ...
 
+    def answered(self, status: int) -> None:
+        """The status of the HTTP response."""
+        ...
+
     def end(self, error: BaseException | None = None) -> None:
         """The call is over. A second end does nothing."""
         ...
@@ -27,6 +31,10 @@ class CallTracer(Protocol):
 
     def call(self, method: str) -> AbstractContextManager[CallSpan]:
         """The same for a block, which is the call: what it raises is its error."""
+        ...
+
+    def http_request(self, method: str, host: str, port: int) -> CallSpan:
+        """An HTTP request to a server that the program itself has named begins. It must be ended."""
         ...
 
 

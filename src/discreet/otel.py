@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Final, final
 
 from . import call_tracing
@@ -45,6 +46,11 @@ class _Tracer:
         span = self._tracer.start_span(method, base, SpanKind.CLIENT, told)
         return _CallSpan(span, base)
 
+    def http_request(self, method: str, host: str, port: int) -> _CallSpan:
+        told: dict[str, str | int] = {"http.request.method": method, "server.address": host, "server.port": port}
+        base = get_current()
+        return _CallSpan(self._tracer.start_span(method, base, SpanKind.CLIENT, told), base)
+
     @contextmanager
     def call(self, method: str) -> Iterator[_CallSpan]:
         span = self.begin(method)
@@ -66,6 +72,12 @@ class _CallSpan:
         self.headers: Mapping[str, str] = headers
         self.span = span
         self._ended = False
+
+    def answered(self, status: int) -> None:
+        self.span.set_attribute("http.response.status_code", status)
+        if status >= HTTPStatus.BAD_REQUEST:
+            self.span.set_attribute("error.type", str(status))
+            self.span.set_status(StatusCode.ERROR)
 
     def end(self, error: BaseException | None = None) -> None:
         if self._ended:

@@ -39,6 +39,10 @@ RECORDING = b"""\
 {"type":"end","ms":4,"status":0}
 """
 
+DOCUMENT = b"""\
+{"openapi":"3.1.0","info":{"title":"Shop","version":"1"},"paths":{"/add":{"get":{"operationId":"add","responses":{}}}}}
+"""
+
 CALL: Final = b'{"jsonrpc":"2.0","id":1,"method":"version"}\n'
 
 DISCREET: Final = (sys.executable, "-P", "-m", "discreet")
@@ -69,6 +73,7 @@ COMMANDS: Final = {
     "show": ["show", "recording.jsonl"],
     "show --html": ["show", "recording.jsonl", "--html"],
     "replay": ["replay", "recording.jsonl", "--", *DISCREET, "serve", APP_NAME],
+    "import": ["import", "check", "openapi.json"],
     "completion": ["completion", "bash"],
     "--version": ["--version"],
     "--help": ["--help"],
@@ -79,6 +84,7 @@ ONE_SOCKET: Final = "stderr is the same as stdout, so log lines would stand amon
 ALL = tuple(COMMANDS)
 LOST = frozenset(
     {"schema", "card", "generate", "generate from a server", "call", "show", "show --html", "replay", "completion"}
+    | {"import"}
 )
 """Without stdout these would do their work for nothing."""
 
@@ -115,6 +121,7 @@ def test_every_verb_is_tried() -> None:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "recording.jsonl").write_bytes(RECORDING)
+    (tmp_path / "openapi.json").write_bytes(DOCUMENT)
     return tmp_path
 
 
@@ -169,6 +176,8 @@ def test_odd_descriptors_are_a_status_and_at_most_a_line(folder: Path, verb: str
         (["record", "-o", "/dev/full", "--", "true"], 0),
         (["replay", ".", "--", "true"], 2),
         (["replay", "/dev/null", "--", "true"], 2),
+        (["import", "check", "."], 2),
+        (["import", "check", "app.py"], 2),
         (["call", "version", "--token-file=."], 2),
         (["serve", "--config=."], 2),
     ],

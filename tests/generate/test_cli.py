@@ -63,7 +63,7 @@ def test_what_an_app_prints_is_no_part_of_its_client(tmp_path: Path) -> None:
         (("python", "--server", '"'), 2),
         (("python", "--server", "no-such-command"), 1),
         (("python", "--server", f"{shlex.quote(sys.executable)} -c pass"), 1),
-        (("python", "-o", "missing/client.py"), 1),
+        (("python", "-o", "missing/client.py"), 2),
     ],
 )
 def test_a_failure_is_one_line_and_a_status(argv: tuple[str, ...], status: int, tmp_path: Path) -> None:

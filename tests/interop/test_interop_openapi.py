@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -121,20 +122,51 @@ expected-statuses = [400, 401, 403, 404, 405, 406, 409, 415, 422, 428, 429, 431,
 def test_schemathesis_finds_nothing_wrong(app: Path, examples: int, more: list[str], tmp_path: Path) -> None:
     """Every check, with what fits the document and what does not. The seed is fixed: a run says the same each time."""
     pytest.importorskip("uvicorn")
-    interpreter = python()
     path, _, name = str(app).rpartition(":")
-    for needed in (path, HERE / "schemathesis_hooks.py"):
-        shutil.copy(needed, tmp_path)
-    (tmp_path / "schemathesis.toml").write_text(CONFIG)
-    checks = ["--checks", "all", "--mode", "all", "--max-examples", examples, "--seed", 1, "--no-shrink", *more]
-    limits = ["--suppress-health-check", "all", "--request-timeout", 30, "--generation-database", "none"]
+    shutil.copy(path, tmp_path)
     with http_daemon(tmp_path, f"./{Path(path).name}:{name}", "--http-operations", "--log-level", "error") as url:
-        told = run(
-            *[interpreter, "-m", "schemathesis.cli", "run", f"{url}openapi.json", *checks, *limits],
-            folder=tmp_path,
-            seconds=SLOW_SECONDS,
-            SCHEMATHESIS_HOOKS="schemathesis_hooks",
-            PYTHONPATH=str(tmp_path),
-        )
+        run_schemathesis(url, tmp_path, "--max-examples", examples, *more)
+
+
+def test_schemathesis_finds_nothing_wrong_in_operations_that_are_imported(tmp_path: Path) -> None:
+    """Those of an app of FastAPI, which checks what it is sent itself."""
+    for library in ("uvicorn", "jsonschema_rs", "yaml", "httpx"):
+        pytest.importorskip(library)
+    if subprocess.run([python(), "-c", "import fastapi, uvicorn"], capture_output=True, check=False).returncode:
+        missing("DISCREET_OPENAPI_PYTHON has no fastapi and uvicorn")
+    (tmp_path / "empty.py").write_text('from discreet import Service\n\nempty = Service("empty")\n')
+    with imported_app() as (document, port):
+        (tmp_path / "items.json").write_text(document)
+        table = f'[import.items]\nopenapi = "items.json"\nbase-url = "http://127.0.0.1:{port}"\n'
+        (tmp_path / "discreet.toml").write_text(f"{table}allow-private = true\nexpose = true\n")
+        options = ["--config", "discreet.toml", "--http-operations", "--log-level", "error"]
+        with http_daemon(tmp_path, "./empty.py:empty", *options) as url:
+            run_schemathesis(url, tmp_path, "--max-examples", 30)
+
+
+@contextmanager
+def imported_app() -> Iterator[tuple[str, int]]:
+    """The document of the app of FastAPI, and the port where it serves."""
+    with subprocess.Popen([python(), str(HERE / "imported_app.py")], stdout=subprocess.PIPE, text=True) as app:
+        assert app.stdout is not None
+        try:
+            yield app.stdout.readline(), int(app.stdout.readline())
+        finally:
+            app.terminate()
+
+
+def run_schemathesis(url: str, folder: Path, *more: object) -> None:
+    """All checks of all phases on the document of a daemon pass."""
+    shutil.copy(HERE / "schemathesis_hooks.py", folder)
+    (folder / "schemathesis.toml").write_text(CONFIG)
+    checks = ["--checks", "all", "--mode", "all", "--seed", 1, "--no-shrink", *more]
+    limits = ["--suppress-health-check", "all", "--request-timeout", 30, "--generation-database", "none"]
+    told = run(
+        *[python(), "-m", "schemathesis.cli", "run", f"{url}openapi.json", *checks, *limits],
+        folder=folder,
+        seconds=SLOW_SECONDS,
+        SCHEMATHESIS_HOOKS="schemathesis_hooks",
+        PYTHONPATH=str(folder),
+    )
     for phase in ("Examples", "Coverage", "Fuzzing"):
         assert f"✅ {phase}" in told.replace("\ufe0f", "").replace("  ", " "), told[-4000:]

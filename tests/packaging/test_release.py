@@ -88,12 +88,15 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
     served_by_http = {"httptools", "httpx", "starlette", "uvicorn"}
     assert optional == {
         "ahocorasick-rs",
-        "httpcore",
+        "certifi",
+        "h11",
+        "jsonschema-rs",
         "opentelemetry-exporter-otlp-proto-http",
         "opentelemetry-sdk",
         "prometheus-client",
         "psycopg",
         "pyjwt",
+        "pyyaml",
         "rich",
         "watchfiles",
         *served_by_http,

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from discreet import CallFailed, Context, OperationError, Service
 from discreet.client import OperationFailed, Peer
+from discreet.daemon.operations.changes import Changes
 from discreet.daemon.schemas.documents import snapshot, snapshot_text
 from discreet.testing import ContractBroken, Example, Violation, check_contract, in_memory
 from discreet.testing.observer import OperationObserver
@@ -52,6 +53,7 @@ DECLARED = {
 def test_a_service_that_is_observed_declares_all_that_it_declared() -> None:
     assert set(DECLARED) == set(inspect.signature(Service).parameters)
     service, bare = Service(**DECLARED), Service("")  # type: ignore[arg-type]
+    service.changes, service.enters_late = Changes(), True
     service.query()(found)
     twin = OperationObserver().observed(service)
     for name, value in vars(service).items():

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, Literal, TypeAlias, final  # Any: httpcore may not be installed
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
 import msgspec
 
+from ....framing.http.retry_after import retry_after_seconds
 from ....lazy import anyio
 from ....version import __version__
 from ..model.types import PushConfig
 from ..stores.interface import PushTarget
-from .network import CheckedBackend, Network, load_httpcore
-from .ssrf import AddressRefusedError, Destination
+
+if TYPE_CHECKING:
+    from ...outbound.connection import ResponseHead
+    from ...outbound.network import Network
+    from ...outbound.pool import ConnectionPool
+    from ...outbound.ssrf import Destination
 
 MAX_CONNECTIONS: Final = 128
 """Open connections in all."""
@@ -24,7 +29,6 @@ MAX_CONNECTIONS_PER_HOST: Final = 8
 """It takes 16 unresponsive hosts to hold up the others, and those only for `Timeouts.total`."""
 
 KEEP_ALIVE_SECONDS: Final = 5.0
-MAX_IDLE_CONNECTIONS: Final = 16
 
 MAX_BODY_BYTES: Final = 65_536
 MAX_BODY_SECONDS: Final = 1.0
@@ -36,6 +40,18 @@ RETRYABLE_STATUSES: Final = frozenset({408, 425, 429})
 USER_AGENT: Final = f"discreet/{__version__}"
 
 Reason: TypeAlias = Literal["address", "connection", "protocol", "timeout", "tls", "unresolved", "url"]
+
+_REASONS: Final[Mapping[str, Reason]] = {
+    "address": "address",
+    "connect": "connection",
+    "connect-timeout": "timeout",
+    "connections": "connection",
+    "lost": "connection",
+    "protocol": "protocol",
+    "tls": "tls",
+    "unresolved": "unresolved",
+}
+"""What connections say, and what is told of it."""
 
 _AUTH_SCHEME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # a token, RFC 9110 section 5.6.2
 _FIELD_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,8190}[\x21-\x7e])?")  # RFC 9110 section 5.5
@@ -50,7 +66,7 @@ class DeliveryFailure(msgspec.Struct, frozen=True):
 
 
 class Timeouts(msgspec.Struct, frozen=True):
-    """Seconds: to connect (and as many again for TLS), between two bytes of a response, for one attempt in all."""
+    """Seconds: to connect (and as many again for TLS), for the request and the head of its response, for one attempt in all."""
 
     connect: float = 10.0
     read: float = 10.0
@@ -101,8 +117,7 @@ class NotificationSender:
         self._network = network
         self._timeouts = timeouts
         self._allow_private = allow_private
-        self._pool: Any = None
-        self._opening: anyio.Lock | None = None
+        self._pool: ConnectionPool | None = None
         self._connections: anyio.Semaphore | None = None
         self._connections_per_host: dict[str, anyio.Semaphore] = {}
 
@@ -110,15 +125,15 @@ class NotificationSender:
         self, destination: Destination, headers: list[tuple[str, str]], body: bytes
     ) -> DeliveryFailure | None:
         """One attempt. Returns None for any 2xx response. If this is cancelled, the notification may have arrived or not."""
+        from ...outbound.connection import OutboundError  # late: loads h11
+
+        pool = self._open_pool()
         try:
-            pool = await self._open_pool()
             async with self._connection_slot(destination.authority):
                 with anyio.move_on_after(self._timeouts.total) as attempt:
                     return await self._exchange(pool, destination, headers, body, attempt)
-        except AddressRefusedError:
-            return DeliveryFailure("address", retryable=False)
-        except _connection_errors() as exc:
-            return DeliveryFailure(_reason(exc), retryable=True)
+        except OutboundError as exc:
+            return DeliveryFailure(_REASONS[exc.reason], retryable=exc.reason != "address")
         return DeliveryFailure("timeout", retryable=True)
 
     async def close(self) -> None:
@@ -128,57 +143,36 @@ class NotificationSender:
 
     async def _exchange(
         self,
-        pool: Any,
+        pool: ConnectionPool,
         destination: Destination,
         headers: list[tuple[str, str]],
         body: bytes,
         attempt: anyio.CancelScope,
     ) -> DeliveryFailure | None:
-        timeouts = {"connect": self._timeouts.connect, "read": self._timeouts.read, "write": self._timeouts.read}
-        url = load_httpcore().URL(
-            scheme=destination.scheme,
-            host=destination.host,
-            port=destination.port,
-            target=destination.request_target,
-        )
-        request = pool.stream(
-            "POST",
-            url,
-            headers=[("Host", destination.authority), *headers],
-            content=body,
-            extensions={"timeout": timeouts},
-        )
-        result: DeliveryFailure | None = DeliveryFailure("protocol", retryable=True)
-        try:
-            async with request as response:
-                result = _failure_of(response.status, response.headers)
-                attempt.deadline = math.inf  # the status is here; the body has a limit of its own
-                with anyio.move_on_after(MAX_BODY_SECONDS) as reading:
-                    remaining = MAX_BODY_BYTES
-                    async for chunk in response.aiter_stream():
-                        remaining -= len(chunk)
-                        if remaining < 0:
-                            reading.cancel()
-        except _connection_errors():
-            if attempt.deadline != math.inf:
-                raise
-        return result
+        head: ResponseHead | None = None
+        fields = [("Host", destination.authority), *headers, ("Content-Length", str(len(body)))]
+        async with pool.connection(destination) as connection:
+            with anyio.move_on_after(self._timeouts.read):
+                await connection.send("POST", destination.request_target, fields, body)
+                head = await connection.read_head()
+            if head is None:
+                return DeliveryFailure("timeout", retryable=True)
+            attempt.deadline = math.inf  # the status is here; the body has a limit of its own
+            with anyio.move_on_after(MAX_BODY_SECONDS):
+                await connection.drain(MAX_BODY_BYTES)
+        return _failure_of(head)
 
-    async def _open_pool(self) -> Any:
-        self._opening = self._opening or anyio.Lock()
-        async with self._opening:
-            if self._pool is None:
-                ssl_context = await anyio.to_thread.run_sync(
-                    self._network.ssl_context
-                )  # reads hundreds of certificates
-                self._connections = anyio.Semaphore(MAX_CONNECTIONS)
-                self._pool = load_httpcore().AsyncConnectionPool(
-                    ssl_context=ssl_context,
-                    max_connections=MAX_CONNECTIONS,
-                    max_keepalive_connections=MAX_IDLE_CONNECTIONS,
-                    keepalive_expiry=KEEP_ALIVE_SECONDS,
-                    network_backend=CheckedBackend(self._network, allow_private=self._allow_private),
-                )
+    def _open_pool(self) -> ConnectionPool:
+        from ...outbound.pool import ConnectionPool, PoolTimeouts  # late: loads h11
+
+        if self._pool is None:
+            self._connections = anyio.Semaphore(MAX_CONNECTIONS)
+            self._pool = ConnectionPool(
+                allow_private=self._allow_private,
+                network=self._network,
+                timeouts=PoolTimeouts(connect=self._timeouts.connect),
+                max_connections=MAX_CONNECTIONS,
+            )
         return self._pool
 
     @asynccontextmanager
@@ -194,43 +188,10 @@ class NotificationSender:
                 self._connections_per_host.pop(host, None)
 
 
-def _failure_of(status: int, headers: Sequence[tuple[bytes, bytes]]) -> DeliveryFailure | None:
+def _failure_of(head: ResponseHead) -> DeliveryFailure | None:
+    status = head.status
     if 200 <= status < 300:
         return None
     retryable = status in RETRYABLE_STATUSES or 500 <= status < 600
-    return DeliveryFailure(status, retryable=retryable, retry_after=_retry_after(headers) if retryable else 0.0)
-
-
-def _retry_after(headers: Sequence[tuple[bytes, bytes]]) -> float:
-    """The header's seconds or the seconds until its date (RFC 9110 section 10.2.3); 0 without a valid header."""
-    import time
-    from email.utils import parsedate_to_datetime
-
-    value = next((value.decode("latin-1").strip() for name, value in headers if name.lower() == b"retry-after"), "")
-    if value.isascii() and value.isdigit():
-        return float(value[:10])
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return 0.0
-
-
-def _reason(exc: Exception) -> Reason:
-    import socket
-    import ssl
-
-    httpcore = load_httpcore()
-    if any(isinstance(cause, ssl.SSLError) for cause in (exc, *exc.args)):  # httpcore passes the cause as an argument
-        return "tls"
-    if isinstance(exc, socket.gaierror):
-        return "unresolved"
-    if isinstance(exc, httpcore.TimeoutException):
-        return "timeout"
-    return "protocol" if isinstance(exc, httpcore.ProtocolError) else "connection"
-
-
-def _connection_errors() -> tuple[type[Exception], ...]:
-    """The errors of a connection: those of httpcore, and those of the layers below that it does not translate."""
-    httpcore = load_httpcore()
-    untranslated = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
-    return (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, *untranslated)
+    said = retry_after_seconds(head.value(b"retry-after")) if retryable else None
+    return DeliveryFailure(status, retryable=retryable, retry_after=said or 0.0)

@@ -16,6 +16,8 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....lazy import anyio
 from ...logs import log
+from ...outbound.network import Network, SystemNetwork
+from ...outbound.ssrf import Destination, parse_url
 from ...tracing.attributes import HTTP_STATUS
 from ..model.types import PushConfig
 from ..stores.interface import PushTarget
@@ -27,9 +29,7 @@ from .delivery import (
     find_invalid_field,
     request_headers,
 )
-from .network import Network, SystemNetwork
 from .queue import DeliveryQueue, Notification
-from .ssrf import Destination, parse_url
 
 if TYPE_CHECKING:
     from ...tracing.tracing import Tracing
@@ -59,7 +59,7 @@ def is_push_available() -> bool:
     """Whether the extra `push` is installed, without which no notification can be sent."""
     from importlib.util import find_spec  # late: asked once
 
-    return find_spec("httpcore") is not None
+    return find_spec("h11") is not None
 
 
 @final

@@ -67,6 +67,7 @@ class McpDialect(Dialect):
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
         self.revision = NEWEST_LEGACY
+        self.on_close: Callable[[], None] = lambda: None
 
     @property
     def batches(self) -> bool:
@@ -138,6 +139,8 @@ class McpDialect(Dialect):
 
     def close(self) -> None:
         self._subscriptions.close()
+        self.on_close()
+        self.on_close = lambda: None
         self._guard = _takes_all  # that of the session holds it, and this is a part of it
 
     def drain(self) -> None:

@@ -87,8 +87,8 @@ def _capabilities(state: McpState) -> dict[str, Any]:  # Any: structs of either 
     changes = True if state.host.settings.reload else None
     templates = any(resource.is_template for _, resource in state.offered(Resource))
     found: dict[str, Any] = {"logging": {}}
-    if state.tools:
-        found["tools"] = shared.ServerCapabilitiesTools(list_changed=changes)
+    if state.tools or state.host.catalogue.changes:
+        found["tools"] = shared.ServerCapabilitiesTools(list_changed=state.has_changing_tools or None)
     if state.has(Resource):
         found["resources"] = shared.ServerCapabilitiesResources(list_changed=changes, subscribe=True)
     if state.has(Prompt):

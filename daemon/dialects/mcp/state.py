@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 
 from ....errors.exceptions import FailureError
 from ....errors.type_building import decoder_for
+from ...logs import log
 from ...offers import Offer, Prompt, Resource, asks_of
 from ...operations.context import ClientInfo
 from ...operations.service import DeclarationError
@@ -22,8 +23,8 @@ from .dialect import McpDialect
 from .era import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Era, Meta, era_of, refusal
 from .generated.modern import SubscriptionFilter
 from .results import encode_result, modern_members
-from .subscriptions import Subscriptions
-from .tools import tool_name, tools_of
+from .subscriptions import SUBSCRIPTION_ID, Subscriptions
+from .tools import Tool, tool_name, tools_of
 
 if TYPE_CHECKING:
     from ....errors.failures import Failure
@@ -45,20 +46,33 @@ class Saved(Struct, rename="camel"):
 
 @final
 class Offered:
-    """What a host offers to clients of MCP: made once, for all sessions. Raises `DeclarationError` for what MCP can't offer."""
+    """What a host offers to clients of MCP: for all sessions. Raises `DeclarationError` for what MCP can't offer."""
 
     def __init__(self, host: Host) -> None:
+        self._host = host
+        self._change_count = host.change_count
         specs = host.catalogue.operations
-        self.tools = tools_of(specs)
+        self._tools = tools_of(specs)
         self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
         _check_numbers(specs)
         _check_offers(self.offers)
         callable_ = (*(tool.spec for tool in self.tools.values()), *self.offers)
         self.questions = {spec.name: Questions(spec) for spec in callable_ if asks_of(spec.input.type)}
-        """What the operations ask for that do."""
+        """What the operations ask for that do. None does that comes later."""
         self.seal = Seal()
         self.methods: dict[str, OperationSpec] = {}
         """The methods of a session that was opened before. Those of the next one differ in their handlers alone."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name. Where the operations have changed to what can't be tools, they stay as they were."""
+        if self._change_count != self._host.change_count:
+            self._change_count = self._host.change_count
+            try:
+                self._tools = tools_of(self._host.catalogue.operations)
+            except DeclarationError as exc:
+                log.error("mcp.tools_unchanged", reason=str(exc))
+        return self._tools
 
 
 @final
@@ -72,11 +86,18 @@ class McpState:
         self.dialect = McpDialect(self._refusal, self.subscriptions)
         self.revision: str | None = None
         self.client = ClientInfo()
-        self.tools = offered.tools
+        self._offered = offered
         self.offers = offered.offers
         self.questions = offered.questions
         self.seal = offered.seal
         self._modern = False
+        if self.host.catalogue.changes:
+            self.host.operation_watchers.append(self._tell_changes)
+            self.dialect.on_close = lambda: self.host.operation_watchers.remove(self._tell_changes)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return self._offered.tools
 
     @property
     def server(self) -> ServerInfo:
@@ -150,24 +171,37 @@ class McpState:
     # -- changes -----------------------------------------------------------------------------------------------
 
     def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
-        """What of it can be sent: the lists change by a reload alone."""
+        """What of it can be sent: the lists change by a reload, that of tools also with a server whose operations are hosted."""
         changes = self.host.settings.reload
         return SubscriptionFilter(
-            tools_list_changed=(changes and bool(self.tools) and wanted.tools_list_changed) or None,
+            tools_list_changed=(self.has_changing_tools and wanted.tools_list_changed) or None,
             resources_list_changed=(changes and self.has(Resource) and wanted.resources_list_changed) or None,
             prompts_list_changed=(changes and self.has(Prompt) and wanted.prompts_list_changed) or None,
             resource_subscriptions=wanted.resource_subscriptions if self.has(Resource) else None,
         )
 
+    @property
+    def has_changing_tools(self) -> bool:
+        """Whether the list of tools may become another one."""
+        return (self.host.settings.reload and bool(self.tools)) or self.host.catalogue.changes
+
+    def _tell_changes(self) -> None:
+        """Tell whoever listens that the tools are others."""
+        if self.revision is not None:
+            self.announce_changes(_TOOLS, {})
+        for request_id, listener in self.subscriptions.listeners.items():
+            if listener.wanted.tools_list_changed:
+                self.announce_changes(_TOOLS, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}})
+
     def announce_changes(self, wanted: SubscriptionFilter, members: dict[str, Any]) -> None:  # Any: JSON
-        """These lists may have changed: the program was loaded anew."""
+        """These lists may have changed."""
         kinds = {
             "tools": wanted.tools_list_changed,
             "resources": wanted.resources_list_changed,
             "prompts": wanted.prompts_list_changed,
         }
         for kind in (kind for kind, is_wanted in kinds.items() if is_wanted):
-            self.connection.context_host.notify(f"notifications/{kind}/list_changed", members)
+            self.connection.tell(f"notifications/{kind}/list_changed", members)
 
     def save(self) -> bytes:
         return msgspec.json.encode(
@@ -194,6 +228,7 @@ class McpState:
             self._know(last.client)
 
 
+_TOOLS: Final = SubscriptionFilter(tools_list_changed=True)
 _ALL_LISTS: Final = SubscriptionFilter(tools_list_changed=True, resources_list_changed=True, prompts_list_changed=True)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from ....errors.failures import (
     AuthenticationRequired,
     Cancelled,
+    DomainFailure,
     Failure,
     InsufficientPermissions,
     Internal,
@@ -20,8 +21,9 @@ from ....errors.failures import (
     ParseFailure,
     Unavailable,
 )
-from ....errors.type_building import decoder_for
+from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ....errors.wire import error_object
+from ...offers import TOOL_ERROR, ToolContent, foreign_tool
 from ...rpc.dialect import Events
 from ..handshake import ServerInfo
 from .era import Era, is_own
@@ -86,6 +88,8 @@ class ToolRendering:
                 return self._write(self._content(result), None)
             case "result":
                 return self._own(result)
+            case "whole":
+                return self._whole(result)
 
     def failure(self, failure: Failure) -> bytes | None:
         self._progress.end_progress(self.era.token)
@@ -93,6 +97,9 @@ class ToolRendering:
             return None
         if isinstance(failure, InvalidParams) and not self.era.has("2025-11-25"):
             return None
+        said = self._said_by_foreign_tool(failure)
+        if said is not None:
+            return self._whole(said, error=True)
         error = error_object(failure)
         if isinstance(failure, Internal):
             facts = _encode(_Error("INTERNAL", retryable=False))
@@ -116,8 +123,24 @@ class ToolRendering:
     def _content(self, content: bytes) -> bytes:
         if self.era.has("2025-11-25"):
             return content
-        blocks = decoder_for(list[ContentBlock])(content)
+        try:
+            blocks = decoder_for(list[ContentBlock])(content)
+        except DECODE_ERRORS:  # another server's, of a kind that nobody knows here
+            return _text_of(content)
         return _encode(reduced(blocks, self.era.revision))
+
+    def _said_by_foreign_tool(self, failure: Failure) -> msgspec.Raw | None:
+        if isinstance(failure, DomainFailure) and failure.code == TOOL_ERROR:
+            return failure.details if foreign_tool(self.tool.spec.options) is not None else None
+        return None
+
+    def _whole(self, said: bytes | msgspec.Raw, *, error: bool = False) -> bytes:
+        """What a tool of another server says, as it said it."""
+        whole = decoder_for(ToolContent)(said)
+        structured = (
+            None if isinstance(whole.structured_content, msgspec.UnsetType) else bytes(whole.structured_content)
+        )
+        return self._write(self._content(bytes(whole.content)), structured, error=error)
 
     def _own(self, result: bytes) -> bytes:
         own = decoder_for(CallToolResult)(result)

@@ -14,7 +14,7 @@ from .generated import legacy
 from .results import TTL_MS
 from .state import McpState
 from .tool_calls import ToolRendering
-from .tools import page, tool_name
+from .tools import tool_name, tool_page
 
 
 class ListParams(Params, frozen=True, kw_only=True):
@@ -36,8 +36,8 @@ def add_tools(service: Service, state: McpState) -> None:
         """List the tools that the caller may call."""
         names = (tool_name(spec.name) for spec in state.visible(ctx))
         tools = [tool for name in names if (tool := state.tools.get(name)) is not None]
-        shown, following = page(tools, params.cursor)
-        result = legacy.ListToolsResult(tools=[tool.described for tool in shown], next_cursor=following)
+        shown, following = tool_page(tools, params.cursor)
+        result = legacy.ListToolsResult(tools=shown, next_cursor=following)
         return state.write(result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("tools/call", inline=True)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
+import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
+from ....errors.given_schema import GivenSchema
 from ....errors.type_building import type_info
-from ...offers import asks_of
+from ...offers import asks_of, foreign_tool
 from ...operations.spec import OperationSpec
 from ...operations.type_shapes import json_kinds, without_metadata
 from ...schemas.documents import input_schema
 from ...schemas.json_schema import JsonSchema, json_schema
+from ...schemas.phrases import schema_kinds
 from .generated import legacy, shared
 
-Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events"]
+Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events", "whole"]
 """How the result of an operation becomes that of a tool: as an object, as the member `result` of one, as whatever it is, not
-at all; as content that the handler made, one or several or with all around it; as a list of events."""
+at all; as content that the handler made, one or several or with all around it; as a list of events; as another server gave it."""
+
+LARGEST_OUTPUT: Final = 64 * 1024
+"""Bytes of an imported result's schema that are listed: each tool has all types that it refers to, and a model reads it."""
 
 MAX_INLINED: Final = 2_000
 """Nodes of a schema with its definitions in place. A larger one keeps its `$defs`."""
@@ -25,7 +31,7 @@ MAX_INLINED: Final = 2_000
 _PLAIN_WORDS: Final = frozenset({"type", "title", "description", "properties", "required"})
 """Words of a schema that leaves members of other names alone."""
 _ERROR: Final[JsonSchema] = {
-    "properties": {"code": {"type": "string"}, "retryable": {"type": "boolean"}, "details": {"type": "object"}},
+    "properties": {"code": {"type": "string"}, "retryable": {"type": "boolean"}, "details": {}},
     "required": ["code"],
 }
 """The structure of an error."""
@@ -62,6 +68,10 @@ def asked_params(spec: OperationSpec) -> frozenset[str]:
 
 def json_params(spec: OperationSpec) -> frozenset[str]:
     """The params that can't be strings: hosts may send them as JSON in a string."""
+    if isinstance(spec.input.type, GivenSchema):
+        schema = spec.input.type.load()
+        members = schema.get("properties", {}).items()
+        return frozenset(name for name, part in members if "string" not in schema_kinds(part, schema))
     node = without_metadata(type_info(spec.input.type))
     if not isinstance(node, types.StructType):
         return frozenset()
@@ -72,6 +82,9 @@ def shape_of(spec: OperationSpec) -> Shape:
     """What becomes of the operation's result."""
     if spec.kind == "subscription":
         return "events"
+    foreign = foreign_tool(spec.options)
+    if foreign is not None and foreign.whole:
+        return "whole"
     returns = spec.returns
     if returns in (Any, object, Raw):
         return "any"
@@ -83,6 +96,9 @@ def shape_of(spec: OperationSpec) -> Shape:
         return "content"
     if get_origin(returns) is list and _is_content(*get_args(returns)):
         return "contents"
+    if isinstance(returns, GivenSchema):
+        schema = returns.load()
+        return "object" if schema_kinds(schema, schema) == {"object"} else "wrapped"
     return "object" if json_kinds(type_info(returns)) == {"object"} else "wrapped"
 
 
@@ -92,7 +108,7 @@ def _is_content(annotation: Any) -> bool:
 
 
 def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
-    """The schema of `structuredContent`; None where a tool promises none."""
+    """The schema of `structuredContent`; None where a tool promises none, and for a large one of an imported operation."""
     if shape not in ("object", "wrapped", "events"):
         return None
     schema = inlined(json_schema(spec.returns))
@@ -105,7 +121,9 @@ def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
             "properties": {"result": {"type": "array", "items": schema}, "omitted": omitted},
             "required": ["result"],
         }
-    return {"type": "object"} | _or_error(schema) | definitions
+    written = {"type": "object"} | _or_error(schema) | definitions
+    is_given = isinstance(spec.returns, GivenSchema)
+    return None if is_given and len(msgspec.json.encode(written)) > LARGEST_OUTPUT else written
 
 
 def _or_error(schema: JsonSchema) -> JsonSchema:

@@ -12,9 +12,10 @@ from msgspec import Raw
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
+from ....errors.given_schema import GivenSchema
 from ....errors.redaction import scrub_known
-from ....errors.type_building import DECODE_ERRORS
-from ...offers import asks_of
+from ....errors.type_building import DECODE_ERRORS, convert
+from ...offers import asks_of, foreign_tool
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from .generated import legacy
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 PAGE: Final = 500
 """Items of a list that are sent at once. Many hosts never ask for a second page."""
+PAGE_BYTES: Final = 4 * 1024 * 1024
+"""How much one page of tools holds: those of imported operations may be large."""
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _raw_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -41,6 +44,7 @@ class Tool:
     def __init__(self, spec: OperationSpec) -> None:
         self.spec = spec
         self.name = tool_name(spec.name)
+        self._described: legacy.Tool | None = None
 
     @cached_property
     def shape(self) -> Shape:
@@ -55,16 +59,21 @@ class Tool:
         """What HTTP's clients repeat in headers: the paths of the properties that are marked, by the names of these headers."""
         return dict(_marked(self.described.input_schema, ()))
 
-    @cached_property
+    @property
     def described(self) -> legacy.Tool:
-        """How it is listed."""
-        return legacy.Tool(
+        """How it is listed. Of an imported operation, whose schemas may be large, nothing is kept."""
+        if self._described is not None:
+            return self._described
+        described = legacy.Tool(
             name=self.name,
             description=scrub_known(self.spec.description) or None,
             input_schema=tool_input(self.spec),
             output_schema=tool_output(self.spec, self.shape),
-            annotations=ToolAnnotations(read_only_hint=self.spec.kind != "mutation"),
+            annotations=_annotations(self.spec),
         )
+        if not isinstance(self.spec.input.type, GivenSchema):
+            self._described = described
+        return described
 
     def arguments(self, given: Raw) -> Raw:
         """The arguments without a layer of JSON in strings that hosts put around what is no string."""
@@ -131,3 +140,28 @@ def page(items: Sequence[T], cursor: str | None) -> tuple[list[T], str | None]:
         start = int(cursor)
     end = start + PAGE
     return list(items[start:end]), str(end) if end < len(items) else None
+
+
+def tool_page(tools: Sequence[Tool], cursor: str | None) -> tuple[list[legacy.Tool], str | None]:
+    """The same for tools: a page of at least one, and of as many as `PAGE_BYTES` have room for."""
+    shown, _ = page(tools, cursor)
+    found: list[legacy.Tool] = []
+    size = 0
+    for tool in shown:
+        described = tool.described
+        size += len(msgspec.json.encode(described))
+        if found and size > PAGE_BYTES:
+            break
+        found.append(described)
+    end = len(found) + (0 if cursor is None else int(cursor))
+    return found, str(end) if end < len(tools) else None
+
+
+def _annotations(spec: OperationSpec) -> ToolAnnotations:
+    foreign = foreign_tool(spec.options)
+    if foreign is not None:
+        hints: ToolAnnotations = convert(foreign.annotations, ToolAnnotations)
+        return hints
+    if spec.idempotent and spec.kind == "mutation":
+        return ToolAnnotations(read_only_hint=False, idempotent_hint=True)
+    return ToolAnnotations(read_only_hint=spec.kind != "mutation")

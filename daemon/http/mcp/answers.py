@@ -17,6 +17,7 @@ from ....errors.failures import (
     ParseFailure,
     Unavailable,
 )
+from ....lazy import anyio
 from ...dialects.mcp.era import is_own
 from ...rpc.envelope import NULL_ID
 from ..answers import Answer, headers_of, status_of
@@ -102,6 +103,7 @@ async def send_messages(
             await _send(send, b"".join(events) or KEEP_ALIVE)
             if messages:
                 stream.taken(messages)
+            await anyio.lowlevel.checkpoint_if_cancelled()  # as in `sse`: the sender may never wait long enough
         await send({"type": "http.response.body", "body": b""})
     finally:
         stream.end_response(token)

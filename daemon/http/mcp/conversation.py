@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, assert_never, final
 from weakref import proxy
 
@@ -22,7 +22,7 @@ from ...dispatch.router import Router
 from ...logs import RepeatedWarning
 from ...operations.context import ClientInfo
 from ...operations.registry import Registry
-from ...rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply
+from ...rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, encode_notification
 from ...rpc.inflight import Inflight
 from ...rpc.request_log import note_dropped, note_reply
 from .messages import Events, MessageStream
@@ -104,10 +104,16 @@ class Conversation:
 
     def tell_updated(self, uri: str) -> None:
         for message in self.session.dialect.encode_updates(uri):
-            if self.listening.congested:  # nobody waits for those who do not read
-                _update_dropped(method=UPDATED)
-            else:
-                self.listening.post(message)
+            self._post(UPDATED, message)
+
+    def tell(self, method: str, params: object) -> None:
+        self._post(method, encode_notification(method, params))
+
+    def _post(self, method: str, message: bytes) -> None:
+        if self.listening.congested:  # nobody waits for those who do not read
+            _update_dropped(method=method)
+        else:
+            self.listening.post(message)
 
     def _hold(self, size: int) -> None:
         if self.keeps and size > 0 and not self.host.memory.fits(size):
@@ -288,7 +294,7 @@ class Posting:
         self.failure = failure
         self._answer(body)
 
-    def open_stream(self, encode: Callable[[int, bytes], bytes | None]) -> Events:
+    def open_stream(self, encode: Callable[[int, bytes], bytes | None], service_params: Mapping[str, str]) -> Events:
         return Events(self.stream, self._conversation.host.memory, encode, self._answer)
 
     def _answer(self, body: bytes | None) -> None:

@@ -83,8 +83,8 @@ class McpEndpoint:
         settings = host.settings
         offered = offered_by(host)
         self._calls = calls
+        self._offered = offered
         self._metrics = host.request_metrics["http"]
-        self._tools = offered.tools
         self._sessions: Final = Sessions(host, offered, settings.http_max_sessions, settings.http_session_timeout)
         self._metadata = ResourceMetadata(host, PATH)
         self._dialect = McpDialect(lambda method, meta: None, Subscriptions(host.memory))  # for what is no session's
@@ -209,7 +209,7 @@ class McpEndpoint:
 
     def _tool(self, access: Access, name: str) -> Tool | None:
         """The tool of this name, if the caller may call it: else its method says so, and nothing else tells of it."""
-        tool = self._tools.get(name)
+        tool = self._offered.tools.get(name)
         return None if tool is None or access.refusal(tool.spec.access, {}) is not None else tool
 
     def _take(

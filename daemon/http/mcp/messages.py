@@ -275,6 +275,9 @@ class Events:
         on_answer()
         self._answer(response)
 
+    def take_until(self, number: int) -> None:
+        """HTTP has a window of its own: that of the connection."""
+
     def discard(self) -> None:
         self.discarded = True
 

@@ -58,6 +58,7 @@ class DocumentEndpoint:
         self._host = host
         self._calls = calls
         self._documents: dict[tuple[str, ...], _Made] = {}
+        self._change_count = host.change_count
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         if path != PATH:
@@ -84,6 +85,9 @@ class DocumentEndpoint:
         return response
 
     def _written(self, specs: list[OperationSpec], url: str) -> _Written:
+        if self._change_count != self._host.change_count:
+            self._documents.clear()
+            self._change_count = self._host.change_count
         key = tuple(spec.name for spec in specs)
         made = self._documents.pop(key, None) or self._made(specs)
         self._documents[key] = made  # behind all others

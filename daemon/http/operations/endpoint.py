@@ -53,10 +53,15 @@ class OperationsEndpoint:
 
     def __init__(self, host: Host, calls: Calls) -> None:
         self._calls = calls
-        services = Registry(host.catalogue.services)
-        self._router = Router(services, services, calls.access, named=False)
-        self._served = {spec.name: _Served(spec) for spec in services if spec.visibility == "external"}
+        self._services = Registry(host.catalogue.services)
+        self._router = Router(self._services, self._services, calls.access, named=False)
+        self._served = _served(self._services)
+        host.operation_watchers.append(self._refresh)
         self._in_query = frozenset(key.name for key in host.agent.api_keys if key.location == "query")
+
+    def _refresh(self) -> None:
+        self._services.refresh()
+        self._served = _served(self._services)
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         name = path.removeprefix(PREFIX)
@@ -161,11 +166,15 @@ class _Served:
         return f"this {self.spec.kind} is called by {by} with its params as a JSON object"
 
     def wrong_form(self, body: bytes) -> Failure | None:
-        """What is wrong with a body whose params have names, and that holds no object."""
+        """What is wrong with a body that holds no object, though the params are one."""
         first = body.lstrip()[:1]
-        if first == b"{" or self.spec.input.whole:
+        if first == b"{" or (self.spec.input.whole and input_schema(self.spec.input).get("type") != "object"):
             return None
         return InvalidParams("$", "object", _KINDS.get(first, "number"))
+
+
+def _served(services: Registry) -> dict[str, _Served]:
+    return {spec.name: _Served(spec) for spec in services if spec.visibility == "external"}
 
 
 _KINDS: Final = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}

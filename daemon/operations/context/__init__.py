@@ -3,6 +3,7 @@
 from .context import (
     LAST_EVENT_ID,
     LONGEST_NUMBER,
+    MOUNT_DEPTH,
     Context,
     host_of,
     is_answered,
@@ -15,6 +16,7 @@ from .host import NOTHING_SENT, CallFailed, ClientInfo, ClientRefused, ContextHo
 __all__ = [
     "LAST_EVENT_ID",
     "LONGEST_NUMBER",
+    "MOUNT_DEPTH",
     "NOTHING_SENT",
     "CallFailed",
     "ClientInfo",

@@ -26,6 +26,10 @@ T = TypeVar("T")
 LAST_EVENT_ID: Final = "last-event-id"
 """The service parameter with the number of the last event that a caller has; by HTTP a header."""
 
+MOUNT_DEPTH: Final = "mount-depth"
+"""The service parameter that says how many mounts a call has come through; by HTTP a header. It travels with inner calls: a
+daemon that mounts itself would have no end otherwise."""
+
 LONGEST_NUMBER: Final = 18
 """Digits of such a number."""
 

@@ -76,6 +76,10 @@ class ProcessHost(Protocol):
 
     def state_of(self, namespace: str) -> Any: ...
 
+    async def enter_late(self, namespace: str) -> None:
+        """Wait until the lifespan of a service is entered that is entered late."""
+        ...
+
     def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
 
 

@@ -114,6 +114,16 @@ VERBS: Final[dict[str, Verb]] = {
             "discreet generate python --server 'discreet serve --allow-write' -o fs_client.py",
         ),
     ),
+    "import": Verb(
+        "imports",
+        "check FILE|URL [--json] [--outside]",
+        "Say what an OpenAPI document would offer as operations.",
+        (
+            "discreet import check openapi.yaml",
+            "discreet import check https://petstore3.swagger.io/api/v3/openapi.json",
+            "discreet import check openapi.json --json",
+        ),
+    ),
     "record": Verb(
         "record",
         "[-o FILE] [FLAG ...] -- COMMAND ...",
@@ -200,5 +210,4 @@ serves; without an app it serves the files of the working directory, read only.
 {verbs}
 
 An app is a name in a module (shop:service) or in a file (./shop.py:service).
-Try `discreet demo`, or `discreet call fs/read path=README.md`.
 `discreet COMMAND --help` tells of its flags, examples, settings and statuses."""

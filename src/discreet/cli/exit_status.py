@@ -102,6 +102,11 @@ VERB_STATUSES: Final[Mapping[str, Mapping[int, str]]] = {
         EXIT_USAGE: _USAGE,
         **SIGNAL_STATUSES,
     },
+    "import": {
+        EXIT_OK: "printed, whatever was left out",
+        EXIT_FAILED: "the output can't be written",
+        EXIT_USAGE: "there is no such document, or it can't be read",
+    },
     "record": {
         EXIT_USAGE: "the command line is wrong; nothing was started",
         EXIT_CANNOT_RUN: "COMMAND can't be run",

@@ -109,7 +109,7 @@ def servers() -> Servers:
 @asynccontextmanager
 async def connector_of(
     servers: Servers, timing: FakeTiming, policy: RestartPolicy
-) -> AsyncGenerator[RestartingConnector]:
+) -> AsyncGenerator[RestartingConnector[Connection]]:
     with anyio.fail_after(DEADLINE_SECONDS):
         async with background_tasks() as tasks:
             connector = RestartingConnector(servers.start, policy, tasks=tasks, timing=timing)
@@ -118,7 +118,7 @@ async def connector_of(
             connector.close()
 
 
-async def kill_server(connector: RestartingConnector, servers: Servers) -> None:
+async def kill_server(connector: RestartingConnector[Connection], servers: Servers) -> None:
     connection = await connector.connection()
     servers.kill()
     await connection.wait_lost()
@@ -222,7 +222,7 @@ async def test_cancelling_a_call_that_waits_for_a_restart_leaves_it_to_the_next_
 async def test_nothing_is_started_after_the_block(servers: Servers) -> None:
     raised: list[ConnectionFailed] = []
 
-    async def need(connector: RestartingConnector) -> None:
+    async def need(connector: RestartingConnector[Connection]) -> None:
         try:
             await connector.connection()
         except ConnectionFailed as exc:

@@ -361,7 +361,7 @@ def test_the_document_shows_lines_as_they_are() -> None:
 
 def test_the_document_knows_every_event_and_no_other() -> None:
     source = "".join(path.read_text() for path in (ROOT / "daemon").rglob("*.py"))
-    logs = r"log(?:ger)?\.(?:debug|info|warning|error|record|always)|RepeatedWarning"
+    logs = r"log(?:ger)?\.(?:debug|info|warning|error|record|always)|RepeatedWarning|self\._warn"
     calls = re.findall(rf'\b(?:{logs})\([^"]*?"([a-z]+\.[a-z_]+)"', source)
     named = set(calls) | {"logs.dropped", "stdout.stray", "stderr.stray"}
     named |= {f"daemon.{state}" for state in get_args(State) if state != "starting"}

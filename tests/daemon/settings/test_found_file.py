@@ -29,6 +29,8 @@ NO = {
     "jwt_jwks": '"https://evil/keys"',
     "jwt_algorithms": '["PS256"]',
     "credentials": '["key=/etc/passwd"]',
+    "imports": '["evil=https://evil"]',
+    "import_private": "true",
     "store": '"sqlite:x.db"',
     "push_private": "true",
     "dialect": '"lsp"',

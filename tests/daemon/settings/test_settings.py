@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, load_settings, resolve_settings
 from discreet.daemon.settings.flags import FlagParser, add_setting_flags, from_flags, to_argv
+from discreet.daemon.settings.imports import ImportSettings
 
 HERE = "/"
 """A directory without a settings file."""
@@ -44,6 +45,13 @@ SAMPLES = {
     "allow_write": Sample(["--allow-write"], "yes", "true", True),
     "scopes": Sample(["--scope", "a:r", "--scope=b:w"], "a:r b:w", '["a:r", "b:w"]', ("a:r", "b:w")),
     "tokens": Sample(["--token", ADA, f"--token={BOB}"], f"{ADA} {BOB}", f'["{ADA}", "{BOB}"]', (ADA, BOB)),
+    "imports": Sample(
+        ["--import", "a=/a.json", "--import=b=https://b/c"],
+        "a=/a.json b=https://b/c",
+        '["a=/a.json", "b=https://b/c"]',
+        tuple(ImportSettings(name=n, openapi=s, expose=True) for n, s in (("a", "/a.json"), ("b", "https://b/c"))),
+    ),
+    "import_private": Sample(["--import-private"], "yes", "true", True),
     "identity": Sample(["--identity", "app:who"], "app:who", '"app:who"', "app:who"),
     "jwt_issuer": Sample(["--jwt-issuer", "https://i/"], "https://i/", '"https://i/"', "https://i/"),
     "jwt_audience": Sample(["--jwt-audience", "api://a"], "api://a", '"api://a"', "api://a"),

@@ -44,7 +44,7 @@ def message(text: str = CANARY, **configuration: Any) -> dict[str, Any]:
 
 
 async def test_a_task_is_stored_and_pushed_for_the_request_that_began_it(spans: Spans, tmp_path: Path) -> None:
-    pytest.importorskip("httpcore")
+    pytest.importorskip("h11")
     store = f"sqlite:{tmp_path / 'tasks.db'}"
     async with hooked() as hook, in_memory(agent_of(), otel=True, push_private=True, store=store) as peer:
         hooks = {"url": f"{hook.url}/{CANARY}?{CANARY}", "token": CANARY}
@@ -78,7 +78,7 @@ async def test_a_task_is_stored_and_pushed_for_the_request_that_began_it(spans: 
 
 
 async def test_each_attempt_of_a_notification_is_a_span_and_tells_what_was_answered(spans: Spans) -> None:
-    pytest.importorskip("httpcore")
+    pytest.importorskip("h11")
     async with hooked(status(400)) as hook, in_memory(agent_of(), otel=True, push_private=True) as peer:
         await peer.call("SendMessage", message(taskPushNotificationConfig={"url": hook.url}))
         await hook.received(3)

@@ -38,10 +38,12 @@ EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "fast": ("ahocorasick_rs", "logs are scrubbed more slowly", "'discreet[fast]'"),
     "http": ("httpx", "agents are neither served nor called by HTTP", "'discreet[http]'"),
     "jwt": ("jwt", "callers can't be told apart by JSON Web Tokens", "'discreet[jwt]'"),
+    "mcp": ("jsonschema_rs", "no MCP server and no other daemon can be imported", "'discreet[mcp]'"),
     "metrics": ("prometheus_client", "there are no metrics by HTTP", "'discreet[metrics]'"),
+    "openapi": ("yaml", "no OpenAPI document can be imported", "'discreet[openapi]'"),
     "otel": ("opentelemetry", "no spans are recorded", "'discreet[otel]'"),
     "postgres": ("psycopg", "tasks can't be kept in PostgreSQL", "'discreet[postgres]'"),
-    "push": ("httpcore", "agents send no push notifications", "'discreet[push]'"),
+    "push": ("h11", "agents send no push notifications", "'discreet[push]'"),
     "watch": ("watchfiles", "fs/watch lists directories at intervals", "'discreet[watch]'"),
     "trio": ("trio", "the backend is asyncio", "trio"),
 }

@@ -6,8 +6,8 @@ import pytest
 
 from discreet.daemon.agents.model.types import Authentication, PushConfig
 from discreet.daemon.agents.push.notifier import MAX_FAILURES, PushNotifier, is_push_available
-from discreet.daemon.agents.push.ssrf import EXPECTED_PUBLIC_URL, EXPECTED_URL
 from discreet.daemon.agents.stores.interface import PushTarget
+from discreet.daemon.outbound.ssrf import EXPECTED_PUBLIC_URL, EXPECTED_URL
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 from discreet.errors.redaction import scrub

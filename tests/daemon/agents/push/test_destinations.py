@@ -13,8 +13,8 @@ import anyio
 import anyio.abc
 import pytest
 
-from discreet.daemon.agents.push.network import SystemNetwork
 from discreet.daemon.agents.push.notifier import PushNotifier
+from discreet.daemon.outbound.network import SystemNetwork
 from support.logged_events import LoggedEvents
 from support.timing import FakeTiming
 from support.webhooks import Answer, enqueue, hooked, running, settled, status, target
@@ -39,13 +39,11 @@ class FakeNetwork:
             raise socket.gaierror("no such name")
         return answer
 
-    async def connect(self, address: str, port: int, timeout: float) -> Any:
+    async def connect(self, address: str, port: int) -> Any:
         self.dialled.append(address)
         if address in self._dead:
-            import httpcore
-
-            raise httpcore.ConnectError
-        return await SystemNetwork().connect("127.0.0.1", port, timeout)
+            raise ConnectionRefusedError
+        return await SystemNetwork().connect("127.0.0.1", port)
 
     def ssl_context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self._cafile)

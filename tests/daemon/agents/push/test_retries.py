@@ -100,8 +100,8 @@ async def test_a_redirect_is_a_failure_and_never_followed(code: int, logged: Log
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (Answer(b"", "close"), "protocol"),
-        (Answer(b"HTTP/1.1 200", "close"), "protocol"),
+        (Answer(b"", "close"), "connection"),
+        (Answer(b"HTTP/1.1 200", "close"), "connection"),
         (Answer(b"\x16\x03\x01 rubbish\r\n\r\n", "close"), "protocol"),
         (Answer(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 30_000, "close"), "protocol"),
         (HANG, "timeout"),

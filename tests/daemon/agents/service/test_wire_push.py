@@ -11,7 +11,7 @@ from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.testing import in_memory
 from support.webhooks import Hook, hooked
 
-pytest.importorskip("httpcore")
+pytest.importorskip("h11")
 pytestmark = pytest.mark.anyio
 
 CHUNKS = 40

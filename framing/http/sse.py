@@ -13,6 +13,9 @@ import msgspec
 MAX_ID_LENGTH: Final = 1024
 """Bytes of an id. It is sent back in a header."""
 
+MAX_TYPE_LENGTH: Final = 1024
+"""Bytes of the type of an event. A longer one is ignored."""
+
 _BOM: Final = b"\xef\xbb\xbf"
 
 _IN_HEADER: Final = re.compile(rb"[ -~]*").fullmatch
@@ -24,10 +27,14 @@ class TooLarge(Exception):
 
 
 class SseEvent(msgspec.Struct, frozen=True):
-    """`id` is that of this event or of the last one before it that had one; None where none had."""
+    """`id` is that of this event or of the last one before it that had one; None where none had. `type` is the field `event`,
+    `retry_ms` the field `retry`. `has_own_id` is whether the id is this event's."""
 
     data: bytes
     id: str | None = None
+    type: str | None = None
+    retry_ms: int | None = None
+    has_own_id: bool = False
 
 
 @final
@@ -41,6 +48,9 @@ class SseParser:
         self._data: bytes | bytearray | None = None
         self._data_size = self._line_size = 0  # as many bytes came for them
         self._id: str | None = None
+        self._type: str | None = None
+        self._retry_ms: int | None = None
+        self._has_own_id = False
         self._skip_lf = False
         self._at_start = True
 
@@ -82,8 +92,12 @@ class SseParser:
                 self._data_size += size
             case b"id" if len(value) <= MAX_ID_LENGTH and _IN_HEADER(value):
                 self._id = value.decode()
+                self._has_own_id = True
+            case b"event" if len(value) <= MAX_TYPE_LENGTH:
+                self._type = value.decode(errors="replace")
             case b"retry" if value.isdigit() and len(value) <= len("999999999"):
-                self.retry_seconds = int(value) / 1000
+                self._retry_ms = int(value)
+                self.retry_seconds = self._retry_ms / 1000
             case _:  # a comment, a field without a meaning here, or an unknown one
                 pass
         return None
@@ -99,7 +113,9 @@ class SseParser:
 
     def _dispatch(self) -> SseEvent | None:
         data, self._data, self._data_size = self._data, None, 0
-        return None if data is None else SseEvent(bytes(data), self._id)
+        event = None if data is None else SseEvent(bytes(data), self._id, self._type, self._retry_ms, self._has_own_id)
+        self._type, self._retry_ms, self._has_own_id = None, None, False
+        return event
 
 
 def _field(line: bytes) -> tuple[bytes, bytes]:

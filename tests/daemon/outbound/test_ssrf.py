@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.agents.push.ssrf import (
+from discreet.daemon.outbound.ssrf import (
     EXPECTED_PUBLIC_URL,
     EXPECTED_URL,
     MAX_URL_LENGTH,

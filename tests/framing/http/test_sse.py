@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.client.http.sse import MAX_ID_LENGTH, SseEvent, SseParser, TooLarge
+from discreet.framing.http.sse import MAX_ID_LENGTH, SseEvent, SseParser, TooLarge
 
 LIMIT = 1000
 
@@ -19,11 +19,16 @@ CASES: list[tuple[bytes, list[SseEvent]]] = [
     (b"data: a\n\n", [SseEvent(b"a")]),
     (b"data:a\r\rdata: b\r\n\r\n", [SseEvent(b"a"), SseEvent(b"b")]),
     (b"data: a\ndata: b\ndata\n\n", [SseEvent(b"a\nb\n")]),
-    (b"id: 7\ndata: a\n\ndata: b\n\nid\ndata: c\n\n", [SseEvent(b"a", "7"), SseEvent(b"b", "7"), SseEvent(b"c", "")]),
+    (
+        b"id: 7\ndata: a\n\ndata: b\n\nid\ndata: c\n\n",
+        [SseEvent(b"a", "7", has_own_id=True), SseEvent(b"b", "7"), SseEvent(b"c", "", has_own_id=True)],
+    ),
     (b"id: 7\n\ndata: a\n\n", [SseEvent(b"a", "7")]),
     (b"id: 1\0\ndata: a\n\n", [SseEvent(b"a")]),
     (b"\xef\xbb\xbfdata: a\n\n", [SseEvent(b"a")]),
-    (b": comment\n\nevent: x\nunknown: y\ndata:  a\n\n", [SseEvent(b" a")]),
+    (b": comment\n\nevent: x\nunknown: y\ndata:  a\n\n", [SseEvent(b" a", type="x")]),
+    (b"event: x\nretry: 50\ndata: a\n\ndata: b\n\n", [SseEvent(b"a", type="x", retry_ms=50), SseEvent(b"b")]),
+    (b"event: x\nretry: 5\n\ndata: a\n\n", [SseEvent(b"a")]),
     (b"data: a\n\ndata: unfinished\n", [SseEvent(b"a")]),
     (b"\n\n\r\n", []),
 ]

@@ -1,8 +1,8 @@
-"""Decides where push notifications may go: parses the URL of a webhook and checks every address of its host.
+"""Decides where outgoing requests may go: parses the URL of a webhook or a server and checks every address of its host.
 
-A caller who sets a push config chooses the URL. It must not make the daemon connect to hosts that only the daemon can reach
-(server-side request forgery, A2A 1.0 section 13.2). So the URL is parsed once, here, and the addresses that are checked are
-those that are connected to. Opens no connection.
+A caller who sets a push config chooses the URL, and so does whoever writes a document that is imported. Neither must make the
+daemon connect to hosts that only the daemon can reach (server-side request forgery, A2A 1.0 section 13.2). So the URL is parsed
+once, here, and the addresses that are checked are those that are connected to. Opens no connection.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -37,8 +37,12 @@ _ISATAP_MASK: Final = 0xFDFF_FFFF  # the bit of global addresses may be set (RFC
 _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 
 
+Origin: TypeAlias = tuple[str, str, int]
+"""Scheme, host and port."""
+
+
 class AddressRefusedError(Exception):
-    """The host has an address to which no notification may go."""
+    """The host has an address to which no request may go."""
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -51,6 +55,11 @@ class Destination(msgspec.Struct, frozen=True):
     host: str
     port: int
     request_target: str
+
+    @property
+    def origin(self) -> Origin:
+        """Who gets what is sent (RFC 6454)."""
+        return self.scheme, self.host, self.port
 
     @property
     def authority(self) -> str:
@@ -82,11 +91,11 @@ def parse_url(url: str, *, allow_private: bool) -> Destination | str:
 
 
 def check_addresses(addresses: Sequence[str], *, allow_private: bool) -> None:
-    """Raises `AddressRefusedError` unless notifications may go to every one of the addresses.
+    """Raises `AddressRefusedError` unless requests may go to every one of the addresses.
 
     One private address refuses all: among public ones it is a sign of an attack.
     """
-    from ipaddress import ip_address  # late: only daemons that push load it
+    from ipaddress import ip_address  # late: only daemons that push or import load it
 
     if not allow_private and not all(is_public(ip_address(address.partition("%")[0])) for address in addresses):
         raise AddressRefusedError

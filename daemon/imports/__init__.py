@@ -1,0 +1,1 @@
+"""Operations of other programs as services: those of OpenAPI documents, of MCP servers, and of other daemons."""

@@ -1,0 +1,1 @@
+"""Calls operations of OpenAPI documents by HTTP."""

@@ -1,0 +1,225 @@
+"""Builds the HTTP request for a call: path, query, headers, cookies and body. Pure but for the boundary of multipart bodies.
+
+No value changes the path: all of it is percent-encoded, and a segment that servers would resolve or drop is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from .bodies import WrittenBody, by_member, is_json, write_body
+from .faults import invalid_input
+from .model import HttpOperation, Location, Param
+from .security import Authorization
+from .styles import (
+    Unwritable,
+    cookie_pairs,
+    header_text,
+    header_value,
+    is_token,
+    is_undefined,
+    path_text,
+    percent,
+    query_pairs,
+    scalar,
+)
+
+T = TypeVar("T")
+
+MAX_TARGET_BYTES: Final = 32_768
+"""Path and query. Few servers take more than 8,192 bytes; what they refuse is theirs to say."""
+
+_TEMPLATE: Final = re.compile(r"\{([^{}]*)\}")
+_PATH_SAFE: Final = "!$%&'()*+,/:;=@"
+_IGNORED_BODY_METHODS: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
+"""Requests of these have no `Content-Length` where they have no body."""
+
+_OWN_HEADERS: Final = frozenset(
+    "accept accept-encoding connection content-encoding content-length content-type expect host keep-alive"
+    " proxy-authorization proxy-connection te trailer transfer-encoding upgrade".split()
+)
+"""Headers that belong to the connection, or to this module."""
+
+_EMPTY_PATH: Final = "value that is not empty and has no segment . or .."
+
+
+class HttpRequest(msgspec.Struct, frozen=True):
+    """`target` is the path and the query. `headers` are all but `Host`."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes = b""
+
+
+def build_request(
+    operation: HttpOperation,
+    arguments: Mapping[str, Any],
+    *,
+    base_path: str,
+    authorization: Authorization,
+    headers: Mapping[str, str],
+) -> HttpRequest:
+    """The request. `headers` are those of every request, in lower case; they and the credentials come before the arguments.
+
+    Raises `FailureError(InvalidParams)` for a value that can't be sent as the document says.
+    """
+    given: dict[Location, list[tuple[Param, Any]]] = {}
+    for param in operation.params:
+        if param.name in arguments:
+            given.setdefault(param.location, []).append((param, arguments[param.name]))
+    path = base_path + _path(operation, dict_of(given.get("path", ())))
+    query = _query(given, authorization)
+    separator = "&" if "?" in path else "?"
+    target = f"{path}{separator}{query}" if query else path
+    if len(target) > MAX_TARGET_BYTES:
+        raise invalid_input("$", f"path and query of at most {MAX_TARGET_BYTES} bytes", arguments)
+    sent = _headers(given.get("header", ()), authorization)
+    cookies = _cookies(given.get("cookie", ()), authorization)
+    if cookies:
+        sent["cookie"] = "; ".join(cookies)
+    body = _body(operation, arguments)
+    if body is not None:
+        sent["content-type"] = body.content_type
+    if body is not None or operation.method not in _IGNORED_BODY_METHODS:
+        sent["content-length"] = str(0 if body is None else len(body.data))
+    return HttpRequest(
+        operation.method,
+        target or "/",
+        tuple({**sent, **headers, **authorization.headers}.items()),
+        b"" if body is None else body.data,
+    )
+
+
+def dict_of(given: Any) -> dict[str, tuple[Param, Any]]:  # Any: pairs of params and JSON values
+    """Params by their names in the request."""
+    return {param.wire_name: (param, value) for param, value in given}
+
+
+def _path(operation: HttpOperation, given: Mapping[str, tuple[Param, Any]]) -> str:
+    path, question, fixed = f"/{operation.path.removeprefix('/')}".partition("?")
+    segments = [_segment(segment, given) for segment in path.split("/")]
+    return "/".join(segments) + (f"?{quote(fixed, safe=_PATH_SAFE)}" if question else "")
+
+
+def _segment(template: str, given: Mapping[str, tuple[Param, Any]]) -> str:
+    """A segment of the path. One that servers resolve (RFC 3986, section 5.2.4), also after decoding it, is refused."""
+    parts = _TEMPLATE.split(template)
+    if len(parts) == 1:
+        return quote(template, safe=_PATH_SAFE)
+    written = [quote(part, safe=_PATH_SAFE) if index % 2 == 0 else "" for index, part in enumerate(parts)]
+    blamed: tuple[Param, Any] | None = None
+    for index in range(1, len(parts), 2):
+        found = given.get(parts[index])
+        if found is None:
+            written[index] = quote(f"{{{parts[index]}}}", safe="")
+            continue
+        param, value = blamed = found
+        written[index] = _written(param, value, _in_path)
+    text = "".join(written)
+    resolved = re.split(r"/|\\|%2F|%5C", text, flags=re.IGNORECASE)
+    if blamed is not None and (not text or any(piece in (".", "..") for piece in resolved)):
+        raise invalid_input(blamed[0].name, _EMPTY_PATH, blamed[1])
+    return text
+
+
+def _in_path(param: Param, value: Any) -> str:
+    if param.serialization.content_type:
+        return percent(_content(param, value))
+    return path_text(param.wire_name, value, param.serialization)
+
+
+def _query(given: Mapping[Location, list[tuple[Param, Any]]], authorization: Authorization) -> str:
+    pairs: list[str] = []
+    for param, value in given.get("querystring", ()):
+        pairs += _written(param, value, _whole_query)
+    for param, value in given.get("query", ()):
+        pairs += _written(param, value, _in_query)
+    names = {percent(name) for name in authorization.query}
+    pairs = [
+        pair for pair in pairs if pair.partition("=")[0] not in names
+    ]  # no value of a caller stands in for a credential
+    return "&".join([*pairs, *authorization.query.values()])
+
+
+def _in_query(param: Param, value: Any) -> list[str]:
+    if param.serialization.content_type:
+        return [f"{percent(param.wire_name)}={percent(_content(param, value))}"]
+    return query_pairs(param.wire_name, value, param.serialization, required=param.required)
+
+
+def _whole_query(param: Param, value: Any) -> list[str]:
+    """The query in one (OpenAPI 3.2, `in: querystring`): an object as a form, or its text."""
+    content_type = param.serialization.content_type
+    if isinstance(value, dict) and not is_json(content_type):
+        return [
+            f"{percent(name)}={percent(scalar(item))}"
+            for name, items in value.items()
+            for item in (items if isinstance(items, list) else [items])
+            if item is not None
+        ]
+    return [percent(_content(param, value))] if not is_undefined(value) else []
+
+
+def _headers(given: Any, authorization: Authorization) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for param, value in given:
+        name = param.wire_name.lower()
+        if name in authorization.headers or (is_undefined(value) and not param.required):
+            continue
+        if name in _OWN_HEADERS or not is_token(name):
+            raise invalid_input(param.name, "no value: this header belongs to the connection", value)
+        headers[name] = _written(param, value, _in_header)
+    return headers
+
+
+def _in_header(param: Param, value: Any) -> str:
+    if param.serialization.content_type:
+        return header_value(_content(param, value, escaped=True))
+    return header_text("" if value is None else value, explode=param.serialization.explode)
+
+
+def _cookies(given: Any, authorization: Authorization) -> list[str]:
+    cookies: list[str] = []
+    for param, value in given:
+        if not is_undefined(value):
+            cookies += _written(param, value, _in_cookie)
+    return [
+        *(cookie for cookie in cookies if cookie.partition("=")[0] not in authorization.cookies),
+        *authorization.cookies.values(),
+    ]
+
+
+def _in_cookie(param: Param, value: Any) -> list[str]:
+    if not is_token(param.wire_name):
+        raise Unwritable("no value: the name is none of a cookie")
+    if param.serialization.content_type:
+        return [f"{param.wire_name}={percent(_content(param, value))}"]
+    return cookie_pairs(param.wire_name, value, param.serialization)
+
+
+def _body(operation: HttpOperation, arguments: Mapping[str, Any]) -> WrittenBody | None:
+    if operation.body is None:
+        return None
+    value = by_member(operation.body, arguments, frozenset(param.name for param in operation.params))
+    return None if value is msgspec.UNSET else write_body(operation.body, value)
+
+
+def _content(param: Param, value: Any, *, escaped: bool = False) -> str:
+    """A value as its media type says: JSON, or a text as it is."""
+    if isinstance(value, str) and not is_json(param.serialization.content_type):
+        return value
+    return json.dumps(value, separators=(",", ":")) if escaped else msgspec.json.encode(value).decode()
+
+
+def _written(param: Param, value: Any, write: Callable[[Param, Any], T]) -> T:
+    try:
+        return write(param, value)
+    except Unwritable as exc:
+        raise invalid_input(param.name, exc.expected, value) from None

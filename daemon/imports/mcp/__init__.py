@@ -1,0 +1,1 @@
+"""The operations of servers that speak the Model Context Protocol."""

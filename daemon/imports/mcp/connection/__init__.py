@@ -1,0 +1,1 @@
+"""The conversation with an MCP server: by a process or by HTTP, in either era."""

@@ -1,0 +1,66 @@
+"""How an operation of an MCP server is called, and where the server is. Structs only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from ..model import Imported, ImportedOperation
+
+McpMethod: TypeAlias = Literal[
+    "tools/call", "resources/read", "resources/list", "resources/templates/list", "prompts/get"
+]
+Era: TypeAlias = Literal["legacy", "modern"]
+"""Whether a server begins with `initialize` (to 2025-11-25), or takes each request for itself (since 2026-07-28)."""
+
+
+class Command(Struct, frozen=True):
+    """A server that is started. `env` is added to this process's own environment."""
+
+    words: tuple[str, ...]
+    cwd: str | None = None
+    env: Mapping[str, str] = {}
+
+    @property
+    def shown(self) -> str:
+        """The program, without its arguments, which may hold a secret."""
+        return self.words[0]
+
+
+class Url(Struct, frozen=True):
+    """A server that is reached by Streamable HTTP. `headers` are sent with each request. With `allow_private` its address may be
+    one of this network or this machine.
+    """
+
+    url: str
+    headers: Mapping[str, str] = {}
+    allow_private: bool = True
+
+    @property
+    def shown(self) -> str:
+        """The address without its query, which may hold a secret."""
+        return self.url.partition("?")[0]
+
+
+Target: TypeAlias = Command | Url
+
+
+class McpOperation(ImportedOperation, frozen=True, kw_only=True):
+    """`target` is the name of the tool or the prompt, or the template of the URI. With `structured` the result is what
+    the tool calls structured content. `mirrored` are the params that HTTP repeats in headers: their paths by the names of
+    these headers.
+    """
+
+    method: McpMethod
+    target: str = ""
+    structured: bool = False
+    mirrored: Mapping[str, tuple[str, ...]] = {}
+
+
+class McpImport(Imported, frozen=True, kw_only=True):
+    """What an MCP server offers. `era` is what it spoke: who starts it again need not find out."""
+
+    operations: tuple[McpOperation, ...] = ()
+    era: Era = "modern"

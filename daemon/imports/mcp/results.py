@@ -1,0 +1,74 @@
+"""Reads the results of tools, resources and prompts. Waits for nobody."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ....client.errors import InvalidReply
+from ....errors.type_building import DECODE_ERRORS, decoder_for
+from ..failures import UpstreamError
+from .connection.conversation import RpcError
+from .model import McpOperation
+from .reading import SERVER_ERROR, TOOL_ERROR
+
+MAX_ERROR_TEXT: Final = 1000
+"""Characters of what a server says about an error of its own."""
+
+_encode: Final = msgspec.json.Encoder().encode
+_NO_CONTENT: Final = Raw(b"[]")
+
+
+class _ToolResult(Struct, rename="camel"):
+    content: Raw = _NO_CONTENT
+    structured_content: Raw = Raw(b"")
+    is_error: bool | None = None
+    result_type: str = "complete"
+
+
+def read_result(operation: McpOperation, text: Raw) -> Raw:
+    """The result of an operation. Raises `UpstreamError` for an error of a tool, and `InvalidReply`."""
+    if operation.method == "tools/call":
+        return _read_tool_result(operation, text)
+    try:
+        members = decoder_for(dict[str, Any])(text)
+    except DECODE_ERRORS:
+        raise InvalidReply("the result is no object") from None
+    if members.pop("resultType", "complete") != "complete":
+        raise InvalidReply(ASKS)
+    for beside in ("_meta", "ttlMs", "cacheScope"):
+        members.pop(beside, None)
+    return Raw(_encode(members))
+
+
+def _read_tool_result(operation: McpOperation, text: Raw) -> Raw:
+    try:
+        found = decoder_for(_ToolResult)(text)
+    except DECODE_ERRORS:
+        raise InvalidReply("the result is not as MCP has it") from None
+    if found.result_type != "complete":
+        raise InvalidReply(ASKS)
+    structured = bytes(found.structured_content)
+    if found.is_error:
+        raise UpstreamError(TOOL_ERROR.code, _whole(found.content, structured))
+    if not operation.structured:
+        return _whole(found.content, structured)
+    if not structured:
+        raise InvalidReply("the tool declares structured content, but gave none")
+    return Raw(structured)
+
+
+ASKS: Final = "the server asks the user or the model before it answers, which an import can't"
+
+
+def _whole(content: Raw, structured: bytes) -> Raw:
+    beside = b',"structuredContent":' + structured if structured else b""
+    return Raw(b'{"content":%b%b}' % (bytes(content), beside))
+
+
+def server_error(exc: RpcError) -> UpstreamError:
+    """What the caller learns of an error of the server."""
+    details = {"code": exc.code, "message": exc.message[:MAX_ERROR_TEXT]}
+    return UpstreamError(SERVER_ERROR.code, Raw(_encode(details)))

@@ -1,0 +1,1 @@
+"""Reads OpenAPI documents of other programs as operations. Calls nothing."""

@@ -1,0 +1,1 @@
+"""Gets, parses and looks through the documents of one import."""

@@ -1,0 +1,183 @@
+"""Reads the params of operations: where each stands in a request, how it is written, and its schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, final, get_args
+
+from msgspec import Struct
+
+from ..http.model import Location, Param, Serialization, Style
+from ..model import Schema
+from .documents.faults import Noting, quoted
+from .documents.nodes import Node
+from .documents.references import Documents
+from .media_types import is_any, is_json, sent_as
+from .schemas.reader import SchemaReader
+
+_STYLES: Final[dict[Location, tuple[Style, ...]]] = {
+    "path": ("simple", "label", "matrix"),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form", "cookie"),
+    "querystring": ("form",),
+}
+"""The styles of each location; the first is the default."""
+
+_EXPLODED: Final = frozenset({"form", "cookie", "deepObject"})
+"""Styles that write the members of an object and the items of an array apart, unless the document says otherwise."""
+
+_IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
+"""Headers that no param describes, says the specification: they follow from bodies, responses and security."""
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VARIABLE: Final = re.compile(r"\{([^{}/]+)\}")
+
+
+class ReadParam(Struct, frozen=True):
+    """A param as the document has it. `param.name` may be taken by another."""
+
+    param: Param
+    schema: Schema
+    pointer: str
+
+
+@final
+class ParamReader:
+    """Reads the params of one import. `note` is told of each that is read otherwise than it stands there."""
+
+    def __init__(self, documents: Documents, schemas: SchemaReader, note: Noting) -> None:
+        self._documents = documents
+        self._schemas = schemas
+        self._note = note
+        self._read: dict[int, ReadParam | None] = {}
+
+    def read(self, lists: Iterable[Node | None], path: str) -> list[ReadParam]:
+        """The params of an operation, from the lists of its path and of its own, which count more.
+
+        Every variable of the path gets a param, and a path param that the path does not have gets none.
+        """
+        found: dict[tuple[str, str], ReadParam] = {}
+        for params in lists:
+            for node in params.items() if params is not None else ():
+                read = self._param(node)
+                if read is not None:
+                    name = read.param.wire_name
+                    found[read.param.location, name.lower() if read.param.location == "header" else name] = read
+        variables = dict.fromkeys(_VARIABLE.findall(path))
+        for (location, name), read in tuple(found.items()):
+            if location == "path" and name not in variables:
+                self._note(read.pointer, "left-out", f"the path has no {{{quoted(name)}}}")
+                del found[location, name]
+        for name in variables:
+            if ("path", name) not in found:
+                found["path", name] = self._missing(name, path)
+        return sorted(found.values(), key=lambda read: _ORDER.index(read.param.location))
+
+    def _missing(self, name: str, path: str) -> ReadParam:
+        pointer = f"/paths/{path.replace('~', '~0').replace('/', '~1')}"
+        self._note(pointer, "changed", f"{{{quoted(name)}}} is declared nowhere; taken for a string")
+        return ReadParam(Param(name, name, "path", Serialization("simple"), True), {"type": "string"}, pointer)
+
+    def _param(self, declared: Node) -> ReadParam | None:
+        node = self._documents.follow(declared)
+        key = id(node.value)
+        if key not in self._read:
+            self._read[key] = self._read_one(node, shared=node is not declared)
+        return self._read[key]
+
+    def _read_one(self, node: Node, *, shared: bool) -> ReadParam | None:
+        node.object()
+        name, location = node.text("name"), node.text("in")
+        if location not in _STYLES:
+            raise node.wrong(f"`in` must be one of {', '.join(get_args(Location))}, not {quoted(location)!r}")
+        if not name and location != "querystring":
+            raise node.wrong("the param has no name")
+        if location == "header" and name.lower() in _IGNORED_HEADERS:
+            self._note(node.pointer, "left-out", f"the header {name} is no param: it follows from bodies and security")
+            return None
+        if location in ("header", "cookie") and not _TOKEN.fullmatch(name):
+            raise node.wrong(f"{quoted(name)!r} can't be the name of a {location}")
+        if not name.isprintable():
+            raise node.wrong(f"{quoted(name)!r} can't be the name of a param")
+        serialization, schema = self._form(node, location, shared=shared)
+        required = node.flag("required") or location == "path"
+        param = Param(name or "query", name, location, serialization, required)
+        return ReadParam(param, self._schemas.extended(schema, _said(node)), node.pointer)
+
+    def _form(self, node: Node, location: Location, *, shared: bool) -> tuple[Serialization, Schema]:
+        content = node.get("content")
+        if content is not None:
+            return self._content(content, shared=shared)
+        schema = node.get("schema")
+        if schema is None:
+            self._note(node.pointer, "changed", "the param has no schema; taken for a string")
+        read: Schema = {"type": "string"} if schema is None else self._schemas.read(schema, "input", shared=shared)
+        style: Any = node.text("style") or _STYLES[location][0]
+        if style not in _STYLES[location]:
+            self._note(
+                node.pointer,
+                "changed",
+                f"{quoted(style)!r} is no style of a {location} param; {_STYLES[location][0]} is taken",
+            )
+            style = _STYLES[location][0]
+        explode = node.flag("explode")
+        explode = style in _EXPLODED if explode is None else explode
+        return Serialization(style, explode, node.flag("allowReserved") or False), read
+
+    def _content(self, content: Node, *, shared: bool) -> tuple[Serialization, Schema]:
+        types = list(content.members())
+        if len(types) != 1:
+            raise content.wrong(f"must hold one media type, and holds {len(types)}")
+        media_type, node = types[0]
+        node = self._documents.follow(node)
+        schema = node.get("schema")
+        read: Schema = True if schema is None else self._schemas.read(schema, "input", shared=shared)
+        if not (is_json(media_type) or is_any(media_type)) and schema is None:
+            read = {"type": "string"}
+        return Serialization(content_type=sent_as(media_type)), read
+
+
+def _said(node: Node) -> dict[str, Any]:
+    """What a param says for people, as words of a schema."""
+    words: dict[str, Any] = {}
+    if description := node.prose("description"):
+        words["description"] = description
+    if node.value.get("deprecated") is True:
+        words["deprecated"] = True
+    if "example" in node.value:
+        words["examples"] = [node.value["example"]]
+    return words
+
+
+_ORDER: Final[tuple[Location, ...]] = ("path", "query", "querystring", "header", "cookie")
+"""The order in which params get their names: the first keeps its own."""
+
+
+def named(params: Iterable[ReadParam], taken: str | None, note: Noting) -> list[ReadParam]:
+    """The params with names that no two share: `id` of the query beside `id` of the path is `id_query`. `taken` is the body's."""
+    names = {taken, *_RESERVED}
+    found: list[ReadParam] = []
+    for read in params:
+        param = read.param
+        name = param.name
+        if name in names:
+            stem = name = f"{name.lstrip('_') or 'param'}_{param.location}"
+            count = 1
+            while name in names:
+                count += 1
+                name = f"{stem}_{count}"
+            note(
+                read.pointer,
+                "renamed",
+                f"{quoted(param.wire_name)} of the {param.location} is {quoted(name)}, for there is another {quoted(param.name)}",
+            )
+            param = Param(name, param.wire_name, param.location, param.serialization, param.required)
+        names.add(name)
+        found.append(ReadParam(param, read.schema, read.pointer))
+    return found
+
+
+_RESERVED: Final = frozenset({"_meta", "workDoneToken", "partialResultToken"})
+"""Members that requests of the dialects may have beside their params."""

@@ -1,0 +1,28 @@
+"""What tells that a service's operations are others than before, while it is served. Operations themselves never change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+
+@final
+class Changes:
+    """`Service.changes` of a service whose operations may be replaced. Used on the loop."""
+
+    def __init__(self) -> None:
+        self._watchers: list[Callable[[], None]] = []
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher()` called behind each change."""
+        self._watchers.append(watcher)
+
+    def leave(self, watcher: Callable[[], None]) -> None:
+        """Call it no more."""
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
+
+    def announce(self) -> None:
+        """The operations were replaced."""
+        for watcher in [*self._watchers]:
+            watcher()

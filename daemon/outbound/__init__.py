@@ -1,0 +1,1 @@
+"""Requests that the daemon sends to other servers: where they may go, and the connections for them."""

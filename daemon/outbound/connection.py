@@ -1,0 +1,163 @@
+"""One connection of HTTP/1.1: a request, then its response. Follows, retries, decodes and logs nothing.
+
+h11 knows the protocol; this module reads and writes for it. So it is known here what came behind a response: a connection on
+which anything did is not used again, since the next request would take it for its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final  # Any: the events of h11
+
+import h11
+import msgspec
+
+from ...lazy import anyio
+from .network import CLOSE_SECONDS
+
+if TYPE_CHECKING:
+    import socket
+
+    from anyio.abc import ByteStream
+
+MAX_HEAD_BYTES: Final = 65_536
+"""The head of a response, and its trailers."""
+
+MAX_INFORMATIONAL: Final = 20
+"""Responses with a status of 1xx before the real one (RFC 9110, section 15.2)."""
+
+READ_BYTES: Final = 65_536
+
+_JOINED_BYTES: Final = 65_536
+"""A body of at most so many bytes goes out in one piece with the head."""
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+
+LossReason: TypeAlias = Literal[
+    "address", "connect", "connect-timeout", "connections", "lost", "protocol", "tls", "unresolved"
+]  # fmt: skip
+"""`address`: it is refused. `connections`: too many are open. `lost`: the connection ended, or never answered the request that
+it was given. `protocol`: what came is no HTTP, or more than the limits allow."""
+
+
+class OutboundError(Exception):
+    """There is no response, or no whole one."""
+
+    def __init__(self, reason: LossReason) -> None:
+        super().__init__(reason)
+        self.reason: Final = reason
+
+
+class ResponseHead(msgspec.Struct, frozen=True):
+    """Names of headers are in lower case."""
+
+    status: int
+    headers: Headers
+
+    def value(self, name: bytes) -> str:
+        """The value of a header, values of several joined by commas; empty where there is none."""
+        return ", ".join(value.decode("latin-1") for known, value in self.headers if known == name)
+
+
+@final
+class HttpConnection:
+    """A request at a time: `send`, `read_head`, `read_body` until it returns nothing, `is_reusable`. `read_head` and
+    `read_body` raise `OutboundError`."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._at_end = False
+        self.idle_until = 0.0
+
+    async def send(self, method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes) -> None:
+        """Send a request whose headers say how long the body is.
+
+        A server may answer and close before it has read all: then there is a response nevertheless.
+        """
+        pieces = self._h11.send(h11.Request(method=method, target=target, headers=list(headers))) or b""
+        if body:
+            pieces += self._h11.send(h11.Data(data=body[:_JOINED_BYTES])) or b""
+        try:
+            await self._stream.send(pieces)
+            for start in range(_JOINED_BYTES, len(body), _JOINED_BYTES):
+                piece = self._h11.send(h11.Data(data=body[start : start + _JOINED_BYTES]))
+                await self._stream.send(piece or b"")
+            self._h11.send(h11.EndOfMessage())
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            self._h11.send_failed()
+
+    async def read_head(self) -> ResponseHead:
+        """The head of the response; those of informational ones are skipped."""
+        for _ in range(MAX_INFORMATIONAL + 1):
+            event = await self._next_event()
+            if isinstance(event, h11.Response):
+                return ResponseHead(event.status_code, [(name, value) for name, value in event.headers])
+            if not isinstance(event, h11.InformationalResponse):
+                raise OutboundError("lost")
+        raise OutboundError("protocol")
+
+    async def read_body(self) -> bytes:
+        """Some more of the body; nothing at its end."""
+        while self._h11.their_state is h11.SEND_BODY:
+            event = await self._next_event()
+            if isinstance(event, h11.Data) and event.data:
+                return bytes(event.data)
+        return b""
+
+    async def drain(self, limit: int) -> None:
+        """Read a body that nobody wants, so that the connection can be used again, but no more than about so many bytes. One that
+        can't be read is not missed: this raises nothing."""
+        try:
+            while limit >= 0 and (piece := await self.read_body()):
+                limit -= len(piece)
+        except OutboundError:
+            pass
+
+    def is_reusable(self) -> bool:
+        """Whether the next request may use it. To be asked once, when a response has been read."""
+        if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE or self._h11.trailing_data[0]:
+            return False
+        self._h11.start_next_cycle()
+        return not self.is_broken()
+
+    def is_broken(self) -> bool:
+        """Whether the server has closed it, or sent what nobody asked for, while it was not used."""
+        return _is_readable(self._stream.extra(anyio.abc.SocketAttribute.raw_socket))
+
+    async def aclose(self) -> None:
+        """Close it, within a second and in spite of cancellation."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+            await self._stream.aclose()
+
+    async def _next_event(self) -> Any:
+        while True:
+            try:
+                event = self._h11.next_event()
+                if event is not h11.NEED_DATA:
+                    return event
+                self._h11.receive_data(await self._read())
+            except h11.RemoteProtocolError as exc:
+                raise OutboundError("lost" if self._at_end else "protocol") from exc
+
+    async def _read(self) -> bytes:
+        try:
+            return await self._stream.receive(READ_BYTES)
+        except anyio.EndOfStream:
+            self._at_end = True
+            return b""
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as exc:
+            raise OutboundError("lost") from exc
+
+
+def _is_readable(sock: socket.socket) -> bool:
+    """Whether a read would not wait, also where the descriptor's number is too large for `select`."""
+    import select  # late: only connections that are kept need it
+
+    if sock.fileno() < 0:
+        return True
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([sock], [], [], 0)[0])

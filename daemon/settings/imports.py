@@ -1,0 +1,109 @@
+"""What a settings file says of the operations that are imported: a table `[import.NAME]` each. Reads no document."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from ...errors.nearest import nearest_hint
+from ...errors.type_building import convert
+
+Command: TypeAlias = tuple[str, ...]
+URL_SCHEMES: Final = ("http://", "https://")
+
+
+class ImportSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One import: `name` is the namespace of its operations. One of `openapi` (a file or URL), `mcp` and `daemon` (a URL, or a
+    command line) says where they come from. docs/imports.md says what the others mean.
+    """
+
+    name: str = ""
+    openapi: str = ""
+    mcp: str | Command = ""
+    daemon: str | Command = ""
+    base_url: str = ""
+    credential: str = ""
+    credentials: Mapping[str, str] = {}
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    rename: Mapping[str, str] = {}
+    variables: Mapping[str, str] = {}
+    expose: bool | tuple[str, ...] = False
+    scopes: tuple[str, ...] = ()
+    validate: Literal["on", "log", "off"] | UnsetType = UNSET
+    timeout: float | UnsetType = UNSET
+    allow_private: bool = False
+    outside: bool = False
+    max_age: float = 86_400.0
+
+
+_KINDS: Final = ("openapi", "mcp", "daemon")
+_ONLY_OPENAPI: Final = ("base_url", "credentials", "tags", "paths", "methods", "variables", "outside", "max_age")
+_EXPECTED: Final[Mapping[str, str]] = {
+    "openapi": "a file or a URL",
+    **dict.fromkeys(("mcp", "daemon"), "a URL, or a command line as an array of strings"),
+    **dict.fromkeys(("base_url", "credential"), "a string"),
+    **dict.fromkeys(("credentials", "rename", "variables"), "a table of strings"),
+    **dict.fromkeys(("include", "exclude", "tags", "paths", "methods", "scopes"), "an array of strings"),
+    "expose": "true, false, or an array of patterns of names",
+    "validate": "on, log or off",
+    **dict.fromkeys(("timeout", "max_age"), "a number of seconds"),
+    **dict.fromkeys(("allow_private", "outside"), "true or false"),
+}
+
+
+class WrongImport(ValueError):
+    """What is wrong with an import: where in its table, and what was expected."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}")
+        self.place = place
+        self.problem = problem
+
+
+def import_of_flag(text: str, directory: str) -> ImportSettings | None:
+    """The import that `NAME=SOURCE` stands for, all of whose operations are exposed; None for another text."""
+    name, _, source = text.partition("=")
+    if not (name and source):
+        return None
+    return ImportSettings(name=name, openapi=_absolute(source, directory), expose=True)
+
+
+def imports_of_tables(tables: Mapping[str, Any], directory: str) -> tuple[ImportSettings, ...]:  # Any: TOML
+    """The imports of these tables by their names. Raises `WrongImport`."""
+    return tuple(_import_of_table(name, table, directory) for name, table in tables.items())
+
+
+def _import_of_table(name: str, table: Any, directory: str) -> ImportSettings:
+    if not isinstance(table, dict):
+        raise WrongImport(name, "expected a table")
+    given = {key.replace("-", "_"): value for key, value in table.items()}
+    for key, value in given.items():
+        place = f"{name}.{key}"
+        if key not in _EXPECTED:
+            raise WrongImport(place, f"unknown key{nearest_hint(key, list(_EXPECTED))}")
+        try:
+            convert({key: value}, ImportSettings)
+        except msgspec.ValidationError:
+            raise WrongImport(place, f"expected {_EXPECTED[key]}") from None
+    made: ImportSettings = convert(given | {"name": name}, ImportSettings)
+    kinds = [kind for kind in _KINDS if getattr(made, kind)]
+    if len(kinds) != 1:
+        raise WrongImport(name, f"expected one of {', '.join(_KINDS)}")
+    misplaced = [key for key in _ONLY_OPENAPI if key in given and kinds != ["openapi"]]
+    if misplaced:
+        raise WrongImport(f"{name}.{misplaced[0]}", "is for openapi alone")
+    if made.credential and made.credentials:
+        raise WrongImport(name, "credential and credentials exclude each other")
+    if isinstance(made.timeout, float | int) and not made.timeout > 0:
+        raise WrongImport(f"{name}.timeout", f"expected {_EXPECTED['timeout']} above 0")
+    return msgspec.structs.replace(made, openapi=_absolute(made.openapi, directory) if made.openapi else "")
+
+
+def _absolute(source: str, directory: str) -> str:
+    return source if source.startswith(URL_SCHEMES) else os.path.join(directory, source)

@@ -1,0 +1,115 @@
+"""`discreet import check`: says what an OpenAPI document would offer as operations, and what is not as it stands there."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from ...daemon.imports.http.model import HttpImport, HttpOperation
+from ...daemon.imports.model import Note
+from ...daemon.imports.openapi.documents.faults import DocumentError
+from ...daemon.imports.openapi.documents.loading import load_document
+from ...daemon.imports.openapi.reader import read_openapi
+from ...daemon.lifecycle import EXIT_OK
+from ...daemon.settings import UsageError
+from ...errors.printable import printable
+from ..json_output import print_json
+from ..output import require_stdout, write_stdout
+
+ACTIONS: Final = ("check",)
+
+
+class Imports(msgspec.Struct, frozen=True):
+    """An operation as `--json` shows it. `errors` are the codes of those that are declared."""
+
+    name: str
+    kind: str
+    method: str
+    path: str
+    errors: list[str]
+    pointer: str
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The document that `--json` prints. `types` is the number of the shared types."""
+
+    title: str
+    version: str
+    operations: list[Imports]
+    types: int
+    notes: list[Note]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is done, the document, and the form of the report."""
+    parser.add_argument("action", choices=ACTIONS, help="check: read the document and say what it offers; call nothing")
+    parser.add_argument("source", metavar="FILE|URL", help="an OpenAPI document of 3.0, 3.1 or 3.2, JSON or YAML")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--outside",
+        action="store_true",
+        help="follow references out of the folder of FILE, and to other origins than that of URL",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what the document offers. Raises `UsageError` for one that can't be read."""
+    require_stdout()
+    try:
+        loaded = load_document(args.source, outside=args.outside)
+        found = read_openapi(loaded.text, origin=loaded.origin, fetch=loaded.fetch)
+    except DocumentError as exc:
+        raise UsageError(_located(args.source, str(exc))) from exc
+    if args.json:
+        print_json(msgspec.Raw(msgspec.json.encode(_report(found))), one_line=False)
+    else:
+        write_stdout("\n".join(map(printable, _lines(found))))
+    return EXIT_OK
+
+
+def _located(source: str, reason: str) -> str:
+    return reason if source in reason else f"{source}: {reason}"
+
+
+def _report(found: HttpImport) -> Report:
+    operations = [
+        Imports(each.name, each.kind, each.method, each.path, [error.code for error in each.errors], each.pointer)
+        for each in found.operations
+    ]
+    return Report(found.title, found.version, operations, len(found.definitions), list(found.notes))
+
+
+def _lines(found: HttpImport) -> Iterator[str]:
+    kinds = Counter(operation.kind for operation in found.operations)
+    errors = sum(len(operation.errors) for operation in found.operations)
+    counted = ", ".join(_count(kinds[kind], kind) for kind in ("query", "mutation", "subscription") if kinds[kind])
+    yield f"{found.title} {found.version}".strip() or "(no title)"
+    yield (
+        f"{_count(len(found.operations), 'operation')}{f' ({counted})' if counted else ''},"
+        f" {_count(errors, 'declared error')}, {_count(len(found.definitions), 'shared type')}"
+    )
+    if found.operations:
+        yield ""
+        yield from _rows(found.operations)
+    for kind, title in _TITLES.items():
+        notes = [note for note in found.notes if note.kind == kind]
+        if notes:
+            yield from ("", f"{title}:")
+            yield from (f"  {note.pointer or '/'}: {note.reason}" for note in notes)
+
+
+_TITLES: Final = {"renamed": "renamed", "left-out": "left out", "changed": "changed"}
+
+
+def _rows(operations: tuple[HttpOperation, ...]) -> Iterator[str]:
+    width = min(max(len(operation.name) for operation in operations), 60)
+    for each in operations:
+        errors = f"  {_count(len(each.errors), 'error')}" if each.errors else ""
+        yield f"  {each.kind:<12}  {each.name:<{width}}  {each.method} {each.path}{errors}"
+
+
+def _count(number: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"

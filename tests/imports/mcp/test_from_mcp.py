@@ -1,0 +1,126 @@
+"""`from_mcp` and `[import.NAME] mcp = …`: what is chosen, what is wrong, what is kept, and how the server ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("jsonschema_rs")
+
+from discreet import DeclarationError, from_mcp
+from discreet.client import connect
+from discreet.testing import in_memory
+from support.waits import until, wait_until
+
+from .conftest import odd
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="signals and groups of POSIX")]
+
+
+def names(*modes: str, **options: Any) -> list[str]:
+    service = from_mcp(odd(*modes).words, namespace="odd", **options)
+    return [spec.name for spec in service.operations]
+
+
+def test_operations_are_chosen_by_their_names_and_renamed() -> None:
+    assert names("typed") == ["odd/act", "odd/typed_tool"]
+    assert names("typed", include=["t*"]) == ["odd/typed_tool"]
+    assert names("typed", exclude=["t*"]) == ["odd/act"]
+    assert names("typed", rename={"typed_tool": "typed"}, include=["typed"]) == ["odd/typed"]
+
+
+def test_operations_are_internal_unless_they_are_exposed() -> None:
+    service = from_mcp(odd("typed").words, namespace="odd", expose=["act"], scopes=["odd"])
+    assert [spec.visibility for spec in service.operations] == ["external", "internal"]
+    assert not service.operations[0].access.open
+
+
+async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
+    service = from_mcp(odd().words, namespace="odd", expose=True, rename={"act": "do"}, exclude=["hidden"])
+    async with in_memory(service) as peer:
+        for name in ("hidden", "later"):
+            await peer.call("odd/do", {"do": "add", "name": name})
+
+        async def listed() -> bool:
+            return "odd/later" in [each["name"] for each in await peer.call("services/list")]
+
+        await until(listed)
+        assert "odd/hidden" not in str(await peer.call("services/list"))
+        assert json.loads((await peer.call("odd/later", {"a": 1}))["content"][0]["text"]) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("server", "options", "why"),
+    [
+        ([], {}, "an MCP server is a command"),
+        (["/nowhere/at/all"], {}, "can't run /nowhere/at/all"),
+        (odd("2099-01-01").words, {}, "no revision of MCP"),
+        (odd().words, {"rename": {"axt": "b"}}, "there is no operation 'axt'"),
+        (odd().words, {"rename": {"act": "no name"}}, "a name consists of"),
+        (odd("typed").words, {"rename": {"act": "typed_tool"}}, "two operations would be called"),
+        (odd().words, {"namespace": "no name"}, "namespace: a name consists of"),
+        ("http://127.0.0.1:9/", {"allow_private": False}, "URL of a public host"),
+        ("http://127.0.0.1:9/", {}, "no connection"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(server: Any, options: dict[str, Any], why: str) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        from_mcp(server, **{"namespace": "odd", **options})
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_was_read_is_used_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    script = tmp_path / "server.py"
+    script.write_bytes(Path(odd().words[3]).read_bytes())
+    command = [sys.executable, "-I", "-S", str(script)]
+    assert len(from_mcp(command, namespace="odd", max_age=60).operations) == 1
+    script.unlink()
+    assert len(from_mcp(command, namespace="odd", max_age=60).operations) == 1
+    with pytest.raises(DeclarationError):
+        from_mcp(command, namespace="odd")
+
+
+# -- in a process --------------------------------------------------------------------------------------------------
+
+
+def settings(folder: Path, *modes: str) -> None:
+    command = json.dumps(list(odd(*modes).words))
+    (folder / "discreet.toml").write_text(f"[import.odd]\nmcp = {command}\nexpose = true\n")
+
+
+async def test_a_settings_file_imports_a_server_that_ends_with_the_daemon(tmp_path: Path) -> None:
+    settings(tmp_path, "stubborn")
+    serve = [sys.executable, "-P", "-m", "discreet", "serve", "--config", str(tmp_path / "discreet.toml")]
+    async with connect(serve) as peer:
+        pid = int((await peer.call("odd/act", {"do": "pid"}))["content"][0]["text"])
+    wait_until(lambda: has_ended(pid))
+
+
+async def test_a_server_outlives_no_daemon_that_is_killed(tmp_path: Path) -> None:
+    settings(tmp_path)
+    app = tmp_path / "app.py"
+    app.write_text(
+        "import os\nfrom discreet import Service\nown = Service('own')\n"
+        "@own.query\ndef pid() -> int:\n    return os.getpid()\n"
+    )
+    serve = [sys.executable, "-P", "-m", "discreet", "serve", f"{app}:own", "--config", str(tmp_path / "discreet.toml")]
+    async with connect(serve) as peer:
+        pid = int((await peer.call("odd/act", {"do": "pid"}))["content"][0]["text"])
+        os.kill(await peer.call("own/pid"), signal.SIGKILL)
+        wait_until(lambda: has_ended(pid))
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False

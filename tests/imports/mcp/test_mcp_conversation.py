@@ -1,0 +1,277 @@
+"""Conversations with servers that are processes: odd ones, and our own in both eras."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from discreet.client.errors import ConnectionFailed, InvalidReply
+from discreet.daemon.imports.failures import ImportFailed
+from discreet.daemon.imports.mcp.connection.conversation import Conversation, RpcError
+from discreet.daemon.imports.mcp.connection.opening import Opening, Way
+from discreet.daemon.imports.mcp.connection.server_messages import ListKind, ServerMessages
+from discreet.daemon.imports.mcp.connection.stdio import MAX_UNSENT_BYTES, ProcessLink
+from discreet.daemon.imports.mcp.model import Command, McpImport
+from discreet.daemon.imports.mcp.read import read_mcp
+from support.waits import DEADLINE_SECONDS, until
+
+from .conftest import SHOP, daemon, odd
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="signals and groups of POSIX")]
+
+
+@asynccontextmanager
+async def talking(command: Command, server: ServerMessages | None = None) -> AsyncGenerator[Conversation]:
+    opening = Opening(Way(command, server or ServerMessages("odd")))
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with opening.open() as conversation:
+            yield conversation
+
+
+async def act(conversation: Conversation, do: str, **given: Any) -> Any:
+    result = await conversation.request("tools/call", {"name": "act", "arguments": {"do": do, **given}})
+    return msgspec.json.decode(result)
+
+
+def said(text: str) -> Mapping[str, Any]:
+    return {"content": [{"type": "text", "text": text}]}
+
+
+# -- beginnings ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+async def test_every_legacy_revision_is_agreed_on(revision: str) -> None:
+    async with talking(odd(revision)) as conversation:
+        assert conversation.agreed.revision == revision
+        assert conversation.agreed.name == "odd"
+
+
+async def test_a_server_of_both_eras_is_spoken_to_in_the_newer_one() -> None:
+    async with talking(daemon(f"{SHOP}:shop")) as conversation:
+        assert conversation.agreed.modern
+        result = await conversation.request("tools/call", {"name": "shop_look", "arguments": {"name": "pen"}})
+        assert msgspec.json.decode(result)["structuredContent"]["name"] == "pen"
+
+
+@pytest.mark.parametrize("mode", ["python", "dies"])
+async def test_whatever_an_old_server_does_with_an_unknown_request_it_is_initialized(mode: str) -> None:
+    async with talking(odd(mode)) as conversation:
+        assert conversation.agreed.revision == "2025-11-25"
+        assert await act(conversation, "hello") == said('{"do": "hello"}')
+
+
+async def test_a_server_that_ignores_unknown_requests_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.daemon.imports.mcp.connection.handshake.PROBE_SECONDS", 0.2)
+    async with talking(odd("silent")) as conversation:
+        heard = (await act(conversation, "heard"))["content"][0]["text"]
+        assert heard == "initialize notifications/initialized tools/call"
+
+
+async def test_which_era_a_server_speaks_is_asked_once() -> None:
+    opening = Opening(Way(odd("python"), ServerMessages("odd")))
+    heard: list[str] = []
+    for _ in range(2):
+        async with opening.open() as conversation:
+            heard.append((await act(conversation, "heard"))["content"][0]["text"].split()[0])
+    assert heard == ["server/discover", "initialize"]
+
+
+@pytest.mark.parametrize("modes", [["2099-01-01"], ["dies", "2023-01-01"]])
+async def test_an_unknown_revision_is_refused(modes: list[str]) -> None:
+    with pytest.raises(ConnectionFailed, match="no revision of MCP"):
+        async with talking(odd(*modes)):
+            pass
+
+
+# -- messages ------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_no_message_disturbs_nobody() -> None:
+    async with talking(odd("prints")) as conversation:
+        assert await act(conversation, "garbage") == said("after garbage")
+
+
+async def test_only_the_right_id_is_an_answer_and_only_the_first_one() -> None:
+    async with talking(odd()) as conversation:
+        assert await act(conversation, "wrong-id") == said("mine")
+        assert await act(conversation, "twice") == said("first")
+        assert await act(conversation, "next") == said('{"do": "next"}')
+
+
+async def test_calls_are_answered_in_any_order() -> None:
+    async with talking(odd()) as conversation, anyio.create_task_group() as tasks:
+        tasks.start_soon(act, conversation, "never")
+        assert await act(conversation, "other") == said('{"do": "other"}')
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_cancelled_call_is_cancelled_at_the_server() -> None:
+    async with talking(odd()) as conversation:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(act, conversation, "never")
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        heard = (await act(conversation, "heard"))["content"][0]["text"].split()
+        assert heard[-2:] == ["notifications/cancelled", "tools/call"]
+
+
+async def test_a_reply_that_is_too_large_fails_its_own_call_alone() -> None:
+    async with talking(odd()) as conversation, anyio.create_task_group() as tasks:
+        tasks.start_soon(act, conversation, "never")
+        with pytest.raises(InvalidReply, match="larger than"):
+            await act(conversation, "huge")
+        assert await act(conversation, "next") == said('{"do": "next"}')
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_large_reply_whose_id_stands_behind_fails_every_call_that_waits() -> None:
+    async with talking(odd()) as conversation:
+        failed: list[str] = []
+
+        async def wait() -> None:
+            with pytest.raises(InvalidReply):
+                await act(conversation, "never")
+            failed.append("never")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(InvalidReply):
+                await act(conversation, "huge-hidden")
+        assert failed == ["never"]
+
+
+@pytest.mark.parametrize(("do", "code"), [("refuse", -32603), ("odd-error", 0)])
+async def test_an_error_is_told_by_its_code(do: str, code: int) -> None:
+    async with talking(odd()) as conversation:
+        with pytest.raises(RpcError) as caught:
+            await act(conversation, do)
+        assert caught.value.code == code
+
+
+async def test_an_answer_without_a_result_is_of_no_use() -> None:
+    async with talking(odd()) as conversation:
+        with pytest.raises(InvalidReply):
+            await act(conversation, "neither")
+
+
+async def test_a_server_may_ping_and_nothing_else() -> None:
+    async with talking(odd()) as conversation:
+        await act(conversation, "ask")
+        heard = (await act(conversation, "heard"))["content"][0]["text"]
+        assert heard.endswith("tools/call {} -32601 -32601 -32601 tools/call")
+
+
+async def test_progress_goes_to_the_call_whose_token_it_names() -> None:
+    told: list[dict[str, Any]] = []
+    async with talking(odd()) as conversation:
+        params = {"name": "act", "arguments": {"do": "progress"}}
+        await conversation.request("tools/call", params, on_progress=told.append)
+    assert told == [{"progress": 1, "total": 2, "message": "half"}, {"progress": 2, "total": 2}]
+
+
+async def test_batches_belong_to_one_revision_alone() -> None:
+    async with talking(odd("2025-03-26")) as conversation:
+        assert await act(conversation, "batch") == said("in a batch")
+    async with talking(odd("2025-06-18")) as conversation:
+        assert await act(conversation, "batch") == said("alone")
+
+
+async def test_changes_of_lists_are_told() -> None:
+    changed: list[ListKind] = []
+    async with talking(odd(), ServerMessages("odd", changed.append)) as conversation:
+        await act(conversation, "storm", count=3)
+    assert changed == ["tools", "tools", "tools"]
+
+
+async def test_what_waits_for_a_server_that_does_not_read_is_bounded() -> None:
+    async with talking(odd()) as conversation, anyio.create_task_group() as tasks:
+        tasks.start_soon(act, conversation, "deaf")
+        for _ in range(40):
+            tasks.start_soon(lambda: act(conversation, "x", text="x" * 1024 * 1024))
+        link = conversation._link
+        assert isinstance(link, ProcessLink)
+        await until(lambda: link._bytes > MAX_UNSENT_BYTES - 2 * 1024 * 1024)
+        await anyio.wait_all_tasks_blocked()
+        assert link._bytes <= MAX_UNSENT_BYTES
+        tasks.cancel_scope.cancel()
+
+
+# -- ends ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_death_of_a_server_ends_its_calls() -> None:
+    async with talking(odd()) as conversation:
+        with pytest.raises(ConnectionFailed) as caught:
+            await act(conversation, "die")
+        assert caught.value.sent
+        assert caught.value.loss.status == 7
+        with pytest.raises(ConnectionFailed) as caught:
+            await act(conversation, "next")
+        assert not caught.value.sent
+
+
+async def test_a_server_that_does_not_end_is_killed() -> None:
+    async with talking(odd("stubborn")) as conversation:
+        pid = int((await act(conversation, "pid"))["content"][0]["text"])
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+# -- reading before there is a loop ----------------------------------------------------------------------------------
+
+
+def read(*modes: str, seconds: float = 10.0) -> McpImport:
+    return read_mcp(odd(*modes), "odd", seconds=seconds)
+
+
+async def test_an_import_may_be_read_while_a_loop_runs() -> None:
+    assert [operation.name for operation in read().operations] == ["act"]
+    assert read().era == "legacy"
+
+
+@pytest.mark.parametrize(
+    ("modes", "why"),
+    [
+        (["endless"], "tools/list has more than"),
+        (["circle"], "tools/list names the same page twice"),
+        (["no-list"], "the answer to tools/list is no list"),
+        (["list-refused"], "it refused to list what it offers with the error -32000"),
+        (["2099-01-01"], "it speaks no revision of MCP that is known here"),
+    ],
+)
+async def test_what_is_wrong_with_a_server_is_told_in_one_line(modes: list[str], why: str) -> None:
+    with pytest.raises(ImportFailed) as caught:
+        read(*modes)
+    text = str(caught.value)
+    assert text.startswith(f"MCP server {sys.executable}: ")
+    assert why in text
+    assert "\n" not in text
+
+
+async def test_a_server_that_says_nothing_is_given_up() -> None:
+    with pytest.raises(ImportFailed, match="it did not answer within"):
+        read("mute", seconds=0.5)
+
+
+async def test_a_command_that_is_none_is_told() -> None:
+    with pytest.raises(ImportFailed, match="can't run /nowhere/at/all"):
+        read_mcp(Command(("/nowhere/at/all",)), "odd")
+
+
+async def test_a_server_does_not_inherit_the_settings_of_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISCREET_TOKENS", "secret")
+    monkeypatch.setenv("INHERITED", "yes")
+    command = msgspec.structs.replace(odd(), env={"OWN": "1"})
+    async with talking(command) as conversation:
+        names = (await act(conversation, "environment"))["content"][0]["text"].split()
+    assert {"INHERITED", "OWN"} <= set(names)
+    assert "DISCREET_TOKENS" not in names

@@ -1,0 +1,329 @@
+"""Conversations by Streamable HTTP: both eras, sessions, streams that are cut off, servers that misbehave."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+import anyio
+import msgspec
+import pytest
+
+pytest.importorskip("httpx")
+pytest.importorskip("starlette")
+
+from discreet.client.errors import ConnectionFailed, InvalidReply
+from discreet.daemon.imports.mcp.connection.conversation import Conversation, RpcError
+from discreet.daemon.imports.mcp.connection.http import PHRASES, encoded
+from discreet.daemon.imports.mcp.connection.opening import Opening, Way
+from discreet.daemon.imports.mcp.connection.server_messages import ListKind, ServerMessages
+from discreet.daemon.imports.mcp.lists import list_all
+from discreet.daemon.imports.mcp.model import Era, Url
+from discreet.daemon.outbound.connection import LossReason
+from support.gateways import http_daemon
+from support.http_server import HttpRequest, HttpServer, http_server
+from support.waits import DEADLINE_SECONDS
+
+pytestmark = pytest.mark.anyio
+
+SHOP = Path(__file__).parents[3] / "examples" / "mcp_shop"
+Take: TypeAlias = Callable[[HttpRequest], Awaitable[None]]
+CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+
+
+@asynccontextmanager
+async def talking(
+    url: str, era: Era | None = "legacy", server: ServerMessages | None = None
+) -> AsyncGenerator[Conversation]:
+    opening = Opening(Way(Url(url), server or ServerMessages("odd"), lambda: {"authorization": "Bearer t"}), era)
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with opening.open() as conversation:
+            yield conversation
+
+
+@asynccontextmanager
+async def legacy(call: Take, get: Take | None = None, **headers: str) -> AsyncGenerator[HttpServer]:
+    """A server of 2025-11-25 whose calls are answered by `call`, and its stream by `get`."""
+
+    async def take(request: HttpRequest) -> None:
+        match request.verb, (request.message or {}).get("method"):
+            case "POST", "initialize":
+                capabilities = {"tools": {"listChanged": True}}
+                result = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "odd"}}
+                answer = {"jsonrpc": "2.0", "id": request.message["id"], "result": result}
+                await request.json(answer, **{"mcp_session_id": "one", **headers})
+            case "POST", "tools/call":
+                await call(request)
+            case "POST", _:
+                await request.answer(202, b"")
+            case "GET", _ if get is not None:
+                await get(request)
+            case _:
+                await request.answer(405, b"")
+
+    async with http_server(take) as server:
+        yield server
+
+
+async def act(conversation: Conversation, **arguments: Any) -> Any:
+    result = await conversation.request("tools/call", {"name": "act", "arguments": arguments}, name="act")
+    return msgspec.json.decode(result)
+
+
+def answer_of(request: HttpRequest, result: Any) -> Any:
+    return {"jsonrpc": "2.0", "id": request.message["id"], "result": result}
+
+
+@pytest.mark.parametrize("era", [None, "legacy"])
+async def test_our_own_gateway_is_understood_in_both_eras(era: Era | None) -> None:
+    with http_daemon(SHOP, "./shop.py:shop", "--http-mcp") as url:
+        async with talking(f"{url.rstrip('/')}/mcp", era) as conversation:
+            assert conversation.agreed.modern == (era is None)
+            listing = await list_all(conversation)
+            assert [tool["name"] for tool in listing.tools] == ["shop_look", "shop_order", "shop_restock"]
+            look = {"name": "shop_look", "arguments": {"name": "pen"}}
+            result = msgspec.json.decode(await conversation.request("tools/call", look, name="shop_look"))
+            assert result["structuredContent"]["name"] == "pen"
+            told: list[Any] = []
+            restock = {"name": "shop_restock", "arguments": {"name": "pen"}}
+            await conversation.request("tools/call", restock, name="shop_restock", on_progress=told.append)
+            assert told
+
+
+async def test_requests_say_what_they_are_in_headers() -> None:
+    async def call(request: HttpRequest) -> None:
+        await request.result({"content": []})
+
+    async with legacy(call) as server, talking(server.url) as conversation:
+        await act(conversation)
+        headers = [request.headers for request in server.requests]
+    assert [each.get("mcp-session-id") for each in headers] == [None, *["one"] * (len(headers) - 1)]
+    assert [each.get("mcp-protocol-version") for each in headers] == [None, *["2025-11-25"] * (len(headers) - 1)]
+    assert {each["authorization"] for each in headers} == {"Bearer t"}
+    assert {each["accept-encoding"] for each in headers} == {"identity"}
+    assert server.requests[-1].verb == "DELETE"
+
+
+async def test_a_modern_request_repeats_its_name_in_headers() -> None:
+    async def take(request: HttpRequest) -> None:
+        if request.message["method"] == "server/discover":
+            found = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
+            await request.result(found)
+        else:
+            await request.result({"content": []})
+
+    async with http_server(take) as server, talking(server.url, None) as conversation:
+        params = {"name": "töle", "arguments": {}}
+        await conversation.request("tools/call", params, name="töle", mirrored={"Mcp-Param-Region": "eu"})
+    headers = server.requests[-1].headers
+    assert headers["mcp-method"] == "tools/call"
+    assert headers["mcp-name"] == "=?base64?dMO2bGU=?="
+    assert headers["mcp-param-region"] == "eu"
+    assert headers["mcp-protocol-version"] == "2026-07-28"
+    assert "mcp-session-id" not in headers
+
+
+@pytest.mark.parametrize(
+    ("value", "header"),
+    [("plain", "plain"), (" a", "=?base64?IGE=?="), ("", ""), ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?=")],
+)
+def test_values_of_headers_are_encoded_where_they_must_be(value: str, header: str) -> None:
+    assert encoded(value) == header
+
+
+async def test_messages_before_an_answer_come_on_its_stream() -> None:
+    async def call(request: HttpRequest) -> None:
+        await request.begin_events()
+        await request.event_of(CHANGED)
+        await request.event({"content": [1]})
+        await request.end_events()
+
+    changed: list[ListKind] = []
+    async with legacy(call) as server, talking(server.url, server=ServerMessages("odd", changed.append)) as found:
+        assert await act(found) == {"content": [1]}
+    assert changed == ["tools"]
+
+
+async def test_a_stream_that_is_cut_off_is_taken_up_behind_its_last_event() -> None:
+    calls: list[HttpRequest] = []
+
+    async def call(request: HttpRequest) -> None:
+        calls.append(request)
+        await request.begin_events()
+        await request.raw(b"retry: 1\nid: 7\ndata:\n\n")
+        await request.cut()
+
+    async def get(request: HttpRequest) -> None:
+        if "last-event-id" not in request.headers:
+            await request.answer(405, b"")
+            return
+        assert request.headers["last-event-id"] == "7"
+        await request.begin_events()
+        await request.event_of(answer_of(calls[0], {"content": [2]}), 8)
+        await request.end_events()
+
+    async with legacy(call, get) as server, talking(server.url) as conversation:
+        assert await act(conversation) == {"content": [2]}
+    assert len(calls) == 1
+
+
+async def test_a_stream_without_numbers_that_is_cut_off_fails_its_call() -> None:
+    async def call(request: HttpRequest) -> None:
+        await request.begin_events()
+        await request.event_of(CHANGED)
+        await request.cut()
+
+    async with legacy(call) as server, talking(server.url) as conversation:
+        with pytest.raises(ConnectionFailed) as caught:
+            await act(conversation)
+        assert caught.value.sent
+
+
+async def test_a_session_that_is_gone_ends_the_conversation_and_the_request_was_not_taken() -> None:
+    async def call(request: HttpRequest) -> None:
+        await request.answer(404, b"")
+
+    async with legacy(call) as server, talking(server.url) as conversation:
+        with pytest.raises(ConnectionFailed) as caught:
+            await act(conversation)
+        assert not caught.value.sent
+        assert not conversation.usable
+
+
+async def test_the_stream_of_a_get_tells_of_changes() -> None:
+    done = anyio.Event()
+    changed: list[ListKind] = []
+
+    async def call(request: HttpRequest) -> None:
+        await request.result({})
+
+    async def get(request: HttpRequest) -> None:
+        await request.begin_events()
+        await request.event_of(CHANGED)
+        await request.until_gone()
+
+    def note(kind: ListKind) -> None:
+        changed.append(kind)
+        done.set()
+
+    async with legacy(call, get) as server, talking(server.url, server=ServerMessages("odd", note)):
+        await done.wait()
+    assert changed == ["tools"]
+
+
+async def test_a_cancelled_call_is_told_to_a_server_with_sessions() -> None:
+    called, told = anyio.Event(), anyio.Event()
+
+    async def take(request: HttpRequest) -> None:
+        called.set()
+        await request.begin_events()
+        await request.until_gone()
+
+    async with legacy(take) as server, talking(server.url) as conversation, anyio.create_task_group() as tasks:
+        tasks.start_soon(act, conversation)
+        await called.wait()
+        tasks.cancel_scope.cancel()
+        told.set()
+    methods = [request.message["method"] for request in server.requests if request.message]
+    assert told.is_set()
+    assert "notifications/cancelled" in methods
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 429, 500, 503, 302])
+async def test_a_status_is_an_error_that_says_whether_the_request_was_taken(status: int) -> None:
+    async def call(request: HttpRequest) -> None:
+        await request.answer(status, b"<html>secret</html>", content_type="text/html", location="http://127.0.0.1:1/")
+
+    async with legacy(call) as server, talking(server.url) as conversation:
+        with pytest.raises((ConnectionFailed, InvalidReply)) as caught:
+            await act(conversation)
+    assert isinstance(caught.value, ConnectionFailed) == (status in (401, 403, 429, 503))
+    assert "secret" not in str(caught.value)
+    assert not isinstance(caught.value, ConnectionFailed) or not caught.value.sent
+
+
+async def test_an_error_of_json_rpc_is_read_whatever_the_status() -> None:
+    async def call(request: HttpRequest) -> None:
+        await request.error({"code": -32001, "message": "no"}, 400)
+
+    async with legacy(call) as server, talking(server.url) as conversation:
+        with pytest.raises(RpcError):
+            await act(conversation)
+
+
+@pytest.mark.parametrize("kind", ["json", "events", "gzip", "html", "empty", "other"])
+async def test_what_is_no_answer_is_bounded_and_of_no_use(kind: str) -> None:
+    async def call(request: HttpRequest) -> None:
+        match kind:
+            case "json":
+                await request.json(answer_of(request, "x" * (11 * 1024 * 1024)))
+            case "events":
+                await request.begin_events()
+                await request.event_of(answer_of(request, "x" * (11 * 1024 * 1024)))
+            case "gzip":
+                await request.json(answer_of(request, {}), content_encoding="gzip")
+            case "html":
+                await request.answer(200, b"<html>", content_type="text/html")
+            case "empty":
+                await request.answer(200, b"", content_type="application/json")
+            case _:
+                await request.json({"jsonrpc": "2.0", "id": 999, "result": {}})
+
+    async with legacy(call) as server, talking(server.url) as conversation:
+        with pytest.raises(InvalidReply):
+            await act(conversation)
+
+
+def test_every_reason_why_there_is_no_response_has_a_phrase() -> None:
+    assert set(PHRASES) == set(get_args(LossReason))
+
+
+async def test_nobody_there_is_told_without_the_query() -> None:
+    with pytest.raises(ConnectionFailed) as caught:
+        async with talking("http://127.0.0.1:9/mcp?key=secret"):
+            pass
+    assert "secret" not in str(caught.value)
+    assert not caught.value.sent
+
+
+@pytest.mark.parametrize("kind", ["json", "events"])
+async def test_calls_one_after_the_other_use_one_connection(kind: str) -> None:
+    async def call(request: HttpRequest) -> None:
+        if kind == "json":
+            await request.result({"content": []})
+        else:
+            await request.begin_events()
+            await request.event({"content": []})
+            await request.end_events()
+
+    async with legacy(call) as server, talking(server.url) as conversation:
+        for _ in range(5):
+            await act(conversation)
+            await anyio.wait_all_tasks_blocked()
+        calls = [request.connection for request in server.requests if request.verb == "POST"]
+    assert len(set(calls[-5:])) == 1
+
+
+async def test_calls_that_wait_end_with_their_session() -> None:
+    waiting = anyio.Event()
+
+    async def call(request: HttpRequest) -> None:
+        if request.message["params"]["arguments"]:
+            await request.answer(404, b"")
+        else:
+            await request.begin_events()
+            waiting.set()
+            await request.until_gone()
+
+    async with legacy(call) as server, talking(server.url) as conversation, anyio.create_task_group() as tasks:
+
+        async def wait() -> None:
+            with pytest.raises(ConnectionFailed):
+                await act(conversation)
+
+        tasks.start_soon(wait)
+        await waiting.wait()
+        with pytest.raises(ConnectionFailed):
+            await act(conversation, end=True)

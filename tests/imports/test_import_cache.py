@@ -1,0 +1,163 @@
+"""What was read of a document is kept, and read again when the document is another one."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("httpx")
+
+from discreet import DeclarationError, from_openapi
+from discreet.daemon.imports import cache
+from discreet.daemon.imports import from_openapi as from_openapi_module
+from discreet.daemon.imports.cache import stamp_of
+from discreet.daemon.imports.openapi import reader
+
+SERVERS = [{"url": "https://pets.example.com"}]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder with a cache of its own. Nothing in the cache is older than the files."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The documents that were read, and not taken from the cache."""
+    found: list[str] = []
+    read = reader.read_openapi
+
+    def counted(document: Any, **options: Any) -> Any:
+        found.append(options.get("origin", ""))
+        return read(document, **options)
+
+    monkeypatch.setattr(reader, "read_openapi", counted)
+    return found
+
+
+def write(path: Path, *operations: str, schema: Any = None, age: float = 60.0) -> None:
+    content = {"application/json": {"schema": schema or {"type": "string"}}}
+    responses = {"200": {"description": "", "content": content}}
+    paths = {f"/{name}": {"get": {"operationId": name, "responses": responses}} for name in operations}
+    document = {"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "servers": SERVERS, "paths": paths}
+    path.write_text(json.dumps(document))
+    stamp = path.stat().st_mtime - age
+    os.utime(path, (stamp, stamp))
+
+
+def names(path: Path, **options: Any) -> list[str]:
+    return [spec.name for spec in from_openapi(path, namespace="n", **options).operations]
+
+
+def kept(home: Path) -> list[Path]:
+    return sorted((home / "cache" / "discreet" / "imports").glob("*"))
+
+
+def test_a_document_is_read_once_and_again_when_it_has_changed(home: Path, reads: list[str]) -> None:
+    document = home / "api.json"
+    write(document, "one")
+    assert names(document) == ["n/one"] == names(document)
+    assert len(reads) == 1
+    write(document, "two")
+    assert names(document) == ["n/two"] == names(document)
+    assert len(reads) == 2
+    assert len(kept(home)) == 1
+
+
+def test_one_of_the_same_size_and_time_is_told_apart(home: Path, reads: list[str]) -> None:
+    document = home / "api.json"
+    write(document, "one")
+    status = document.stat()
+    assert names(document) == ["n/one"]
+    document.write_text(document.read_text().replace("one", "two"))
+    os.utime(document, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert names(document) == ["n/two"]
+
+
+def test_filters_names_and_versions_make_another_import(home: Path, reads: list[str]) -> None:
+    document = home / "api.json"
+    write(document, "one", "two")
+    assert names(document, include=["one"]) == ["n/one"]
+    assert names(document, exclude=["one"]) == ["n/two"]
+    assert names(document, rename={"one": "first"}) == ["n/first", "n/two"]
+    assert names(document, include=["one"]) == ["n/one"]
+    assert len(reads) == 3
+
+
+def test_a_document_that_another_one_refers_to_counts_too(home: Path, reads: list[str]) -> None:
+    document, types = home / "api.json", home / "types.json"
+    types.write_text('{"T": {"type": "integer"}}')
+    write(document, "one", schema={"$ref": "types.json#/T"})
+    for _ in range(2):
+        service = from_openapi(document, namespace="n")
+    assert len(reads) == 1
+    types.write_text('{"T": {"type": "boolean"}}')
+    changed = from_openapi(document, namespace="n")
+    assert len(reads) == 2
+    assert _result(service) == {"type": "integer"}
+    assert _result(changed) == {"type": "boolean"}
+
+
+def _result(service: Any) -> Any:
+    schema = service.operations[0].returns.load()
+    return schema["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00" * 100, None])
+def test_a_damaged_cache_is_read_past(damage: bytes | None, home: Path, reads: list[str]) -> None:
+    document = home / "api.json"
+    write(document, "one")
+    names(document)
+    (file,) = kept(home)
+    file.write_bytes(file.read_bytes()[:-20] if damage is None else damage)
+    assert names(document) == ["n/one"]
+    assert len(reads) == 2
+
+
+def test_a_cache_that_can_not_be_written_costs_nothing_but_time(home: Path, reads: list[str]) -> None:
+    document = home / "api.json"
+    write(document, "one")
+    (home / "cache").write_text("a file, and no folder")
+    assert names(document) == ["n/one"] == names(document)
+    assert len(reads) == 2
+
+
+def test_only_its_user_may_read_the_cache(home: Path) -> None:
+    document = home / "api.json"
+    write(document, "one")
+    names(document)
+    (file,) = kept(home)
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_what_is_wrong_is_one_line_with_the_documents_name(home: Path) -> None:
+    with pytest.raises(DeclarationError, match=r"^\S+missing.json: .*No such file") as caught:
+        from_openapi(home / "missing.json", namespace="n")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(DeclarationError, match="a name consists of"):
+        from_openapi(home / "missing.json", namespace="no name")
+
+
+def test_a_file_that_has_not_changed_for_a_while_is_not_even_read(
+    home: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = home / "api.json"
+    write(document, "one")
+    assert stamp_of(str(document)) == ""
+    monkeypatch.setattr(cache, "time", lambda: time.time() + 10)
+    names(document)
+    monkeypatch.setattr(from_openapi_module, "digest_of", None)
+    assert names(document) == ["n/one"]
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    document.write_text(document.read_text().replace("one", "two"))
+    monkeypatch.setattr(cache, "time", lambda: time.time() + 10)
+    assert names(document) == ["n/two"]
