@@ -10,6 +10,8 @@ from discreet.daemon.settings import OPTIONS, Option
 PAGE = Path(__file__).with_name("settings.md")
 BEGIN = "<!-- The tables are written by write_settings.py. -->\n"
 FOUND = {"yes": "yes", "lower": "only lower", "no": "no"}
+MORE = {"import": "; in a file, a table [`[import.NAME]`](imports.md#in-a-settings-file) for any kind of import"}
+"""What the page says besides the help: the links."""
 END = "<!-- End of the tables. -->\n"
 
 
@@ -38,7 +40,7 @@ def _row(option: Option) -> str:
         option.expected,
         option.default_text,
         FOUND[option.info.found_file],
-        option.info.help,
+        option.info.help + MORE.get(option.key, ""),
     )
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 

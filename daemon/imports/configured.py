@@ -9,12 +9,21 @@ import msgspec
 
 from ..operations.service import Service
 from ..settings.imports import ImportSettings
+from .failures import ImportFailed
 
 
 def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private: bool = False) -> Service:
     """The service of one import. `credentials` are files by the names of what they hold: one that is called like the import is
     for it, unless the import names another. `private` allows private addresses. Raises `DeclarationError`, in one line.
     """
+    try:
+        return _service_of(given, credentials, private=private)
+    except ImportFailed as exc:
+        own = f"give [import.{given.name}] base-url in a settings file"  # there is no flag for it
+        raise ImportFailed(str(exc).replace("give base_url", own)) from None
+
+
+def _service_of(given: ImportSettings, credentials: Mapping[str, str], *, private: bool) -> Service:
     if not (given.credential or given.credentials) and given.name in credentials:
         given = msgspec.structs.replace(given, credential=given.name)
     shared: dict[str, Any] = {
@@ -26,6 +35,7 @@ def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private
         "scopes": given.scopes,
         "timeout": given.timeout,
     }
+    ages: dict[str, Any] = {} if isinstance(given.max_age, msgspec.UnsetType) else {"max_age": given.max_age}
     if given.openapi:
         from .from_openapi import from_openapi  # late, as the others
 
@@ -39,10 +49,11 @@ def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private
             variables=given.variables,
             allow_private=given.allow_private or private,
             outside=given.outside,
-            max_age=given.max_age,
             validate=given.validate or "on",
+            **ages,
             **shared,
         )
+    process: dict[str, Any] = {"cwd": given.cwd, "env": given.env or None} if given.cwd else {}
     if given.mcp:
         from .from_mcp import from_mcp
 
@@ -52,6 +63,8 @@ def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private
             token=_value_of(given.credential, credentials),
             allow_private=given.allow_private or private,
             validate=given.validate or "on",
+            **process,
+            **ages,
             **shared,
         )
     from .from_daemon import from_daemon
@@ -62,6 +75,7 @@ def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private
         token=_value_of(given.credential, credentials),
         allow_private=given.allow_private or private,
         validate=given.validate,
+        **process,
         **shared,
     )
 

@@ -8,18 +8,19 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ...errors.redaction import register
-from ..operations.options import check_name
 from ..operations.service import Service
 from ..operations.spec import Timeout
+from .arguments import check_arguments, check_expose, check_matches, tell_notes
 from .daemon.carried import MountIdentity
 from .daemon.model import DaemonImport, DaemonOperation, Url
 from .daemon.mount import StrPath, target_of, upstream_of
 from .daemon.reading import read_daemon
 from .failures import ImportFailed
 from .openapi.documents.faults import DocumentError
-from .openapi.naming import Found, Selection, is_selected, names_of
+from .openapi.naming import Found, Selection, check_distinct, is_selected, names_of
 from .packed import Packed, pack
 from .service import ImportOptions, Upstream, Validate, imported_service
+from .validation import require_validator
 
 
 def from_daemon(  # noqa: PLR0913 - what can be said of an import
@@ -56,6 +57,22 @@ def from_daemon(  # noqa: PLR0913 - what can be said of an import
 
     Raises `DeclarationError`: a daemon that can't be asked, or a wrong argument, in one line. Blocks while it is asked.
     """
+    check_arguments(
+        namespace,
+        {
+            "credential": credential,
+            "token": token,
+            "include": include,
+            "exclude": exclude,
+            "rename": rename,
+            "expose": expose,
+            "scopes": scopes,
+            "validate": validate,
+            "timeout": timeout,
+            "env": env,
+            "allow_private": allow_private,
+        },
+    )
     if token:
         register(token)
     target = target_of(source, cwd=cwd, env=env, allow_private=allow_private)
@@ -109,18 +126,27 @@ def daemon_service(
 ) -> Service:
     """The service of these operations, as far as they are selected. Raises `ImportFailed`."""
     try:
-        check_name(namespace)
         all_found = [
             Found("POST", f"/operations/{each.method}", each.name, (each.method.partition("/")[0],))
             for each in found.operations
         ]
         names = names_of(all_found, rename)
+        check_matches("include", selection.include, names, rename)
+        check_matches("exclude", selection.exclude, names, rename)
+        chosen = [
+            replace(operation, name=name)
+            for operation, each, name in zip(found.operations, all_found, names, strict=True)
+            if is_selected(each, name, selection)
+        ]
+        chosen_names = [operation.name for operation in chosen]
+        check_distinct(chosen_names)
     except (DocumentError, ValueError) as exc:
         raise ImportFailed(str(exc)) from None
-    chosen = [
-        replace(operation, name=name)
-        for operation, each, name in zip(found.operations, all_found, names, strict=True)
-        if is_selected(each, name, selection)
-    ]
+    if not chosen:
+        raise ImportFailed(f"none of its {len(names)} operations is imported")
+    check_expose(options.expose, chosen_names, rename)
+    if options.check_input or options.validate != "off":
+        require_validator("mcp")
+    tell_notes(namespace, found.notes, len(chosen))
     packed = Packed(pack(replace(found, operations=tuple(chosen))), DaemonImport, DaemonOperation)
     return imported_service(namespace, packed, upstream, options)

@@ -11,16 +11,15 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from ...version import __version__
-from ..operations.options import check_name
 from ..operations.service import Service
 from ..operations.spec import Timeout
+from .arguments import check_arguments, check_expose, tell_notes
 from .cache import keep, read_cached
-from .failures import ImportFailed
-from .mcp.model import Target
+from .mcp.model import McpImport, McpOperation, Target
 from .mcp.selection import Choice
 from .mcp.service import mcp_service
 from .mcp.targets import Server, mcp_target
-from .packed import pack
+from .packed import Packed, pack
 from .service import ImportOptions, Validate
 from .validation import require_validator
 
@@ -64,14 +63,31 @@ def from_mcp(  # noqa: PLR0913 - what can be said of an import
 
     Raises `DeclarationError`: a wrong argument, or a server that can't be asked, in one line. Blocks while the server is asked.
     """
-    require_validator()
+    require_validator("mcp")
+    check_arguments(
+        namespace,
+        {
+            "env": env,
+            "headers": headers,
+            "credential": credential,
+            "token": token,
+            "include": include,
+            "exclude": exclude,
+            "rename": rename,
+            "expose": expose,
+            "scopes": scopes,
+            "validate": validate,
+            "timeout": timeout,
+            "allow_private": allow_private,
+            "max_age": max_age,
+        },
+    )
     target = mcp_target(server, cwd=cwd, env=env, headers=headers, allow_private=allow_private)
-    try:
-        check_name(namespace)
-    except ValueError as exc:
-        raise ImportFailed(f"namespace: {exc}") from None
     choice = Choice(tuple(include), tuple(exclude), dict(rename or {}))
     data = _data(target, namespace, token, choice, max_age)
+    packed = Packed(data, McpImport, McpOperation)
+    check_expose(expose, [entry.name for entry in packed.entries], rename)
+    tell_notes(namespace, packed.head.notes, len(packed.entries))
     options = ImportOptions(
         expose=expose,
         validate=validate,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from time import time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -13,13 +15,13 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from ...version import __version__
-from ..operations.options import check_name
 from ..operations.service import Service
 from ..operations.spec import Timeout
+from .arguments import check_arguments, check_expose, tell_left_out
 from .cache import Cached, digest_of, keep, read_cached, stamp_of
 from .failures import ImportFailed
 from .http.model import HttpImport, HttpOperation
-from .openapi.documents.faults import DocumentError
+from .openapi.documents.faults import DocumentError, quoted
 from .openapi.naming import Selection
 from .packed import Packed, pack
 from .service import ImportOptions, Validate, imported_service
@@ -32,6 +34,7 @@ Document: TypeAlias = str | os.PathLike[str] | bytes | Mapping[str, Any]
 DAY: Final = 86_400.0
 
 _URLS: Final = ("http://", "https://")
+_SCHEME: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
 _LIBRARIES: Final = ("httpx", "jsonschema_rs")
 
 
@@ -76,9 +79,31 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
 
     Raises `DeclarationError`: a wrong document or argument, in one line. Blocks while the document is read.
     """
+    check_arguments(
+        namespace,
+        {
+            "base_url": base_url,
+            "credentials": credentials,
+            "tags": tags,
+            "paths": paths,
+            "methods": methods,
+            "operation_ids": operation_ids,
+            "include": include,
+            "exclude": exclude,
+            "rename": rename,
+            "variables": variables,
+            "expose": expose,
+            "scopes": scopes,
+            "validate": validate,
+            "timeout": timeout,
+            "allow_private": allow_private,
+            "outside": outside,
+            "max_age": max_age,
+        },
+    )
+    _check_document(document)
     select = Selection(tags, paths, methods, operation_ids, include, exclude)
     try:
-        check_name(namespace)
         data, url = _packed(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
         _require_libraries()
         from .http.upstream import HttpUpstream  # late: only imports need it
@@ -86,6 +111,11 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
         packed = Packed(data, HttpImport, HttpOperation)
         head = packed.head
         assert isinstance(head, HttpImport)
+        names = [entry.name for entry in packed.entries]
+        if not names:
+            why = f": {_check_command(document)} says why" if head.left_out else ""
+            raise ImportFailed(f"{_shown(document)}: no operation of it can be imported{why}")
+        check_expose(expose, names, rename)
         upstream = HttpUpstream(
             head,
             name=namespace,
@@ -105,14 +135,24 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
             selection=select,
             rename=rename or {},
             allow_private=allow_private,
-            options=ImportOptions(expose=expose, validate="off", timeout=timeout, scopes=scopes, check_input=False),
+            options=ImportOptions(expose=expose, validate=validate, timeout=timeout, scopes=scopes, check_input=False),
         )
     except (DocumentError, ValueError) as exc:
-        raise ImportFailed(f"{_shown(document)}: {exc}") from None
+        raise ImportFailed(f"{_shown(document)}: {_reason(document, str(exc))}") from None
+    tell_left_out(namespace, head.left_out, len(names), _check_command(document))
     options = ImportOptions(
         expose=expose, validate=validate, timeout=timeout, scopes=scopes, credentials=sorted(upstream.credentials)
     )
     return imported_service(namespace, packed, upstream, options)
+
+
+def _check_document(document: object) -> None:
+    if not isinstance(document, str | bytes | os.PathLike | Mapping):
+        raise ImportFailed(f"document must be a path, a URL, bytes or a dict, not {type(document).__name__}")
+    if document == "":
+        raise ImportFailed("document is empty; expected a path, a URL, bytes or a dict")
+    if isinstance(document, str) and not document.startswith(_URLS) and _SCHEME.match(document):
+        raise ImportFailed(f"{_source(document)}: a document is a file, or an http(s) URL")
 
 
 def _require_libraries() -> None:
@@ -240,7 +280,31 @@ def _recording(fetch: Callable[[str], bytes], digests: dict[str, bytes]) -> Call
     return fetched
 
 
-def _shown(document: Document) -> str:
+def _source(document: Document) -> str:
+    """The document for a command line. A query may hold secrets."""
     if isinstance(document, bytes | Mapping):
-        return "the OpenAPI document"
-    return os.fspath(document)
+        return "FILE"
+    source = os.fspath(document)
+    return source.partition("?")[0] if "://" in source else source
+
+
+def _check_command(document: Document) -> str:
+    """What says why operations are left out. A file below the working directory is named as seen from there: logs show no other
+    folders.
+    """
+    source = _source(document)
+    with suppress(OSError):  # the working directory may be gone
+        source = source.removeprefix(os.path.join(os.getcwd(), ""))
+    return f"discreet import check {source}"
+
+
+def _shown(document: Document) -> str:
+    return "the OpenAPI document" if isinstance(document, bytes | Mapping) else _source(document)
+
+
+def _reason(document: Document, message: str) -> str:
+    """What is wrong, without the name of the document itself, which stands before it."""
+    source = _source(document)
+    for name in (source, os.path.normpath(source)):
+        message = message.removeprefix(f"{quoted(name)}: ")
+    return message

@@ -64,7 +64,9 @@ class ImportedOperation(Struct, frozen=True, kw_only=True):
 
 
 class Imported(Struct, frozen=True, kw_only=True):
-    """All that one import offers. `definitions` are the shared types; `notes` come in the order of the document."""
+    """All that one import offers. `definitions` are the shared types; `notes` come in the order of the document. `left_out` is
+    how many operations of a document are not imported because something in them is wrong.
+    """
 
     title: str = ""
     version: str = ""
@@ -72,3 +74,4 @@ class Imported(Struct, frozen=True, kw_only=True):
     operations: tuple[ImportedOperation, ...] = ()
     definitions: Mapping[str, Schema] = {}
     notes: tuple[Note, ...] = ()
+    left_out: int = 0

@@ -50,6 +50,7 @@ MEMORY: Final = "memory"
 SERVICES: Final = "services"
 """The group of settings that say what is served."""
 SQLITE: Final = "sqlite:"
+POSTGRES: Final = ("postgresql://", "postgres://")
 _MAX_SHOWN: Final = 200
 """Characters of the name of an app in a message. Values of other settings are not shown."""
 _LONGEST_INTEGER: Final = 18
@@ -150,7 +151,7 @@ _EXPECTED: Final[dict[OptionKind, str]] = {
     "apps": EXPECTED,
     "imports": "NAME=FILE or NAME=URL of an OpenAPI document",
     "object": EXPECTED,
-    "store": "memory, or sqlite:PATH",
+    "store": "memory, sqlite:PATH, or postgresql://...",
     "readable": "an existing file",
     "address": ADDRESS_FORM,
     "url": "an address that begins with http:// or https://",
@@ -216,7 +217,11 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
                 f"{name}={absolute(path, directory)}" for name, _, path in (word.partition("=") for word in value)
             )
         case ("imports", list()) if all(isinstance(word, str) and import_of_flag(word, directory) for word in value):
-            return tuple(import_of_flag(word, directory) for word in value)
+            imports = [found for word in value if (found := import_of_flag(word, directory)) is not None]
+            names = [each.name for each in imports]
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise UsageError(f"{given.source}: import {cut(twice[0], _MAX_SHOWN)} is given twice")
+            return tuple(imports)
         case "imports", dict() if value:
             try:
                 return imports_of_tables(value, directory)
@@ -228,6 +233,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return value
         case "store", str() if value.startswith(SQLITE) and value != SQLITE:
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)
+        case "store", str() if value.startswith(POSTGRES) and _is_word(value):
+            return value
         case "word", str() if _is_word(value):
             return value
         case "keys", str() if is_key_address(value):
@@ -312,3 +319,11 @@ def _is_named_file(word: object) -> bool:
 
 def _is_array(option: Option, given: RawValue) -> bool:
     return given.typed and option.kind in ("words", "tokens", "files", "apps", "imports")
+
+
+def without_password(store: str) -> str:
+    """The value of `store` as it may be shown: of an address, only whether it is one, and of which database."""
+    if not store.startswith(POSTGRES):
+        return store
+    scheme, _, rest = store.partition("://")
+    return f"{scheme}://[…]{rest.partition('?')[0].rpartition('@')[2]}" if "@" in rest or "?" in rest else store

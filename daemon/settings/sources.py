@@ -15,6 +15,7 @@ PROJECT_FILE: Final = "pyproject.toml"
 SECTION: Final = "serve"
 """A table of the file. Keys in it and keys beside it mean the same."""
 
+_TABLES: Final = tuple(option.key for option in OPTIONS if option.kind == "imports")
 _LARGEST_FILE: Final = 1024 * 1024
 """Bytes. A settings file has a few hundred; reading a large one would delay the start."""
 _SIMILARITY: Final = 0.6
@@ -86,7 +87,7 @@ def _settings(text: str, name: str, directory: str) -> dict[str, RawValue]:
     for key, value, source in _entries(table, prefix):
         option = by_key.get(key)
         if option is None:
-            known = [SECTION] if isinstance(value, dict) else by_key
+            known = [SECTION, *_TABLES] if isinstance(value, dict) else by_key
             raise UsageError(f"{source}: unknown key{nearest_hint(key, known)}")
         if option.field in found:
             raise UsageError(f"{source}: set twice, here and as {found[option.field].source}")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ....errors.nearest import nearest_hint
 from ...operations.options import check_name
+from ..arguments import check_matches
 from ..failures import ImportFailed
 from ..model import Note
 from .model import McpImport, McpOperation
@@ -23,7 +24,8 @@ class Choice(Struct, frozen=True, array_like=True):
     rename: Mapping[str, str] = {}
 
     def of(self, imported: McpImport, *, strict: bool = False) -> McpImport:
-        """What remains of an import. With `strict` each name in `rename` must be there, else it may come later.
+        """What remains of an import. With `strict` each name in `rename` must be there, and each pattern must fit one;
+        else they may come later.
 
         Raises `ImportFailed` for a new name that is none, or that another operation has.
         """
@@ -31,6 +33,9 @@ class Choice(Struct, frozen=True, array_like=True):
         unknown = [name for name in self.rename if name not in names]
         if unknown and strict:
             raise ImportFailed(f"rename: there is no operation {unknown[0]!r}{nearest_hint(unknown[0], names)}")
+        if strict:
+            for what, patterns in (("include", self.include), ("exclude", self.exclude)):
+                check_matches(what, patterns, [self.rename.get(name, name) for name in names], self.rename)
         kept: dict[str, McpOperation] = {}
         notes = list(imported.notes)
         for operation in imported.operations:

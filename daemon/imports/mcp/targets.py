@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Final, TypeAlias
 
-from ...outbound.ssrf import parse_url
+from ...outbound.ssrf import EXPECTED_PUBLIC_URL, parse_url
 from ..failures import ImportFailed
 from .model import Command, Target, Url
 
 Server: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _SCHEMES: Final = ("http://", "https://")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _LIBRARIES: Final = ("h11", "httpcore")
 """What HTTP needs."""
 
@@ -35,6 +37,11 @@ def mcp_target(
         if cwd is not None or env is not None:
             raise ImportFailed("an MCP server behind a URL has neither cwd nor env")
         found = parse_url(server, allow_private=allow_private)
+        if found == EXPECTED_PUBLIC_URL:
+            raise ImportFailed(
+                f"{server.partition('?')[0]}: an MCP server needs a URL of a public host, and this address is private;"
+                " allow_private=True (--import-private, or allow-private = true in a settings file) allows it"
+            )
         if isinstance(found, str):
             raise ImportFailed(f"an MCP server needs an {found}, or a command")
         if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
@@ -42,6 +49,8 @@ def mcp_target(
                 f"an MCP server behind a URL needs {' and '.join(missing)}: pip install 'discreet[http]'"
             )
         return Url(server, dict(headers or {}), allow_private)
+    if isinstance(server, str) and _SCHEME.match(server):
+        raise ImportFailed(f"{server.partition('?')[0]}: an MCP server is a command or an http(s) URL")
     if headers is not None:
         raise ImportFailed("an MCP server that is a command has no headers")
     try:

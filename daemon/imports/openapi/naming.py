@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ....errors.nearest import nearest_hint
 from ...operations.options import check_name
+from ..arguments import check_matches
 from .documents.faults import DocumentError, quoted
 
 _NOT_IN_NAMES: Final = re.compile(r"[^\w.$/-]+", re.ASCII)
@@ -66,7 +67,8 @@ def _matches(text: str, patterns: Iterable[str]) -> bool:
 
 
 def names_of(operations: Collection[Found], rename: Mapping[str, str]) -> list[str]:
-    """A name for each operation, no two the same. `rename` has new names by operationId, or by the name that it would have.
+    """A name for each operation. `rename` has new names by operationId, or by the name that it would have. Only a new name can be
+    that of another operation, too, which `check_distinct` finds.
 
     Raises `DocumentError` for one that is no name, is given twice, or that no operation has.
     """
@@ -74,7 +76,7 @@ def names_of(operations: Collection[Found], rename: Mapping[str, str]) -> list[s
     own = [_name_of(each) for each in operations]
     exact = [name == each.operation_id for name, each in zip(own, operations, strict=True)]
     names = [""] * len(own)
-    taken = {new for old, new in rename.items() if new != old}
+    taken: set[str] = set()
     counts: dict[str, int] = {}
     for wanted in (True, False):  # the names that the document has come first
         for at, name in enumerate(own):
@@ -92,6 +94,32 @@ def names_of(operations: Collection[Found], rename: Mapping[str, str]) -> list[s
         if key not in used:
             raise DocumentError(f"rename: there is no operation {quoted(key)}{nearest_hint(key, names)}")
     return names
+
+
+def check_distinct(names: Iterable[str]) -> None:
+    """Raises `DocumentError` where a new name is that of another operation that is imported."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DocumentError(f"rename: two operations would be called {quoted(name)}")
+        seen.add(name)
+
+
+def check_patterns(
+    operations: Collection[Found], names: Sequence[str], select: Selection, rename: Mapping[str, str]
+) -> None:
+    """Raises `ImportFailed` for a filter that fits nothing in the document. `methods` may name those that it does not use."""
+    check_matches("include", select.include, names, rename)
+    check_matches("exclude", select.exclude, names, rename)
+    check_matches("operation_ids", select.operation_ids, [each.operation_id for each in operations])
+    tags = {tag for each in operations for tag in each.tags}
+    for what, patterns, known in (
+        ("paths", select.paths, {each.path for each in operations}),
+        ("tags", select.tags, tags),
+    ):
+        for pattern in patterns:
+            if not (pattern in known or (what == "paths" and any(fnmatchcase(path, pattern) for path in known))):
+                raise DocumentError(f"{what}: no operation has {quoted(pattern)}{nearest_hint(pattern, known)}")
 
 
 def _check(rename: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from .documents.faults import DocumentError, quoted, type_name
 from .documents.nodes import Document, Node, Path
 from .documents.parsing import parse
 from .documents.references import Documents, Fetcher
-from .naming import Selection, check_selection, is_selected, names_of
+from .naming import Selection, check_distinct, check_patterns, check_selection, is_selected, names_of
 from .operations import OperationFinder, OperationReader, Place
 from .schemas.reader import SchemaReader
 from .servers import SecurityReader, ServerReader
@@ -119,12 +119,17 @@ def _read(
     security = SecurityReader(documents, notes)
     servers = ServerReader(documents.first.uri, variables, notes)
     places = list(OperationFinder(documents, notes).find(paths)) if paths is not None else []
-    names = names_of([place.found for place in places], rename)
+    left_out = notes.left_out
+    found = [place.found for place in places]
+    names = names_of(found, rename)
+    if places:
+        check_patterns(found, names, select, rename)
     chosen = [
         (place, name) for place, name in zip(places, names, strict=True) if is_selected(place.found, name, select)
     ]
     if places and not chosen:
         raise DocumentError(f"none of the {len(places)} operations is selected by the filters")
+    check_distinct(name for _, name in chosen)
     schemas = SchemaReader(documents, notes.part, has_marks=has_marks)
     reader = OperationReader(documents, schemas, servers, security, notes)
     operations: list[HttpOperation] = []
@@ -145,6 +150,7 @@ def _read(
         operations=tuple(operations),
         definitions=definitions,
         notes=notes.all(),
+        left_out=left_out + len(chosen) - len(operations),
         security_schemes={name: scheme for name, scheme in security.schemes.items() if name in used},
     )
 
@@ -176,6 +182,11 @@ class _Notes:
     def part(self, document: Document, path: Path, reason: str) -> None:
         """A part of a document that is read otherwise than it stands there."""
         self(document.pointer(path), "changed", reason)
+
+    @property
+    def left_out(self) -> int:
+        """How many notes there are so far on what is left out."""
+        return sum(note.kind == "left-out" for note in self._notes.values())
 
     def all(self) -> tuple[Note, ...]:
         return tuple(self._notes.values())

@@ -29,6 +29,8 @@ rename = { "repos/get" = "repo" }
 timeout = 5
 [import.files]
 mcp = ["server-files", "--root", "."]
+env = { LEVEL = "3" }
+max-age = 60
 [import.shop]
 daemon = "https://shop.example"
 expose = true
@@ -44,7 +46,9 @@ expose = true
         rename={"repos/get": "repo"},
         timeout=5,
     )
-    assert files == ImportSettings(name="files", mcp=("server-files", "--root", "."))
+    assert files == ImportSettings(
+        name="files", mcp=("server-files", "--root", "."), env={"LEVEL": "3"}, max_age=60, cwd=str(tmp_path)
+    )
     assert shop == ImportSettings(name="shop", daemon="https://shop.example", expose=True)
 
 
@@ -57,6 +61,12 @@ WRONG = {
     '[import.a]\nmcp = ["x", 1]\n': "discreet.toml: import.a.mcp: expected a URL, or a command line as an array of strings",
     '[import.a]\nopenapi = "x"\nexpose = "all"\n': "discreet.toml: import.a.expose: expected true, false, or an array of patterns of names",
     '[import.a]\nopenapi = "x"\ntimeout = 0\n': "discreet.toml: import.a.timeout: expected a number of seconds above 0",
+    '[import.a]\nopenapi = "x"\nenv = { a = "b" }\n': "discreet.toml: import.a.env: is for a command alone",
+    '[import.a]\nmcp = "https://x"\ncwd = "."\n': "discreet.toml: import.a.cwd: is for a command alone",
+    '[import.a]\ndaemon = ["x"]\nmax-age = 1\n': "discreet.toml: import.a.max_age: is for openapi and mcp alone",
+    '[import.a]\nmcp = ["x"]\nmax-age = -1\n': "discreet.toml: import.a.max_age: expected a number of seconds, 0 or more",
+    '[import.a]\nmcp = ["x"]\nenv = { a = 1 }\n': "discreet.toml: import.a.env: expected a table of strings",
+    '[imports.a]\nopenapi = "x"\n': "discreet.toml: imports: unknown key; nearest: import",
     '[import.a]\nmcp = "https://x"\ntags = ["t"]\n': "discreet.toml: import.a.tags: is for openapi alone",
     '[import.a]\nopenapi = "x"\ncredential = "c"\ncredentials = { s = "c" }\n': (
         "discreet.toml: import.a: credential and credentials exclude each other"
@@ -70,6 +80,16 @@ def test_a_wrong_table_is_one_line_that_names_the_key(text: str, tmp_path: Path)
     with pytest.raises(UsageError) as caught:
         read(tmp_path, text)
     assert str(caught.value) == WRONG[text]
+
+
+def test_a_command_runs_in_its_own_folder_below_that_of_the_file(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, '[import.a]\ndaemon = ["./tool"]\ncwd = "tools"\n')
+    assert found.cwd == str(tmp_path / "tools")
+
+
+def test_a_name_that_flags_give_twice_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="^--import: import e is given twice$"):
+        load_settings(["--import", "e=a.json", "--import", "e=b.json"], {}, str(tmp_path))
 
 
 def test_flags_replace_what_the_file_says(tmp_path: Path) -> None:

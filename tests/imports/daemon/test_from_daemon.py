@@ -111,6 +111,10 @@ async def test_a_document_is_called_at_its_server_or_where_it_is_said(tmp_path: 
     ("options", "reason"),
     [
         ({"rename": {"none": "x"}}, "there is no operation none"),
+        ({"rename": {"far/item": "far/store"}}, "two operations would be called far/store"),
+        ({"expose": ["nope_*"]}, "expose: no operation is called nope_*"),
+        ({"include": ["far/itm"]}, "include: no operation is called far/itm; nearest: far/item"),
+        ({"exclude": ["*"]}, "is imported"),
         ({"rename": {"far/item": "a b"}}, "a name consists of"),
         ({"namespace": "a b"}, "a name consists of"),
         ({"base_url": "ftp://x"}, "give base_url"),

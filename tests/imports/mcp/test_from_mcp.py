@@ -15,6 +15,8 @@ pytest.importorskip("jsonschema_rs")
 
 from discreet import DeclarationError, from_mcp
 from discreet.client import connect
+from discreet.daemon.imports.configured import service_of
+from discreet.daemon.settings import load_settings
 from discreet.testing import in_memory
 from support.waits import until, wait_until
 
@@ -42,16 +44,16 @@ def test_operations_are_internal_unless_they_are_exposed() -> None:
 
 
 async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
-    service = from_mcp(odd().words, namespace="odd", expose=True, rename={"act": "do"}, exclude=["hidden"])
+    service = from_mcp(odd("typed").words, namespace="odd", expose=True, rename={"act": "do"}, exclude=["typed*"])
     async with in_memory(service) as peer:
-        for name in ("hidden", "later"):
+        for name in ("typed_hidden", "later"):
             await peer.call("odd/do", {"do": "add", "name": name})
 
         async def listed() -> bool:
             return "odd/later" in [each["name"] for each in await peer.call("services/list")]
 
         await until(listed)
-        assert "odd/hidden" not in str(await peer.call("services/list"))
+        assert "odd/typed_hidden" not in str(await peer.call("services/list"))
         assert json.loads((await peer.call("odd/later", {"a": 1}))["content"][0]["text"]) == {"a": 1}
 
 
@@ -64,8 +66,19 @@ async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
         (odd().words, {"rename": {"axt": "b"}}, "there is no operation 'axt'"),
         (odd().words, {"rename": {"act": "no name"}}, "a name consists of"),
         (odd("typed").words, {"rename": {"act": "typed_tool"}}, "two operations would be called"),
+        (odd().words, {"expose": ["act", "nope_*"]}, "expose: no operation is called nope_*"),
+        (odd().words, {"include": ["ac"]}, "include: no operation is called ac; nearest: act"),
+        (odd().words, {"exclude": ["nope"]}, "exclude: no operation is called nope"),
+        (odd().words, {"expose": "act"}, "expose must be True, False or a list of strings"),
+        (odd().words, {"timeout": 0}, "timeout must be a number of seconds above 0"),
         (odd().words, {"namespace": "no name"}, "namespace: a name consists of"),
-        ("http://127.0.0.1:9/", {"allow_private": False}, "URL of a public host"),
+        (["cat"], {}, "MCP server cat: it is no MCP server: it does not know initialize"),
+        (
+            "http://127.0.0.1:9/?k=1",
+            {"allow_private": False},
+            "http://127.0.0.1:9/: an MCP server needs a URL of a public host",
+        ),
+        ("http://127.0.0.1:9/", {"allow_private": False}, "--import-private"),
         ("http://127.0.0.1:9/", {}, "no connection"),
     ],
 )
@@ -102,6 +115,16 @@ async def test_a_settings_file_imports_a_server_that_ends_with_the_daemon(tmp_pa
     async with connect(serve) as peer:
         pid = int((await peer.call("odd/act", {"do": "pid"}))["content"][0]["text"])
     wait_until(lambda: has_ended(pid))
+
+
+async def test_a_command_of_a_settings_file_runs_in_its_folder_with_its_environment(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_bytes(Path(odd().words[3]).read_bytes())
+    command = [sys.executable, "-I", "-S", "server.py"]
+    text = f"[import.odd]\nmcp = {json.dumps(command)}\nexpose = true\nenv = {{ ODD = 'yes' }}\nmax-age = 0\n"
+    (tmp_path / "discreet.toml").write_text(text)
+    (made,) = load_settings([f"--config={tmp_path / 'discreet.toml'}"], {}, os.getcwd()).imports
+    assert [spec.name for spec in service_of(made, {}).operations] == ["odd/act"]
+    assert (made.cwd, made.env) == (str(tmp_path), {"ODD": "yes"})
 
 
 async def test_a_server_outlives_no_daemon_that_is_killed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.daemon.imports.failures import ImportFailed
 from discreet.daemon.imports.http.model import SecurityScheme
 from discreet.daemon.imports.openapi.documents.faults import DocumentError
 from discreet.daemon.imports.openapi.naming import Selection
@@ -63,15 +64,17 @@ def test_names_can_be_names_and_no_two_are_the_same(ids: list[str]) -> None:
 
 def test_operations_can_be_renamed() -> None:
     paths = {"/a": {"get": get("a"), "put": get("b"), "post": get()}}
-    imported = read(document(paths), rename={"a": "b", "post_a": "x/y"})
+    imported = read(document(paths), rename={"a": "b", "b": "a", "post_a": "x/y"})
     assert {each.path + each.method: each.name for each in imported.operations} == {
         "/aGET": "b",
-        "/aPUT": "b_2",
+        "/aPUT": "a",
         "/aPOST": "x/y",
     }
 
 
-@pytest.mark.parametrize("rename", [{"none": "x"}, {"a": "a b"}, {"a": "x", "b": "x"}, {"a": ""}, {"twice": "x"}])
+@pytest.mark.parametrize(
+    "rename", [{"none": "x"}, {"a": "b"}, {"a": "a b"}, {"a": "x", "b": "x"}, {"a": ""}, {"twice": "x"}]
+)
 def test_a_wrong_new_name_is_one_line(rename: dict[str, str]) -> None:
     paths = {"/a": {"get": get("a"), "put": get("b"), "post": get("twice"), "delete": get("twice")}}
     with pytest.raises(DocumentError, match="^rename: "):
@@ -107,7 +110,24 @@ def test_filters_select_operations(selection: Selection, names: list[str]) -> No
 
 def test_filters_that_select_nothing_are_an_error() -> None:
     with pytest.raises(DocumentError, match="none of the 4"):
-        read(document(PATHS), select=Selection(tags=["pet"]))
+        read(document(PATHS), select=Selection(tags=["pets"], methods=["trace"]))
+
+
+@pytest.mark.parametrize(
+    ("selection", "said"),
+    [
+        (Selection(include=["listPets", "nope_*"]), "include: no operation is called nope_*"),
+        (Selection(include=["listPet"]), "include: no operation is called listPet; nearest: listPets"),
+        (Selection(exclude=["getUser"]), "exclude: no operation is called getUser; it is called user here"),
+        (Selection(operation_ids=["user"]), "operation_ids: no operation is called user"),
+        (Selection(tags=["pets", "pet"]), "tags: no operation has pet; nearest: pets"),
+        (Selection(paths=["/pets", "/pats"]), "paths: no operation has /pats; nearest: /pets"),
+    ],
+)
+def test_a_filter_that_fits_nothing_is_an_error_that_names_it(selection: Selection, said: str) -> None:
+    with pytest.raises((DocumentError, ImportFailed)) as caught:
+        read(document(PATHS), select=selection, rename={"getUser": "user"})
+    assert str(caught.value) == said
 
 
 @pytest.mark.parametrize("selection", [Selection(tags="pets"), Selection(paths=[1])])  # type: ignore[list-item]

@@ -12,6 +12,7 @@ import anyio
 from msgspec import Struct
 
 from .....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
+from .....errors.codes import METHOD_NOT_FOUND
 from .....errors.type_building import DECODE_ERRORS, decoder_for
 from ....dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from .conversation import CLIENT_INFO, Agreed, Conversation, RpcError
@@ -95,7 +96,9 @@ async def initialize(conversation: Conversation) -> None:
     try:
         welcome = decoder_for(_Welcome)(await conversation.request("initialize", params))
     except RpcError as exc:
-        raise ConnectionFailed(ConnectionLoss(f"it refused initialize with the error {exc.code}")) from exc
+        unknown = "it is no MCP server: it does not know initialize"
+        reason = unknown if exc.code == METHOD_NOT_FOUND else f"it refused initialize with the error {exc.code}"
+        raise ConnectionFailed(ConnectionLoss(reason)) from exc
     except InvalidReply as exc:
         raise ConnectionFailed(ConnectionLoss(f"it did not answer initialize: {exc}")) from exc
     except DECODE_ERRORS as exc:
