@@ -56,7 +56,7 @@ def _facts(failure: failures.Failure) -> str:
             return bytes(details).decode(errors="replace")
         case failures.Internal(str(code)):
             return code
-        case failures.Overloaded(int(after)):
+        case failures.Overloaded(int(after)) | failures.Unavailable(int(after)):
             return f"retry after {after} ms"
         case failures.AgentFailure():
             known = (failure.task_id, failure.current_state, failure.reason, failure.suggestion, *failure.accepted)

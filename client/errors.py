@@ -275,7 +275,7 @@ class Overloaded(RemoteError):
 
 @final
 class Unavailable(RemoteError):
-    """The server is shutting down."""
+    """The server is shutting down, or that which keeps its tasks is away: `failure.retry_after_ms` says when to retry then."""
 
     failure: failures.Unavailable
 

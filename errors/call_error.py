@@ -62,11 +62,11 @@ PROTOCOL_DETAILS: Final[Mapping[type, type[msgspec.Struct] | None]] = {
     InsufficientPermissions: None,
     TimedOut: None,
     Overloaded: RetryAfter,
-    Unavailable: None,
+    Unavailable: RetryAfter,
 }
 """The type of the details of each failure that no operation declares."""
 
-OPTIONAL_DETAILS: Final = frozenset({Internal, Overloaded})
+OPTIONAL_DETAILS: Final = frozenset({Internal, Overloaded, Unavailable})
 """Failures that may come without."""
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -69,6 +69,9 @@ REQUEST_CANCELLED = -32800
 BATCH_MESSAGE = "Batch requests not supported"
 """Replaces the message of the INVALID_REQUEST row for a JSON array."""
 
+STORE_UNAVAILABLE = "Store unavailable"
+"""Replaces that of the UNAVAILABLE row where the daemon goes on, and only the server that keeps its tasks is away."""
+
 UPSTREAM_MESSAGE = "Upstream unavailable"
 """Replaces the message of the UNAVAILABLE row where the daemon itself goes on."""
 
@@ -153,7 +156,8 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         True, 429, "RESOURCE_EXHAUSTED", "warning", _FAILED),
     ErrorRow(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
         "a request read while draining, or still running when the drain window closed; with the message"
-        f" `{UPSTREAM_MESSAGE}`, the program behind an imported operation can't be reached", "{code, retryable}",
+        f" `{UPSTREAM_MESSAGE}`, the program behind an imported operation can't be reached; with the message"
+        f" `{STORE_UNAVAILABLE}`, the server that keeps the tasks is away", "{code, retryable, details?: {retryAfterMs}}",
         True, 503, "UNAVAILABLE", "info", {"lsp": INVALID_REQUEST, "acp": ACP_REQUEST_FAILED}),
     ErrorRow(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",
         "`$/cancelRequest` took effect", "", False, 499, "CANCELLED", "info"),

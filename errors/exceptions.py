@@ -12,7 +12,7 @@ import msgspec
 
 from .codes import RESERVED_CODES
 from .definitions import ErrorDefinition, define_error
-from .failures import Failure
+from .failures import DomainFailure, Failure
 from .given_schema import GivenSchema
 from .type_building import decoder_for
 
@@ -119,19 +119,22 @@ class OperationError(Exception):
         return _rebuild, (type(self), msgspec.structs.asdict(self.details))
 
     @classmethod
-    def from_json(cls, details: msgspec.Raw | None) -> OperationError:
-        """The error with these details. Raises what `decoder_for` raises where they are not what it declares."""
-        return cls(**msgspec.structs.asdict(decoder_for(cls.definition.details)(details or b"{}")))
+    def from_failure(cls, failure: DomainFailure) -> OperationError:
+        """The error that such a failure stands for. Raises as `decoder_for` does where the details are not what it declares."""
+        return cls(**msgspec.structs.asdict(decoder_for(cls.definition.details)(failure.details or b"{}")))
 
 
 class GivenError(OperationError, code="GIVEN"):
-    """An error that another program has declared, by a code and a schema. Its details are JSON text, None where there are none:
-    whoever raises it has checked them. `retry_after_ms` is what that program has said of the time to wait.
+    """An error that another program has declared, by a code and a schema.
+
+    `raw` are its details as JSON text, None where there are none; whoever raises it has checked them. `details` are the same as
+    values. `retry_after_ms` is what that program has said of the time to wait.
     """
 
-    def __init__(self, details: msgspec.Raw | None = None, *, retry_after_ms: int | None = None) -> None:
+    def __init__(self, raw: msgspec.Raw | None = None, *, retry_after_ms: int | None = None) -> None:
         Exception.__init__(self, self.definition.code)
-        self.details: Any = details
+        self.raw = raw
+        self.details: Any = None if raw is None else msgspec.json.decode(raw)
         self.retry_after_ms = retry_after_ms
 
     def __str__(self) -> str:
@@ -141,8 +144,8 @@ class GivenError(OperationError, code="GIVEN"):
         raise TypeError("an error of an imported operation can't be pickled: its class is made where it is imported")
 
     @classmethod
-    def from_json(cls, details: msgspec.Raw | None) -> OperationError:
-        return cls(details)
+    def from_failure(cls, failure: DomainFailure) -> OperationError:
+        return cls(failure.details, retry_after_ms=failure.retry_after_ms)
 
 
 def given_error(

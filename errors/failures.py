@@ -124,9 +124,13 @@ class Overloaded(msgspec.Struct, frozen=True):
 
 
 class Unavailable(msgspec.Struct, frozen=True):
-    """The request was read while the daemon drained, or still ran when the drain window closed. With `upstream`: the program
-    behind an imported operation can't be reached, or was lost."""
+    """The request was read while the daemon drained, or still ran when the drain window closed.
 
+    With `upstream`: the program behind an imported operation can't be reached, or was lost. With `retry_after_ms`: the server
+    that keeps the tasks is away, for so many milliseconds or more.
+    """
+
+    retry_after_ms: int | None = None
     upstream: bool = False
 
 

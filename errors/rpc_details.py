@@ -105,7 +105,7 @@ def details_of(failure: Failure, row: ErrorRow) -> list[Detail]:
     match failure:
         case InvalidParams():
             return [info, BadRequest(violations=(_Violation(failure.param, _description(failure)),))]
-        case Overloaded(int(after)):
+        case Overloaded(int(after)) | Unavailable(int(after)):
             return [info, RetryInfo(delay=f"{after // 1000}.{after % 1000:03d}s")]
         case DomainFailure(details=Raw() as details):
             return [info, Value(value=details)]
@@ -279,7 +279,7 @@ def _server_failure(code: int, message: str, details: Details) -> Failure:
         case "TIMEOUT":
             return TimedOut()
         case "UNAVAILABLE":
-            return Unavailable()
+            return Unavailable(details.retry_after_ms)
         case "OVERLOADED":
             return Overloaded(details.retry_after_ms)
         case "FORBIDDEN" if "realm" in facts:

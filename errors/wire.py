@@ -19,6 +19,7 @@ from .codes import (
     MEMBER_RULES,
     PARSE_ERROR,
     SERVER_ERROR,
+    STORE_UNAVAILABLE,
     DialectName,
     row_of,
     rows_of_code,
@@ -145,6 +146,8 @@ def message_of(failure: Failure, message: str) -> str:
             return f"{message}: {hint}"
         case InvalidParams(unknown=what) if what:
             return f"{message}: unknown {what}"
+        case Unavailable(int()):
+            return STORE_UNAVAILABLE
         case _:
             return message
 
@@ -178,10 +181,10 @@ def data_of(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | No
             return ServerErrorData(code, retryable, details, failure.retry_after_ms)
         case AuthenticationRequired():
             return ServerErrorData(code, retryable, _raw(AuthChallenge(failure.schemes, failure.realm)))
-        case Overloaded():
+        case Overloaded() | Unavailable():
             after = failure.retry_after_ms
             return ServerErrorData(code, retryable, UNSET if after is None else _raw(RetryAfter(after)))
-        case InsufficientPermissions() | TimedOut() | Unavailable():
+        case InsufficientPermissions() | TimedOut():
             return ServerErrorData(code, retryable)
         case MethodNotFound() | Cancelled():
             return None
@@ -209,7 +212,7 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
         return Internal(definition.code)
     details = None
     if definition.has_details and exc.details is not None:
-        encoded = _encode(exc.details)
+        encoded = bytes(exc.raw) if isinstance(exc, GivenError) and exc.raw is not None else _encode(exc.details)
         decoder_for(definition.details)(encoded)
         details = _without_secrets(encoded, definition.details)
     return DomainFailure(
@@ -335,15 +338,19 @@ def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
             case "TIMEOUT":
                 return TimedOut()
             case "UNAVAILABLE":
-                return Unavailable()
+                return Unavailable(_retry_after_ms(details))
             case "FORBIDDEN" if details is None:
                 return InsufficientPermissions()
             case "FORBIDDEN":
                 challenge = decoder_for(AuthChallenge)(details or b"")
                 return AuthenticationRequired(challenge.auth_schemes, challenge.realm)
             case "OVERLOADED":
-                return Overloaded(decoder_for(RetryAfter)(details).retry_after_ms if details else None)
+                return Overloaded(_retry_after_ms(details))
             case code:
                 return DomainFailure(code, message, server.retryable, details, retry_after_ms=server.retry_after_ms)
     except msgspec.DecodeError:
         return Internal()
+
+
+def _retry_after_ms(details: Raw | None) -> int | None:
+    return decoder_for(RetryAfter)(details).retry_after_ms if details else None

@@ -88,5 +88,5 @@ def remote_error(
         invalid = InvalidReply(f"the details of {failure.code} do not fit their declaration")
         invalid.__cause__ = exc
         return invalid
-    exc.declared = cls.from_json(failure.details)
+    exc.declared = cls.from_failure(failure)
     return exc

@@ -150,7 +150,7 @@ def _delay(policy: RetryPolicy, failures: int, error: ClientError, elapsed: floa
 def retry_after(error: ClientError) -> float:
     """Seconds that the server asks to wait before another attempt; 0 where it does not."""
     match error:
-        case Overloaded(failure=failure) if failure.retry_after_ms is not None:
+        case Overloaded(failure=failure) | Unavailable(failure=failure) if failure.retry_after_ms is not None:
             return min(failure.retry_after_ms, MAX_RETRY_AFTER_MS) / 1000
         case OperationFailed(failure=DomainFailure(retry_after_ms=int(asked))):
             return min(max(asked, 0), MAX_RETRY_AFTER_MS) / 1000

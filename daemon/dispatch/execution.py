@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from ...errors.exceptions import FailureError, OperationError
+from ...errors.exceptions import FailureError, GivenError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ...lazy import anyio
@@ -266,7 +266,8 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
             exc = fault
         else:
             if isinstance(failure, Internal):
-                hint = f"declare it: errors=[{type(found).__name__}]"
+                declare = f"declare it: errors=[{type(found).__name__}]"
+                hint = "raise an error of your own in its place" if isinstance(found, GivenError) else declare
                 _diagnose(spec, call, undeclared=failure.code, hint=hint, exc=exc)
             return failure
     if isinstance(found, WrongResult):

@@ -197,5 +197,5 @@ def _exception(failure: Failure, spec: OperationSpec) -> Exception:
     if isinstance(failure, DomainFailure):
         for cls in spec.errors:
             if cls.definition.code == failure.code:
-                return cls.from_json(failure.details)
+                return cls.from_failure(failure)
     return CallFailed(failure)

@@ -90,7 +90,7 @@ def headers_of(failure: Failure) -> Mapping[str, str]:
             quoted = realm.replace("\\", "\\\\").replace('"', '\\"')
             names = (scheme.title() if scheme.islower() else scheme for scheme in schemes)
             return {"www-authenticate": ", ".join(f'{name} realm="{quoted}"' for name in names)}
-        case Overloaded(retry_after_ms) if retry_after_ms is not None:
+        case Overloaded(retry_after_ms) | Unavailable(retry_after_ms) if retry_after_ms is not None:
             return {"retry-after": str(ceil(retry_after_ms / 1000))}
         case Unavailable():
             return {"retry-after": "1"}

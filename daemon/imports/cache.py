@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from stat import S_ISREG
 from time import time
 from typing import Final
 
@@ -66,12 +67,16 @@ def read_cached(key: bytes) -> Cached | None:
     if folder is None:
         return None
     try:
-        with open(_path(folder, key), "rb") as file:
+        with open(_path(folder, key), "rb", opener=_open_without_waiting) as file:
             status = os.fstat(file.fileno())
-            if status.st_size > _LARGEST or (hasattr(os, "geteuid") and status.st_uid != os.geteuid()):
+            if (
+                not S_ISREG(status.st_mode)
+                or status.st_size > _LARGEST
+                or (hasattr(os, "geteuid") and status.st_uid != os.geteuid())
+            ):
                 return None
             found = _decode(file.read())
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return found if found.format == FORMAT else None
 
@@ -92,6 +97,11 @@ def keep(key: bytes, data: bytes, digests: Mapping[str, bytes], *, stamp: str = 
             with suppress(OSError):
                 os.unlink(name)
             raise
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """A FIFO of that name would otherwise wait for its writer."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _open_private(path: str, flags: int) -> int:

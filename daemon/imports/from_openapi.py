@@ -135,7 +135,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
             selection=select,
             rename=rename or {},
             allow_private=allow_private,
-            options=ImportOptions(expose=expose, validate="off", timeout=timeout, scopes=scopes, check_input=False),
+            options=ImportOptions(expose=expose, validate=validate, timeout=timeout, scopes=scopes, check_input=False),
         )
     except (DocumentError, ValueError) as exc:
         raise ImportFailed(f"{_shown(document)}: {_reason(document, str(exc))}") from None

@@ -166,7 +166,7 @@ class _Maker:
         """What a handler raises where the other program has answered with an error."""
         declared = next((each for each in self.operation(index).errors if each.code == exc.code), None)
         if declared is None:
-            log.warning("import.error_undeclared", operation=name, code=exc.code)
+            log.error("import.error_undeclared", operation=name, code=exc.code)
             return FailureError(Internal())
         details = exc.details if declared.schema is not None else None
         if details is not None and self._options.validate != "off":
@@ -185,9 +185,11 @@ class _Maker:
             return result
         fault = self._fault(index, ("output", 0), result)
         if fault is not None:
-            log.warning("import.reply_invalid", operation=name, param=fault.path, keyword=fault.keyword)
+            facts = {"operation": name, "param": fault.path, "keyword": fault.keyword}
             if self._options.validate == "on":
+                log.error("import.reply_invalid", **facts)
                 raise FailureError(Internal())
+            log.warning("import.reply_invalid", **facts)
         return result
 
     def _fault(self, index: int, part: tuple[str, int], value: Raw) -> Fault | None:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from ...errors.failures import InvalidParams, JsonScalar
 from ..operations.input_errors import is_plain, unknown_member
 from ..schemas.phrases import closed_list, describe_schema, json_kind, part_at
+from .complexity import DEEPEST_AMBIGUOUS, depth_of, is_ambiguous, too_many_alternatives
 from .failures import ImportFailed
 from .model import JsonSchema
 
@@ -22,6 +23,8 @@ INSTALL: Final = "pip install 'discreet[openapi]'"
 
 _Path: TypeAlias = Sequence[str | int]
 
+_EXPLAINED: Final = 6
+"""Levels of a value that are searched for what is wrong, where each may double the work."""
 _MOST_BRANCHES: Final = 3
 """How far the search goes into alternatives in alternatives."""
 
@@ -54,6 +57,9 @@ class Checker:
     """Checks values against one schema, a document of its own. Raises `ImportFailed` for a schema that is none."""
 
     def __init__(self, document: JsonSchema) -> None:
+        if too_many_alternatives(document):
+            raise ImportFailed("a schema with too many alternatives of alternatives to be checked")
+        self._deepest: Final = DEEPEST_AMBIGUOUS if is_ambiguous(document) else None
         import jsonschema_rs  # late: a third of the start-up time of a daemon
 
         self._document: Final = document
@@ -62,13 +68,16 @@ class Checker:
         except Exception as exc:
             raise ImportFailed(f"a schema that can't be used: {type(exc).__name__}") from exc
 
-    def fits(self, value: Any) -> bool:  # Any: JSON
-        return bool(self._validator.is_valid(value))
-
     def fault(self, value: Any, *, prefix: str = "") -> Fault | None:
         """The first place where a value does not fit; None where it does. `prefix` stands before its path."""
+        depth = 0 if self._deepest is None else depth_of(value)
+        if self._deepest is not None and depth > self._deepest:
+            expected = f"{json_kind(value)} of at most {self._deepest} levels"
+            return Fault(prefix or "$", "maxDepth", expected, json_kind(value))
         if self._validator.is_valid(value):
             return None
+        if depth > _EXPLAINED:  # every wrong alternative of every level would be told
+            return Fault(prefix or "$", "oneOf", self._phrase(self._document), json_kind(value))
         for error in self._validator.iter_errors(value):
             return self._fault(error, value, prefix)
         return Fault(prefix or "$", "", "another value", json_kind(value))

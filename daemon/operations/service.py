@@ -97,7 +97,7 @@ class Service:
         lifespan: Lifespan | None = None,
     ) -> None:
         try:
-            if namespace:
+            if namespace != "":
                 check_name(namespace)
             check_text("description", description)
             if dialect is not None and dialect not in get_args(DialectChoice):

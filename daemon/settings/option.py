@@ -50,6 +50,7 @@ MEMORY: Final = "memory"
 SERVICES: Final = "services"
 """The group of settings that say what is served."""
 SQLITE: Final = "sqlite:"
+POSTGRES: Final = ("postgresql://", "postgres://")
 _MAX_SHOWN: Final = 200
 """Characters of the name of an app in a message. Values of other settings are not shown."""
 _LONGEST_INTEGER: Final = 18
@@ -150,7 +151,7 @@ _EXPECTED: Final[dict[OptionKind, str]] = {
     "apps": EXPECTED,
     "imports": "NAME=FILE or NAME=URL of an OpenAPI document",
     "object": EXPECTED,
-    "store": "memory, or sqlite:PATH",
+    "store": "memory, sqlite:PATH, or postgresql://...",
     "readable": "an existing file",
     "address": ADDRESS_FORM,
     "url": "an address that begins with http:// or https://",
@@ -232,6 +233,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return value
         case "store", str() if value.startswith(SQLITE) and value != SQLITE:
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)
+        case "store", str() if value.startswith(POSTGRES) and _is_word(value):
+            return value
         case "word", str() if _is_word(value):
             return value
         case "keys", str() if is_key_address(value):
@@ -316,3 +319,11 @@ def _is_named_file(word: object) -> bool:
 
 def _is_array(option: Option, given: RawValue) -> bool:
     return given.typed and option.kind in ("words", "tokens", "files", "apps", "imports")
+
+
+def without_password(store: str) -> str:
+    """The value of `store` as it may be shown: of an address, only whether it is one, and of which database."""
+    if not store.startswith(POSTGRES):
+        return store
+    scheme, _, rest = store.partition("://")
+    return f"{scheme}://[…]{rest.partition('?')[0].rpartition('@')[2]}" if "@" in rest or "?" in rest else store

@@ -143,7 +143,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             group=SERVICES,
             found_file="no",
             kind="store",
-            help="where the agent keeps its tasks: memory, or sqlite:PATH to outlive it",
+            help="where the agent keeps its tasks: memory; sqlite:PATH or postgresql://... to outlive it",
         ),
     ] = MEMORY
     push_private: Annotated[

@@ -127,6 +127,12 @@ EXPECTED: list[tuple[Failure, int, str, Any]] = [
         {"code": "OVERLOADED", "retryable": True, "details": {"retryAfterMs": 250}},
     ),
     (Unavailable(), -32000, "Shutting down", {"code": "UNAVAILABLE", "retryable": True}),
+    (
+        Unavailable(500),
+        -32000,
+        "Store unavailable",
+        {"code": "UNAVAILABLE", "retryable": True, "details": {"retryAfterMs": 500}},
+    ),
     (Cancelled(), -32800, "Request cancelled", None),
     *(
         (kind(version=version), code, message, data)

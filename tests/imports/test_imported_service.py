@@ -187,7 +187,11 @@ async def test_operations_are_internal_unless_they_are_exposed() -> None:
 
 async def test_handlers_call_internal_ones_and_catch_their_errors() -> None:
     shop = Service("shop", uses=["list/nodes/get"])
-    upstream = Scripted(b'{"name":"x"}', UpstreamError("HTTP_404", Raw(b'{"why":"gone"}')), UpstreamError("HTTP_404"))
+    upstream = Scripted(
+        b'{"name":"x"}',
+        UpstreamError("HTTP_404", Raw(b'{"why":"gone"}')),
+        UpstreamError("HTTP_429", retry_after_ms=1500),
+    )
 
     @shop.query
     async def name(ctx: Context) -> list[str]:
@@ -196,13 +200,13 @@ async def test_handlers_call_internal_ones_and_catch_their_errors() -> None:
             try:
                 found.append((await ctx.call("list/nodes/get", {"id": 1}))["name"])
             except OperationError as exc:
-                found.append(f"{exc.definition.code} {exc.details and bytes(exc.details).decode()}")
+                found.append(f"{exc.definition.code} {exc.details} {exc.retry_after_ms}")
             except CallFailed:
                 found.append("failed")
         return found
 
     async with in_memory(shop, nodes(upstream, expose=False)) as peer:
-        assert await peer.call("shop/name") == ["x", 'HTTP_404 {"why":"gone"}', "HTTP_404 None"]
+        assert await peer.call("shop/name") == ["x", "HTTP_404 {'why': 'gone'} None", "HTTP_429 None 1500"]
 
 
 async def test_the_contract_that_callers_see_is_the_one_that_was_imported() -> None:

@@ -94,6 +94,7 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
         "opentelemetry-exporter-otlp-proto-http",
         "opentelemetry-sdk",
         "prometheus-client",
+        "psycopg",
         "pyjwt",
         "pyyaml",
         "rich",

@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from typing import final
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Internal, UnsupportedOperation
+from ....errors.failures import Internal, Unavailable, UnsupportedOperation
 from ...operations.context import Context
 from ..interceptor import AgentCall, Interceptor
 from ..requests import Caller
 from ..stores.failures import log_failure
-from ..stores.interface import StoreError
+from ..stores.interface import StoreError, StoreUnavailableError
 from ..versions.version import ProtocolVersion, failure_in
 from .admission import Admission
 from .interceptor_chain import intercepted
@@ -64,6 +64,9 @@ class CallPipeline:
                 yield handler, caller
         except FailureError as exc:
             raise FailureError(failure_in(version, exc.failure)) from None
+        except StoreUnavailableError as exc:
+            log_failure(exc)
+            raise FailureError(Unavailable(exc.retry_after_ms)) from None
         except StoreError as exc:
             log_failure(exc)
             raise FailureError(Internal()) from None

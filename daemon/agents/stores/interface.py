@@ -32,6 +32,14 @@ class StoreError(Exception):
         self.repeated = repeated
 
 
+class StoreUnavailableError(StoreError):
+    """The store's server is away, and is looked for again. `retry_after_ms` is how long to wait until then."""
+
+    def __init__(self, message: str, *, retry_after_ms: int, repeated: bool = False) -> None:
+        super().__init__(message, repeated=repeated)
+        self.retry_after_ms = retry_after_ms
+
+
 class DamagedTaskError(StoreError):
     """One task is not as it was stored. The store can be used for the others."""
 
@@ -190,7 +198,8 @@ class TaskStore(Protocol):
     """Stores tasks. Every method may be cancelled; a cancelled `commit` is done completely or not at all.
 
     Every method but `data_version` raises `StoreError` if the disk fails, or the stored data is not what was stored. Then
-    nothing has changed; a change that fails because the store's files were taken away may come to light again with them.
+    nothing has changed; a change that fails because the store's files were taken away may come to light again with them, and
+    one that fails because its server went away may have been made just before.
     """
 
     @property

@@ -140,7 +140,7 @@ class Cluster:
             if stored is not None and stored.generation != live.generation:
                 return stored.generation > live.generation  # else it was changed here meanwhile: the store will decide
             owner = None if stored is None else stored.owner
-            live.remote_owner = None if owner == live.local_owner else owner
+            live.remote_owner = None if owner == self._store.owner_id else owner
         return False
 
     # -- requests of others ------------------------------------------------------------------------------------

@@ -12,7 +12,15 @@ from ...dispatch.request import Durations
 from ...logs import log
 from ..model.types import TaskEvent
 from ..stores.failures import log_failure
-from ..stores.interface import CommitConflict, CommitRefusal, StoreFull, TaskChange, TaskStore, Unserializable
+from ..stores.interface import (
+    CommitConflict,
+    CommitRefusal,
+    StoreFull,
+    StoreUnavailableError,
+    TaskChange,
+    TaskStore,
+    Unserializable,
+)
 from .live_task import LiveTask, LossReason
 
 if TYPE_CHECKING:
@@ -83,7 +91,7 @@ class Committer:
             self.failed += 1
             log_failure(results.exc)
             for live in lives:
-                self._lose(live, "failed")
+                self._lose(live, "unavailable" if isinstance(results.exc, StoreUnavailableError) else "failed")
             return
         for live, change, refusal in zip(lives, changes, results, strict=True):
             match refusal:

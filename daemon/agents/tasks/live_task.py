@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeAlias, assert_never, final
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import Internal, InvalidAgentResponse, Overloaded
+from ....errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
 from ...memory import SMALL
 from ..errors import InvalidStateTransition, TaskConflict
 from ..model.draft import TaskDraft
@@ -24,12 +24,16 @@ from .change_signal import ChangeSignal
 from .event_buffer import BufferUsage, EventBuffer
 from .watchers import Watcher, Watchers
 
-LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed"]
+LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed", "unavailable"]
 """Why a task in memory can't be used any more.
 
 `conflict`: another daemon has changed it. `behind`: another daemon works on it, and the events in between are gone.
 `full`: the store has no space. `unstorable`: an event is not JSON. `failed`: the store failed.
+`unavailable`: its server is away.
 """
+
+RETRY_AFTER_MS: Final = 1000
+"""What callers are told to wait for a server that is away: about the pause between two attempts to reach it."""
 
 _SNAPSHOT_BYTES: Final = 1024 * 1024
 """A task that is worked on gets a snapshot after at least so many bytes of events."""
@@ -292,6 +296,8 @@ def raise_if_lost(live: LiveTask) -> None:
             raise FailureError(InvalidAgentResponse(task_id=live.id))
         case "failed":
             raise FailureError(Internal())
+        case "unavailable":
+            raise FailureError(Unavailable(RETRY_AFTER_MS))
         case _:
             assert_never(live.lost)
 

@@ -32,7 +32,10 @@ class LostTasks:
         self._spawn = spawn
 
     def add(self, live: LiveTask) -> None:
-        """Have a lost task failed in the store, unless another daemon has it or the store never took it."""
+        """Have a lost task failed in the store, unless another daemon has it or the store never took it.
+
+        One of a store that was away needs nothing: its owner is dead, so that it is taken over, and may be resumed.
+        """
         if live.lost == "unstorable":
             self._spawn(partial(self._fail_when_possible, live.id, 0.0))
         elif live.lost == "failed":

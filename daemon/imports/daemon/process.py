@@ -25,7 +25,7 @@ from ....client.task_group import background_tasks
 from ....errors.backoff import SYSTEM_TIMING
 from ....errors.printable import cut
 from ...logs import Level, log, parse_level
-from ...settings.table import OPTIONS
+from ...settings.option import PREFIX
 from .depth import VARIABLE, TooDeep, depth_of_process, next_depth
 from .model import Command
 
@@ -45,8 +45,7 @@ LONGEST_LINE: Final = 4096
 
 def child_environment(command: Command) -> dict[str, str]:
     """The variables of the process. Raises `TooDeep` where too many daemons stand before it."""
-    settings = {option.variable for option in OPTIONS}
-    own = {name: value for name, value in os.environ.items() if name not in settings}
+    own = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, f"_{PREFIX}"))}
     return {**own, **command.env, VARIABLE: next_depth(depth_of_process())}
 
 

@@ -23,6 +23,14 @@ Alternatives: TypeAlias = tuple[tuple[str, ...], ...]
 Chosen: TypeAlias = tuple[tuple[SecurityScheme, str], ...]
 """Schemes of one alternative, each with the name of its credential."""
 
+_is_token: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch  # RFC 9110, section 5.6.2
+_NOT_FOR_KEYS: Final = frozenset(
+    {
+        "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "cookie", "expect", "host",
+        "keep-alive", "te", "traceparent", "tracestate", "trailer", "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+"""Headers that say something of the request itself."""
 _is_secret: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?").fullmatch
 _is_in_cookie: Final = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+").fullmatch  # RFC 6265, section 4.1.1
 
@@ -91,14 +99,23 @@ def _with_credentials(
 
 
 def _kind(name: str, schemes: Mapping[str, SecurityScheme]) -> str:
-    return schemes[name].kind if name in schemes else "other"
+    """That of the scheme; `other` for a key in a place where none can stand."""
+    scheme = schemes.get(name)
+    if scheme is None:
+        return "other"
+    if scheme.kind == "api-key" and scheme.location != "query":
+        header = scheme.location == "header"
+        if not _is_token(scheme.name) or (header and scheme.name.lower() in _NOT_FOR_KEYS):
+            return "other"
+    return scheme.kind
 
 
 def _basic(value: str) -> str:
     from ....errors.redaction import register  # late: only few imports need it
 
-    if ":" not in value:
+    if _is_secret(value) is None:
         raise UpstreamFault("credential")
+    value = value if ":" in value else f"{value}:"  # a key alone is a user without a password, as with curl -u
     encoded = b64encode(value.encode()).decode()
     register(encoded)
     register(value.partition(":")[2])

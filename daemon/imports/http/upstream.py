@@ -17,6 +17,7 @@ from msgspec import Raw
 from .... import call_tracing
 from ....errors.codes import row_of
 from ....errors.exceptions import FailureError
+from ....errors.failures import Internal
 from ....framing.http.retry_after import retry_after_seconds
 from ....version import __version__
 from ...logs import log
@@ -50,6 +51,8 @@ MAX_RETRY_AFTER_SECONDS: Final = 1_000_000_000
 
 STREAM_HEAD_SECONDS: Final = 60.0
 """How long a stream may take to begin. Subscriptions have no deadline."""
+
+INTERNAL: Final = row_of(Internal()).protocol_code
 
 _WITHOUT_BODY: Final = frozenset({204, 205, 304})
 
@@ -170,6 +173,8 @@ class HttpUpstream:
                 )
                 media_type = parse_media_type(response.head.value(b"content-type"))
                 form = form_of(reply, media_type)
+                if form in STREAMS and response.head.value(b"content-encoding") not in ("", "identity"):
+                    raise UpstreamFault("encoding", response.status)  # a few bytes would become megabytes of no events
                 decoder = None if form is None else event_decoder(form, media_type.name, limit=self._limits.event_bytes)
                 if decoder is None:
                     yield await self._result(described, reply, response, ctx)
@@ -319,7 +324,8 @@ class HttpUpstream:
     def _warn(self, event: str, operation: HttpOperation, reason: FaultReason, status: int | None, **more: str) -> None:
         facts: dict[str, object] = {**more} if status is None else {"status": status, **more}
         host = self._route(operation).to.authority
-        log.warning(event, import_=self._name, operation=operation.name, host=host, reason=reason, **facts)
+        say = log.error if more.get("told") == INTERNAL else log.warning  # the operator is the one who can do something
+        say(event, import_=self._name, operation=operation.name, host=host, reason=reason, **facts)
 
 
 def _described(operation: ImportedOperation) -> HttpOperation:

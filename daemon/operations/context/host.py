@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, Type
 
 import msgspec
 
-from ....errors.failures import Failure
+from ....errors.failures import Failure, InvalidParams
 
 if TYPE_CHECKING:
     from ...documents.store import Documents
@@ -31,8 +31,15 @@ class CallFailed(Exception):
     """A call to another operation failed in a way that the operation does not declare; `failure` says how."""
 
     def __init__(self, failure: Failure) -> None:
-        super().__init__(type(failure).__name__)
+        super().__init__(_told(failure))
         self.failure = failure
+
+
+def _told(failure: Failure) -> str:
+    """What the author of the calling handler sees: declared names, and nothing that was sent."""
+    if isinstance(failure, InvalidParams):
+        return f"InvalidParams: {failure.param}: expected {failure.expected}, received {failure.received}"
+    return type(failure).__name__
 
 
 class ClientRefused(Exception):

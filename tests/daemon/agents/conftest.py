@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from discreet.daemon.agents.service.runtime import Runtime
 from discreet.daemon.agents.stores.interface import TaskStore
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.executor import AgentExecutor
+from support.postgres import Server, running_server
 from support.waits import DEADLINE_SECONDS
 
 Serving = Callable[..., AbstractAsyncContextManager[RequestHandler]]
@@ -29,6 +30,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> TaskStore:
     from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 
     return SqliteStore(str(tmp_path / "tasks.db"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server of PostgreSQL for all tests of a process."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture

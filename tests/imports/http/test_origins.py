@@ -186,7 +186,7 @@ async def test_no_value_of_a_caller_stands_in_for_a_credential() -> None:
         ("token", "a\r\nX: y"),
         ("token", ""),
         ("token", "é"),
-        ("login", "nobody"),
+        ("login", "no\nbody"),
         ("header", "a\n"),
         ("cookie", "a;b"),
         ("cookie", "a b"),
@@ -349,3 +349,20 @@ def test_credentials_for_a_scheme_that_the_document_does_not_have_end_the_start(
     with pytest.raises(ValueError) as caught:
         upstream_of(secured(("token",)), url="https://a.example", schemes=SCHEMES, credentials={"tokken": "t"})
     assert "'tokken'" in str(caught.value) and "token" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("location", "name"),
+    [
+        ("header", "Host"),
+        ("header", "Transfer-Encoding"),
+        ("header", "a\r\nb"),
+        ("header", "é"),
+        ("cookie", "a; b"),
+        ("cookie", ""),
+    ],
+)
+def test_a_key_in_a_place_where_none_can_stand_is_not_sent(location: Any, name: str) -> None:
+    schemes = {"key": SecurityScheme("api-key", location, name)}
+    upstream = upstream_of(secured(("key",)), url="https://a.example", schemes=schemes, credentials="one")
+    assert upstream.credentials == set()

@@ -221,6 +221,7 @@ def _sends(data: bytes, *, endless: bytes = b"", reset: bool = False) -> Callabl
         ),
         (_sends(response(b"<html>", content_type="text/html")), Internal(), "content-type"),
         (_sends(response(b"{}", status=500)), Internal(), "status"),
+        (_sends(SSE.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")), Internal(), "encoding"),
     ],
 )
 async def test_what_goes_wrong_with_a_stream_is_typed(

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final, final
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
@@ -44,7 +45,7 @@ class Fetch:
             raise DocumentError(f"refers to more than {MAX_DOCUMENTS} documents")
         self._documents -= 1
         is_url = uri.startswith(_HTTP)
-        text = _download(uri, self._left, outside=self._outside)[0] if is_url else _read(_path_of(uri), self._left)
+        text = _download(uri, self._left, outside=self._outside)[0] if is_url else _read_file(_path_of(uri), self._left)
         self._left -= len(text)
         return text
 
@@ -82,6 +83,13 @@ def load_document(source: str | os.PathLike[str], *, outside: bool = False) -> L
         text = _read(Path(given), MAX_BYTES)
         origin = _resolved(Path(given)).as_uri()
     return Loaded(text, origin, Fetch(origin, outside=outside, left=MAX_BYTES - len(text)))
+
+
+def _read_file(path: Path, limit: int) -> bytes:
+    """The same of a file, and of nothing else: a FIFO would wait for its writer."""
+    if path.exists() and not path.is_file():
+        raise DocumentError(f"{quoted(path)}: is no file")
+    return _read(path, limit)
 
 
 def _read(path: Path, limit: int) -> bytes:
@@ -125,6 +133,26 @@ def _host_of(url: str) -> tuple[str, str, int | None]:
 
 
 def _download(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
+    """As `_fetch`, within the time that is given: a server may send its head byte by byte."""
+    found: list[tuple[bytes, str] | BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(_fetch(url, limit, outside=outside))
+        except BaseException as exc:  # noqa: BLE001 - for the thread that waits
+            found.append(exc)
+
+    thread = Thread(target=work, name="import-document", daemon=True)
+    thread.start()
+    thread.join(_TIMEOUT_SECONDS + 1)
+    if not found:
+        raise DocumentError(f"{quoted(url.partition('?')[0])}: takes longer than {_TIMEOUT_SECONDS:.0f} s")
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
+def _fetch(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
     """The text, and the address that it came from. Follows redirects to other origins only with `outside`, never from TLS."""
     try:
         import httpx  # late: an extra, and files need none
@@ -133,7 +161,8 @@ def _download(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
     shown = quoted(url.partition("?")[0])
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     try:
-        with httpx.Client(timeout=_TIMEOUT_SECONDS, headers={"Accept": _ACCEPT}) as client:
+        headers = {"Accept": _ACCEPT, "Accept-Encoding": "identity"}
+        with httpx.Client(timeout=_TIMEOUT_SECONDS, headers=headers, trust_env=False) as client:
             for _ in range(_REDIRECTS + 1):
                 with client.stream("GET", url) as response:
                     if not response.has_redirect_location:
@@ -154,8 +183,10 @@ def _download(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
 def _body(response: Any, limit: int, deadline: float, shown: str) -> bytes:  # Any: httpx is an extra
     if response.status_code != 200:
         raise DocumentError(f"{shown}: answers with status {response.status_code}")
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise DocumentError(f"{shown}: answers with a compressed body, which was not asked for")
     text = bytearray()
-    for chunk in response.iter_bytes():
+    for chunk in response.iter_raw():
         text += chunk
         if len(text) > limit:
             raise DocumentError(f"{shown}: larger than {_mebibytes(limit)}")

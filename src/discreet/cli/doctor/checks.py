@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ...daemon.settings import OPTIONS, Resolved
 from ...daemon.settings.imports import ImportSettings
+from ...daemon.settings.option import without_password
 from ...daemon.settings.sources import unknown_variables
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
@@ -42,6 +43,7 @@ EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "metrics": ("prometheus_client", "there are no metrics by HTTP", "'discreet[metrics]'"),
     "openapi": ("yaml", "no OpenAPI document can be imported", "'discreet[openapi]'"),
     "otel": ("opentelemetry", "no spans are recorded", "'discreet[otel]'"),
+    "postgres": ("psycopg", "tasks can't be kept in PostgreSQL", "'discreet[postgres]'"),
     "push": ("h11", "agents send no push notifications", "'discreet[push]'"),
     "watch": ("watchfiles", "fs/watch lists directories at intervals", "'discreet[watch]'"),
     "trio": ("trio", "the backend is asyncio", "trio"),
@@ -101,7 +103,8 @@ def check_settings(context: CheckContext) -> Iterator[Finding]:
     for option in OPTIONS:
         if source := resolved.sources.get(option.field):
             value = getattr(resolved.settings, option.field)
-            yield Finding("settings", "ok", f"{option.key} = {_shown(value)} (from {source})")
+            shown = without_password(value) if option.kind == "store" else _shown(value)
+            yield Finding("settings", "ok", f"{option.key} = {shown} (from {source})")
     if resolved.ignored:
         yield Finding("settings", "warn", resolved.ignored)
     if not resolved.sources:

@@ -1,8 +1,9 @@
-"""Both stores compared with a naive model: any sequence of calls has the same results."""
+"""Each store compared with a naive model: any sequence of calls has the same results."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import anyio
@@ -38,6 +39,7 @@ from discreet.daemon.agents.stores.interface import (
 )
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+from support.postgres import Server
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
 SCOPES = st.sampled_from(["me", "you"])
@@ -182,9 +184,9 @@ class Model:
 class Compared:
     """A store and the model, on which the same steps are run."""
 
-    def __init__(self, store: TaskStore, path: str | None) -> None:
+    def __init__(self, store: TaskStore, reopened: Callable[[], TaskStore] | None = None) -> None:
         self.store = store
-        self.path = path
+        self.reopened = reopened
         self.model = Model()
 
     async def step(self, step: Step) -> None:
@@ -298,11 +300,11 @@ class Compared:
 
     async def reopen(self) -> None:
         """Reopen as another daemon, which takes over the tasks of the previous one."""
-        if self.path is None:
+        if self.reopened is None:
             return
         dead = self.store.owner_id
         await self.store.close()
-        self.store = SqliteStore(self.path)
+        self.store = self.reopened()
         await self.store.open()
         orphans = sorted(await self.store.list_orphans())
         owned = {name: known for name, known in self.model.tasks.items() if known.owned}
@@ -325,24 +327,34 @@ class Compared:
 @given(STEPS)
 def test_the_memory_store_behaves_as_the_model(steps: list[Step]) -> None:
     async def run() -> None:
-        compared = Compared(MemoryStore(), None)
+        compared = Compared(MemoryStore())
         for step in steps:
             await compared.step(step)
 
     anyio.run(run)
 
 
+async def compare(store: Callable[[], TaskStore], steps: list[Step]) -> None:
+    compared = Compared(store(), store)
+    await compared.store.open()
+    try:
+        for step in steps:
+            await compared.step(step)
+    finally:
+        await compared.store.close()
+
+
 @settings(max_examples=60)
 @given(STEPS)
 def test_the_sqlite_store_behaves_as_the_model(steps: list[Step]) -> None:
-    async def run() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            compared = Compared(SqliteStore(f"{folder}/tasks.db"), f"{folder}/tasks.db")
-            await compared.store.open()
-            try:
-                for step in steps:
-                    await compared.step(step)
-            finally:
-                await compared.store.close()
+    with tempfile.TemporaryDirectory() as folder:
+        anyio.run(compare, lambda: SqliteStore(f"{folder}/tasks.db"), steps)
 
-    anyio.run(run)
+
+@settings(max_examples=30, deadline=None)
+@given(STEPS)
+def test_the_postgres_store_behaves_as_the_model(postgres: Server, steps: list[Step]) -> None:
+    from discreet.daemon.agents.stores.postgres.store import PostgresStore
+
+    url = postgres.new_database()
+    anyio.run(compare, lambda: PostgresStore(url), steps)

@@ -1,0 +1,221 @@
+"""SQL that reads the store. Runs in the reader's thread. Writes nothing.
+
+What belongs together is read by one statement, or in one transaction, and so as it is at one moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, LiteralString
+
+from ...model.types import STATE_NUMBERS, Task, TaskState
+from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
+from ..interface import DamagedTaskError, LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
+from ..retained_tasks import RetainedTasks
+from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
+from .rows import decode_bodies, from_text, to_text
+from .schema import TERMINAL_NUMBERS, AnyConnection
+from .session import held_keys, lock_key
+
+FETCHED_BYTES: Final = 1024 * 1024
+"""Size of the snapshots of a page that are fetched at once, unless one alone is larger."""
+
+_LATER: Final = """
+    ARRAY(SELECT bodies FROM discreet.events WHERE task_key = key AND last_generation > snapshot_generation
+        ORDER BY last_generation)
+"""
+_LOAD_TASK: Final = f"""
+    SELECT body, snapshot_generation, generation, scope, owner, {_LATER}
+    FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key WHERE id = %s
+"""
+# The rows up to that with which the size is reached, and the task's generation with each; one row without events, if none.
+_READ_EVENTS: Final = """
+    SELECT generation, first_generation, bodies FROM discreet.tasks LEFT JOIN LATERAL (
+        SELECT first_generation, last_generation, bodies,
+            sum(octet_length(bodies)) OVER (ORDER BY last_generation) - octet_length(bodies) AS before
+        FROM (SELECT * FROM discreet.events WHERE task_key = key AND last_generation > %(after)s
+            ORDER BY last_generation LIMIT %(limit)s) AS next
+    ) AS read ON before < %(size)s WHERE id = %(id)s ORDER BY last_generation
+"""
+
+
+def load_task(connection: AnyConnection, task_id: str) -> StoredTask | None:
+    found = connection.execute(_LOAD_TASK, (to_text(task_id),), binary=True).fetchone()
+    if found is None:
+        return None
+    body, snapshot_generation, generation, scope, owner, rows = found
+    events = _later_events(task_id, body, rows, generation - snapshot_generation)
+    return StoredTask(
+        decode_task(body),
+        snapshot_generation,
+        decode_events(events, first_generation=snapshot_generation + 1),
+        from_text(scope),
+        owner,
+    )
+
+
+def _later_events(task_id: str, snapshot: bytes | None, rows: Iterable[bytes], count: int) -> list[bytes]:
+    """The events after the snapshot, which covers whole commits; no row holds events of two commits."""
+    events = [event for row in rows for event in decode_bodies(row)]
+    if snapshot is None or len(events) != count:
+        raise DamagedTaskError(f"rows of task {task_id} are missing")
+    return events
+
+
+def read_events(connection: AnyConnection, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
+    values = {"id": to_text(task_id), "after": after, "limit": limit, "size": MAX_READ_BYTES}
+    rows = connection.execute(_READ_EVENTS, values, binary=True).fetchall()
+    if not rows:
+        raise LogTruncatedError(task_id, 0)
+    generation = rows[0][0]
+    if after >= generation:
+        return ()
+    if rows[0][1] is None or rows[0][1] > after + 1:
+        raise LogTruncatedError(task_id, generation)
+    found: list[bytes] = []
+    for _, first, encoded in rows:
+        bodies = decode_bodies(encoded)
+        found += bodies if found else bodies[after + 1 - first :]
+    return decode_events(found[:limit], first_generation=after + 1)
+
+
+def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> TaskPage:
+    """One page, of tasks whose sequence number is below `bound`."""
+    conditions, values = _conditions(query)
+    sequences: list[int] = []
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        total, min_sequence = _count_tasks(connection, query, conditions, values)
+        rows = connection.execute(
+            "SELECT key, sequence, octet_length(body) FROM discreet.tasks JOIN discreet.snapshots ON task_key = key"
+            f" WHERE {conditions} AND sequence >= %s AND sequence < %s ORDER BY sequence DESC LIMIT %s",
+            (*values, min_sequence, bound, query.page_size + 1),
+        ).fetchall()
+
+        def found() -> Iterator[Task]:  # some rows at a time: all bodies of a page may be very large
+            for keys in _fetched_together(rows[: query.page_size]):
+                for task in _current_tasks(connection, keys, include_artifacts=query.include_artifacts):
+                    sequences.append(rows[len(sequences)][1])
+                    yield task
+
+        tasks = up_to_max_page_bytes(found())
+    return TaskPage(tuple(tasks), str(sequences[len(tasks) - 1]) if len(rows) > len(tasks) else "", total)
+
+
+def _fetched_together(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[int]]:  # Any: key, sequence and size
+    keys: list[int] = []
+    size = 0
+    for key, _, length in rows:
+        if keys and size + length > FETCHED_BYTES:
+            yield keys
+            keys, size = [], 0
+        keys.append(key)
+        size += length
+    if keys:
+        yield keys
+
+
+def _current_tasks(connection: AnyConnection, keys: list[int], *, include_artifacts: bool) -> Iterator[Task]:
+    rows = connection.execute(
+        f"SELECT id, body, generation - snapshot_generation, {_LATER} FROM discreet.tasks"
+        " JOIN discreet.snapshots ON task_key = key WHERE key = ANY(%s::bigint[]) ORDER BY sequence DESC",
+        (keys,),
+        binary=True,
+    )
+    for task_id, body, count, later in rows:
+        events = _later_events(from_text(task_id), body, later, count)
+        yield decode_current_task(body, events, include_artifacts=include_artifacts)
+
+
+def _conditions(query: TaskQuery) -> tuple[LiteralString, list[Any]]:  # Any: values that psycopg accepts
+    after = query.status_timestamp_after
+    filters: list[tuple[LiteralString, Any]] = [
+        ("scope = %s", to_text(query.scope)),
+        ("context_id = %s", None if query.context_id is None else to_text(query.context_id)),
+        ("state = %s", None if query.state is None else STATE_NUMBERS[query.state]),
+        ("status_timestamp >= %s", None if after is None else to_text(after)),
+    ]
+    filters = [(condition, value) for condition, value in filters if value is not None]
+    return " AND ".join([condition for condition, _ in filters]), [value for _, value in filters]
+
+
+def _count_tasks(
+    connection: AnyConnection, query: TaskQuery, conditions: LiteralString, values: list[Any]
+) -> tuple[int, int]:
+    """How many tasks match, and a sequence number that none of them is below."""
+    if query.status_timestamp_after is None and query.context_id is None:
+        (row,) = connection.execute(
+            f"SELECT coalesce(sum(tasks), 0)::bigint, 0 FROM discreet.task_counts WHERE {conditions}", values
+        ).fetchall()
+    else:
+        (row,) = connection.execute(
+            f"SELECT count(*), coalesce(min(sequence), 0) FROM discreet.tasks WHERE {conditions}", values
+        ).fetchall()
+    return int(row[0]), int(row[1])
+
+
+def count_states(connection: AnyConnection) -> dict[TaskState, int]:
+    """How many tasks are in each state."""
+    rows = connection.execute("SELECT state, sum(tasks)::bigint FROM discreet.task_counts GROUP BY state").fetchall()
+    counts = {number: int(count) for number, count in rows}
+    return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
+
+
+def load_push_targets(connection: AnyConnection, task_id: str) -> Sequence[PushTarget]:
+    rows = connection.execute(
+        "SELECT body FROM discreet.push_targets JOIN discreet.tasks ON key = task_key WHERE tasks.id = %s ORDER BY row",
+        (to_text(task_id),),
+        binary=True,
+    ).fetchall()
+    return [decode_push_target(body) for (body,) in rows]
+
+
+def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
+    """The ids of tasks that have not ended and whose owner is dead, least recently changed first.
+
+    The owners are read before the locks: one that took its name in between has it locked.
+    """
+    owners = connection.execute(
+        "SELECT DISTINCT owner FROM discreet.tasks WHERE owner IS NOT NULL AND owner <> %s AND ended_ms IS NULL",
+        (owner_id,),
+    ).fetchall()
+    if not owners:
+        return ()
+    alive = held_keys(connection)
+    dead = [owner for (owner,) in owners if lock_key(owner) not in alive]
+    rows = connection.execute(
+        "SELECT id FROM discreet.tasks WHERE owner = ANY(%s::text[]) AND ended_ms IS NULL ORDER BY sequence", (dead,)
+    ).fetchall()
+    return [from_text(task_id) for (task_id,) in rows]
+
+
+def has_owner_requests(connection: AnyConnection, owner_id: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM discreet.owner_requests JOIN discreet.tasks ON key = task_key WHERE owner = %s LIMIT 1",
+        (owner_id,),
+    ).fetchone()
+    return row is not None
+
+
+def expired_tasks(
+    connection: AnyConnection, retained: RetainedTasks, *, ended_before_ms: int, max_tasks: int, limit: int
+) -> list[int]:
+    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`.
+
+    Without the `retained` ones.
+    """
+    ((ended,),) = connection.execute(
+        "SELECT coalesce(sum(tasks), 0)::bigint FROM discreet.task_counts WHERE state = ANY(%s::smallint[])",
+        (TERMINAL_NUMBERS,),
+    ).fetchall()
+    rows = connection.execute(
+        "SELECT key, id, ended_ms FROM discreet.tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT %s",
+        (limit + len(retained),),
+    ).fetchall()
+    surplus = int(ended) - max_tasks
+    expired = [
+        int(key)
+        for position, (key, task_id, ended_ms) in enumerate(rows)
+        if (position < surplus or ended_ms < ended_before_ms) and from_text(task_id) not in retained
+    ]
+    return expired[:limit]
