@@ -178,7 +178,7 @@ def _require_foreign(document: bytes | Mapping[str, Any], origin: str) -> None:
         text = document if isinstance(document, bytes) else msgspec.json.encode(document)
     except (TypeError, ValueError):  # dates of YAML
         return
-    if (found := read_own_document(text)) is not None:
+    if (found := read_own_document(text)) is not None and found.operations:
         raise _OwnDocument(found, origin)
 
 

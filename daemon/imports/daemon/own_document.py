@@ -27,15 +27,13 @@ class _About(Struct, frozen=True):
 
 
 def read_own_document(text: bytes) -> DaemonImport | None:
-    """What the document offers; None where it is one of another program, none at all, or has no operation."""
+    """What the document offers; None where it is one of another program, or none at all."""
     if not is_openapi(text):
         return None
     try:
         snapshot = read_openapi(text)
         about = decoder_for(_About)(text)
     except (ValueError, msgspec.DecodeError):
-        return None
-    if not snapshot.operations:
         return None
     found = import_of(snapshot.operations.values())
     url = about.servers[0].url if about.servers else ""
