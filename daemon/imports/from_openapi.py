@@ -75,7 +75,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
     references to documents elsewhere unless `outside`. What was read of a URL is used again for `max_age` seconds.
 
     A document that discreet has written gives the operations that it was written of, with their own names, kinds and error codes.
-    The daemon that serves them checks params and answers itself.
+    The daemon that serves them checks params itself; `validate` says what becomes of its answers, as of any other's.
 
     Raises `DeclarationError`: a wrong document or argument, in one line. Blocks while the document is read.
     """

@@ -34,10 +34,11 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield int(url.rstrip("/").rpartition(":")[2])
 
 
-def mounted(port: int) -> Service:
+def mounted(port: int, **options: Any) -> Service:
     """The service by its document, so that nothing is asked of the server before the first call."""
     document = document_text(openapi_document(far.operations, About(title="Far", version="1")))
-    return from_openapi(document, namespace="m", expose=True, base_url=f"http://127.0.0.1:{port}/", allow_private=True)
+    url = f"http://127.0.0.1:{port}/"
+    return from_openapi(document, namespace="m", expose=True, base_url=url, allow_private=True, **options)
 
 
 async def test_a_stream_with_numbers_goes_on_where_it_was_cut_and_nothing_is_lost_or_doubled(port: int) -> None:
@@ -228,3 +229,15 @@ def test_a_private_address_is_refused_unless_it_is_allowed() -> None:
         from_daemon("http://127.0.0.1:1/", namespace="m")
     with pytest.raises(ImportFailed, match="no connection"):
         from_daemon("http://127.0.0.1:1/", namespace="m", allow_private=True)
+
+
+@pytest.mark.parametrize("validate", [None, "on", "off"])
+async def test_a_document_of_our_own_form_does_not_switch_off_the_check_of_answers(validate: str | None) -> None:
+    options = {} if validate is None else {"validate": validate}
+    with answering(response(200, b'["undeclared"]')) as server:
+        async with in_memory(mounted(server.port, **options)) as peer:
+            if validate == "off":
+                assert await peer.call("m/far/count", {"what": "a"}) == ["undeclared"]
+            else:
+                with pytest.raises(InternalError):
+                    await peer.call("m/far/count", {"what": "a"})

@@ -72,7 +72,7 @@ def open_session(address: Address) -> AnyConnection:
 
 
 def backend_pid(connection: AnyConnection) -> int:
-    """The process that serves this session, as of now."""
+    """The process of the server that serves this connection, as of now."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     assert row is not None, "a SELECT without FROM has a row"
     return int(row[0])
