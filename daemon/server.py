@@ -238,7 +238,8 @@ class _Process:
 
     def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
         """What listens for HTTP clients during the block, if anything. Raises `AppError`."""
-        if self._settings.http is None and not self._settings.no_stdio:
+        settings = self._settings
+        if settings.http is None and (not settings.no_stdio or settings.role == "worker"):
             return nullcontext()
         from .http.server.available import opened_listener  # late: for those who speak HTTP
 

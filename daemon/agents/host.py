@@ -68,10 +68,16 @@ class AgentHost:
         Blocks. Raises `StoreError`.
         """
         if self._settings.store != MEMORY:
-            from .stores.factory import create_store  # late, as below
-
-            self._store = create_store(self._settings.store, self._memory)
+            self._store = self._create_store()
             self._store.open_early()
+
+    def _create_store(self) -> TaskStore:
+        from .stores.checks import Retention  # late, as below
+        from .stores.factory import create_store
+
+        settings = self._settings
+        retention = Retention(settings.max_ended_tasks, settings.ended_task_seconds)
+        return create_store(settings.store, self._memory, retention)
 
     def close_store(self) -> None:
         """Close the store if it was opened and the agent never began. Blocks."""
@@ -162,14 +168,13 @@ class AgentHost:
         if self._composed is not None:
             return self._composed
         from .service.composition import AgentParts, compose  # late: most daemons are never asked for their agent
-        from .stores.factory import create_store
 
         parts = AgentParts(
             agent=self._agent,
             services=self._catalogue.services,
             access=self._access,
             settings=self._settings,
-            store=self._store or create_store(self._settings.store, self._memory),
+            store=self._store or self._create_store(),
             budget=self._memory,
             tracing=self._tracing,
         )

@@ -51,6 +51,7 @@ SERVICES: Final = "services"
 """The group of settings that say what is served."""
 SQLITE: Final = "sqlite:"
 POSTGRES: Final = ("postgresql://", "postgres://")
+REDIS: Final = ("redis://", "rediss://", "unix://")
 _MAX_SHOWN: Final = 200
 """Characters of the name of an app in a message. Values of other settings are not shown."""
 _LONGEST_INTEGER: Final = 18
@@ -151,7 +152,7 @@ _EXPECTED: Final[dict[OptionKind, str]] = {
     "apps": EXPECTED,
     "imports": "NAME=FILE or NAME=URL of an OpenAPI document",
     "object": EXPECTED,
-    "store": "memory, sqlite:PATH, or postgresql://...",
+    "store": "memory, sqlite:PATH, postgresql://..., or redis://...",
     "readable": "an existing file",
     "address": ADDRESS_FORM,
     "url": "an address that begins with http:// or https://",
@@ -233,7 +234,7 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return value
         case "store", str() if value.startswith(SQLITE) and value != SQLITE:
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)
-        case "store", str() if value.startswith(POSTGRES) and _is_word(value):
+        case "store", str() if value.startswith((*POSTGRES, *REDIS)) and _is_word(value):
             return value
         case "word", str() if _is_word(value):
             return value
@@ -323,7 +324,7 @@ def _is_array(option: Option, given: RawValue) -> bool:
 
 def without_password(store: str) -> str:
     """The value of `store` as it may be shown: of an address, only whether it is one, and of which database."""
-    if not store.startswith(POSTGRES):
+    if not store.startswith((*POSTGRES, *REDIS)):
         return store
     scheme, _, rest = store.partition("://")
     return f"{scheme}://[…]{rest.partition('?')[0].rpartition('@')[2]}" if "@" in rest or "?" in rest else store

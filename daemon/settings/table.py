@@ -29,9 +29,9 @@ from .http_options import (
     HttpSessionTimeout,
     HttpUrl,
 )
-from .import_options import ImportPrivate, Imports
 from .jwt_options import JwtAlgorithms, JwtAudience, JwtIssuer, JwtKeys
 from .option import MEMORY, SERVICES, Option, OptionInfo, option_from_field
+from .service_options import EndedTaskSeconds, ImportPrivate, Imports, MaxEndedTasks, MaxRuns, Role, Store
 
 FramingSetting: TypeAlias = Literal["content-length", "newline", "auto"]
 
@@ -137,15 +137,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     imports: Imports = ()
     import_private: ImportPrivate = False
-    store: Annotated[
-        str,
-        OptionInfo(
-            group=SERVICES,
-            found_file="no",
-            kind="store",
-            help="where the agent keeps its tasks: memory; sqlite:PATH or postgresql://... to outlive it",
-        ),
-    ] = MEMORY
+    store: Store = MEMORY
+    role: Role = "both"
+    max_runs: MaxRuns = 100
+    max_ended_tasks: MaxEndedTasks = 10_000
+    ended_task_seconds: EndedTaskSeconds = _DAY
     push_private: Annotated[
         bool,
         OptionInfo(group=SERVICES, found_file="no", help="allow push notifications to private and loopback addresses"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
+
+import msgspec
 
 from ..model.size import size_of_task
 from ..model.types import MAX_PAGE_SIZE, Task, TaskCreated
@@ -15,14 +18,20 @@ MAX_PAGE_BYTES: Final = 10 * 1024 * 1024
 MAX_READ_BYTES: Final = 4 * 1024 * 1024
 """Approximate size of what one `EventLog.read` returns."""
 
-MAX_ENDED_TASKS: Final = 10_000
-"""How many tasks that have ended a store keeps."""
-
-ENDED_TASK_SECONDS: Final = 24 * 3600.0
-"""How long it keeps them."""
-
 _MAX_SEQUENCE: Final = 2**63 - 1
 _MAX_SEQUENCE_DIGITS: Final = len(str(_MAX_SEQUENCE))
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """How long a store keeps tasks that have ended: at most `max_tasks` of them, and until the next look some more, each for at
+    most `max_seconds` (None: for ever). Of daemons on one store with different limits, the lowest ones hold."""
+
+    max_tasks: int = 10_000
+    max_seconds: float | None = 24 * 3600.0
+
+    def ended_before(self, now: float) -> float:
+        """Tasks that ended before this time, in seconds as `now`, are too old."""
+        return -math.inf if self.max_seconds is None else now - self.max_seconds
 
 
 def check_changes(changes: Sequence[TaskChange]) -> None:

@@ -7,7 +7,7 @@ beginning. `TaskStore.commit` makes each change completely or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
@@ -17,8 +17,14 @@ from ..model.types import PushConfig, Task, TaskEvent, TaskState
 CANCEL: Final = "cancel"
 """Kind of an `OwnerRequest`: cancel the task."""
 
+MESSAGE: Final = "message"
+"""Kind of an `OwnerRequest`: work on the message that its body holds."""
+
 RELOAD_PUSH_TARGETS: Final = "reload-push-targets"
 """Kind of an `OwnerRequest`: another daemon changed the task's push targets; load them again."""
+
+QUEUED: Final = "queue"
+"""Owner of a task that waits until a daemon has room for it: see `TaskStore.claim`. No daemon has this name."""
 
 
 class StoreError(Exception):
@@ -84,6 +90,15 @@ class LoggedEvent(msgspec.Struct, frozen=True):
     event: TaskEvent
 
 
+class OwnerRequest(msgspec.Struct, frozen=True):
+    """What another daemon asks of the owner of a task. `kind` is `CANCEL`, `MESSAGE` or `RELOAD_PUSH_TARGETS`; ignore unknown
+    ones."""
+
+    task_id: str
+    kind: str
+    body: bytes = b""
+
+
 class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     """Appends `events` to a task that is at `expected_generation` (0: the task is new), and sets its other fields.
 
@@ -93,7 +108,10 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     snapshot and the owner.
 
     A task that another daemon owns can't be changed: its owner must be this store's `owner_id` or None. With
-    `previous_owner` it must be exactly that daemon. A takeover from a dead daemon says so; of several that try, one succeeds.
+    `previous_owner` it must be exactly that daemon. A takeover from a dead daemon says so, and a change of a task that is
+    `QUEUED`; of several that try, one succeeds.
+
+    `requests` are left for the owner in the same commit. There are none where the owner is None.
     """
 
     task_id: str
@@ -106,6 +124,7 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     owner: str | None
     snapshot: Task | None = None
     previous_owner: str | None = None
+    requests: tuple[OwnerRequest, ...] = ()
 
     @property
     def generation(self) -> int:
@@ -160,11 +179,16 @@ class PushTarget(msgspec.Struct, frozen=True):
     protocol_version: str
 
 
-class OwnerRequest(msgspec.Struct, frozen=True):
-    """What another daemon asks of the owner of a task. `kind` is `CANCEL` or `RELOAD_PUSH_TARGETS`; ignore unknown ones."""
+class Changes(msgspec.Struct, frozen=True):
+    """What other daemons have done to the store since somebody last heard. More may be told than was done, never less.
 
-    task_id: str
-    kind: str
+    `may_concern(task_id)` tells whether that task may have changed. `requests` says that there may be requests to this daemon,
+    `queued` that there may be tasks to claim.
+    """
+
+    may_concern: Callable[[str], bool]
+    requests: bool = True
+    queued: bool = True
 
 
 class EventLog(Protocol):
@@ -197,7 +221,7 @@ class EventLog(Protocol):
 class TaskStore(Protocol):
     """Stores tasks. Every method may be cancelled; a cancelled `commit` is done completely or not at all.
 
-    Every method but `data_version` raises `StoreError` if the disk fails, or the stored data is not what was stored. Then
+    Every method but `free` raises `StoreError` if the disk fails, or the stored data is not what was stored. Then
     nothing has changed; a change that fails because the store's files were taken away may come to light again with them, and
     one that fails because its server went away may have been made just before.
     """
@@ -280,8 +304,21 @@ class TaskStore(Protocol):
         """The ids of tasks that have not ended and whose owner is dead. `TaskChange.previous_owner` takes one over."""
         ...
 
-    async def send_owner_request(self, task_id: str, kind: str) -> bool:
-        """Leave a request for the daemon that owns the task. False if no daemon does. A repeated request counts once.
+    async def claim(self, limit: int) -> Sequence[str]:
+        """Become the owner of `QUEUED` tasks, at most so many, least recently changed first. Returns their ids.
+
+        Of several daemons that claim at once, each gets others, and none waits for another's. Requests to the owner stay with
+        the tasks.
+        """
+        ...
+
+    async def count_queued(self) -> int:
+        """How many tasks are `QUEUED`."""
+        ...
+
+    async def send_owner_request(self, request: OwnerRequest) -> bool:
+        """Leave a request for the daemon that owns the task, or will claim it. False if no daemon does. An equal one, as long as
+        it was not taken, counts once.
 
         Requests stay with the task: a new owner inherits them, and they are deleted when the task has no owner any more.
         """
@@ -291,11 +328,15 @@ class TaskStore(Protocol):
         """The requests to this daemon, oldest first, each returned once."""
         ...
 
+    async def wait_for_changes(self, poll_seconds: float) -> Changes:
+        """Wait until other daemons have changed something since the last call returned; it may have been before this call.
+
+        `poll_seconds` is how often a store looks that nobody tells of changes. Cancelling it loses no change. Raises nothing.
+        To be called by one task at a time.
+        """
+        ...
+
     def free(self, size: int) -> None:
         """Delete ended tasks, oldest first, until so many bytes of memory are free; of a store on the disk nothing. Never
         waits."""
-        ...
-
-    def data_version(self) -> int:
-        """A number that changes when another process has changed the store; constant if none can. Cheap; never waits."""
         ...
