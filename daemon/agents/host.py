@@ -102,6 +102,11 @@ class AgentHost:
         """True when the agent has nothing under way."""
         return self._composed is None or self._composed.runtime.idle
 
+    def drain(self) -> None:
+        """Begin no task that another daemon could begin: this one is about to end."""
+        if self._composed is not None:
+            self._composed.runtime.drain()
+
     def on_idle(self, look: Callable[[], None]) -> None:
         """Have `look()` called whenever it may have become idle."""
         if self._composed is not None:
