@@ -30,8 +30,13 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.fixture(params=["memory", *SHARED])
-async def store(request: pytest.FixtureRequest, path: str) -> AsyncIterator[TaskStore]:
-    async with opened(_new_store(request, path)()) as made:
+def new_store(request: pytest.FixtureRequest, path: str) -> NewStore:
+    return _new_store(request, path)
+
+
+@pytest.fixture
+async def store(new_store: NewStore) -> AsyncIterator[TaskStore]:
+    async with opened(new_store()) as made:
         yield made
 
 
