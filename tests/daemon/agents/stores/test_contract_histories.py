@@ -86,11 +86,8 @@ CHANGES = st.builds(
 STEPS = st.tuples(
     st.sampled_from([0, 0, 1, 1, 2]),
     st.one_of(
-        CHANGES,
-        CHANGES,
-        st.builds(Send, st.sampled_from(NAMES), BODIES),
-        st.builds(Claim, st.integers(1, 3)),
-        st.just(Take()),
+        *[CHANGES] * 4,
+        *[st.builds(Send, st.sampled_from(NAMES), BODIES), st.builds(Claim, st.integers(1, 3)), st.just(Take())] * 2,
         st.just(TakeOver()),
         st.builds(Reopen, st.booleans()),
     ),
@@ -276,10 +273,18 @@ def _is_open(store: TaskStore) -> bool:
         return False
 
 
-@settings(max_examples=25, deadline=None)
-@given(HISTORIES)
-def test_any_history_of_two_daemons_is_as_the_model_has_it(new_place: Callable[[], Any], steps: list[Step]) -> None:
-    anyio.run(History(new_place()).run, steps)
+def test_any_history_of_two_daemons_is_as_the_model_has_it(new_place: Callable[[], Any]) -> None:
+    @examples(new_place())
+    @given(HISTORIES)
+    def compare(steps: list[Step]) -> None:
+        anyio.run(History(new_place()).run, steps)
+
+    compare()
+
+
+def examples(place: Any) -> settings:  # Any: as above
+    """As many as take a few seconds."""
+    return settings(max_examples=25 if place.is_quick else 5, deadline=None)
 
 
 # -- at the same time ------------------------------------------------------------------------------------------
@@ -358,9 +363,10 @@ async def run_at_once(place: Any, acts: tuple[list[Act], list[Act]]) -> None:
 ACTS = st.lists(STEPS.map(lambda step: step[1]), min_size=15, max_size=30)
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.tuples(ACTS, ACTS))
-def test_daemons_that_work_at_once_lose_no_event_and_no_request(
-    new_place: Callable[[], Any], acts: tuple[list[Act], list[Act]]
-) -> None:
-    anyio.run(run_at_once, new_place(), acts)
+def test_daemons_that_work_at_once_lose_no_event_and_no_request(new_place: Callable[[], Any]) -> None:
+    @examples(new_place())
+    @given(st.tuples(ACTS, ACTS))
+    def run(acts: tuple[list[Act], list[Act]]) -> None:
+        anyio.run(run_at_once, new_place(), acts)
+
+    run()
