@@ -35,10 +35,16 @@ def a_task(
 
 
 def to_create(
-    task: Task, *later: TaskEvent, scope: str = "me", owner: str | None = None, snapshot: bool = False
+    task: Task,
+    *later: TaskEvent,
+    scope: str = "me",
+    owner: str | None = None,
+    snapshot: bool = False,
+    requests: tuple[OwnerRequest, ...] = (),
 ) -> TaskChange:
     events = (TaskCreated(task), *later)
-    return change_to(apply_events(task, later), 0, events, scope=scope, owner=owner, snapshot=snapshot)
+    after = apply_events(task, later)
+    return change_to(after, 0, events, scope=scope, owner=owner, snapshot=snapshot, requests=requests)
 
 
 def change_to(
