@@ -128,6 +128,11 @@ def take_name(connection: AnyConnection, name: str) -> None:
     connection.execute("SELECT pg_advisory_lock(%s)", (lock_key(name),))
 
 
+def release_names(connection: AnyConnection) -> None:
+    """The daemon is dead from now on."""
+    connection.execute("SELECT pg_advisory_unlock_all()")
+
+
 _HOLDERS: Final = """
     FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 import psycopg
@@ -37,6 +38,7 @@ from .address import read_address
 from .batch import Batch
 from .failures import translate_errors
 from .schema import AnyConnection
+from .session import release_names
 from .sessions import Sessions
 from .writer import ClaimRequest, CommitRequest, TakeRequest, WriteRequest
 
@@ -233,7 +235,7 @@ class _OpenStore:
             raise
         try:
             self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
-                "discreet-store-writer", self._process_writes, maintain=self._maintain, finish=sessions.writing.close
+                "discreet-store-writer", self._process_writes, maintain=self._maintain, finish=self._finish
             )
         except RuntimeError:
             self.reader_thread.close_unattached()
@@ -278,6 +280,13 @@ class _OpenStore:
         if link.away:
             return link.seconds_to_next_try
         return HEARTBEAT_SECONDS if time.monotonic() < self._next_expiry else 0.0
+
+    def _finish(self) -> None:
+        """Give the name back before the session ends, which the server may notice later than others look for orphans."""
+        link = self.sessions.writing
+        with suppress(StoreError, psycopg.Error):
+            link.run(release_names)
+        link.close()
 
     # -- the end -----------------------------------------------------------------------------------------------
 
