@@ -194,6 +194,10 @@ class PostgresStore:
         claimed: list[str] = await self._write_and_hear(ClaimRequest(limit))
         return claimed
 
+    async def list_owned(self) -> Sequence[str]:
+        owner_id = self.owner_id
+        return await self._read(lambda connection: reader.list_owned_tasks(connection, owner_id))
+
     async def count_queued(self) -> int:
         return await self._read(reader.count_queued)
 
