@@ -31,7 +31,7 @@ class OwnerRequests:
             self._budget.add("tasks", _size(request))
 
     def deliver(self, task_id: str) -> None:
-        """Let the next `take` see whether the task is owned. To be called whenever that may have begun, or a request was added."""
+        """Let the next `take` see whether the task is owned. To be called when that may have begun, and after `add`."""
         if task_id in self._by_task:
             self._deliverable.add(task_id)
 
