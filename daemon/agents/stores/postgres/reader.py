@@ -194,9 +194,10 @@ def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
 
 
 def list_owned_tasks(connection: AnyConnection, owner_id: str) -> Sequence[str]:
-    """The ids of one owner's tasks that have not ended, least recently changed first."""
+    """The ids of tasks that have not ended and have this owner."""
     rows = connection.execute(
-        "SELECT id FROM discreet.tasks WHERE owner = %s AND ended_ms IS NULL ORDER BY sequence", (owner_id,)
+        f"SELECT id FROM discreet.tasks WHERE {OWNED} AND owner = %s AND ended_ms IS NULL ORDER BY sequence",
+        (owner_id,),
     ).fetchall()
     return [from_text(task_id) for (task_id,) in rows]
 
