@@ -102,9 +102,9 @@ async def test_who_has_seen_more_elsewhere_goes_on_at_a_replica_that_has_not_hea
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
         await events.working()
+        await may_end.wait()
         for number in range(5):
             await events.artifact(str(number))
-        await may_end.wait()
         await events.complete()
 
     watcher = Watching()
