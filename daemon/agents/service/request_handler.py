@@ -23,9 +23,10 @@ from .submission import Submission
 
 @final
 class RequestHandler:
-    """One per daemon. `follow(live)` reads what other daemons have done to a task. Every method raises `FailureError`, or a declared error, where the request can't be fulfilled.
+    """One per daemon. `follow(live)` reads what other daemons have done to a task.
 
-    Cancelling a method stops its waiting. The task goes on.
+    Every method raises `FailureError`, or a declared error, where the request can't be fulfilled. Cancelling a method stops its
+    waiting. The task goes on.
     """
 
     def __init__(

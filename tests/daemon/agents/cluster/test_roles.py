@@ -18,7 +18,7 @@ from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.daemon.operations.access import Identity
-from discreet.errors import UnsupportedOperation
+from discreet.errors import FailureError, UnsupportedOperation
 from support.daemons import Resumer, Watching, watching
 from support.executors import (
     ME,
@@ -467,10 +467,10 @@ async def test_a_task_whose_message_is_lost_does_not_hang(serving: Any, new_stor
                 raise StoreError("what was taken is lost")
             return requests
 
-    async with serving(Idle(), new_store(), role=FRONT) as front:
-        async with serving(Scripted(echo), Forgetting(new_store()), role=WORKER):
-            with anyio.fail_after(DEADLINE_SECONDS):
-                task = await task_of(front, request("one"))
+    worker = serving(Scripted(echo), Forgetting(new_store()), role=WORKER)
+    async with serving(Idle(), new_store(), role=FRONT) as front, worker:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one"))
     assert task.status.state is TaskState.FAILED
 
 
@@ -495,10 +495,9 @@ async def test_an_answer_without_a_task_ends_the_task_that_a_front_has_made(serv
     async def execute(context: RequestContext, events: TaskEvents) -> None:
         await events.reply("hello")
 
-    options = {"replies_without_task": True}
-    async with serving(Idle(), new_store(), role=FRONT, **options) as front:
-        async with serving(Scripted(execute), new_store(), role=WORKER, **options):
-            with anyio.fail_after(DEADLINE_SECONDS):
-                task = await task_of(front, request("one"))
+    worker = serving(Scripted(execute), new_store(), role=WORKER, replies_without_task=True)
+    async with serving(Idle(), new_store(), role=FRONT, replies_without_task=True) as front, worker:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one"))
     assert task.status.state is TaskState.COMPLETED
     assert task.status.message is not None and task.status.message.parts[0].text == "hello"
