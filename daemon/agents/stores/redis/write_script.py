@@ -120,9 +120,7 @@ local function pass(id, from, to, sequence, has_ended)
     queued = true
   elseif to and not has_ended then
     call('ZADD', P .. 'owned:' .. to, sequence, id)
-    if to ~= from then
-      call('SADD', P .. 'owners', to)
-    end
+    call('SADD', P .. 'owners', to)
   end
   if from and not to then
     drop_requests(id, from)
