@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from base64 import b64encode
+
 from discreet.agents import Agent, RequestContext, TaskEvents
 
 
@@ -19,9 +22,19 @@ class Worker:
                 for _ in range(int(count) - 1):
                     await events.artifact(chunk, artifact_id=artifact, append=True)
                 await events.complete()
+            case ["random", count, size]:
+                artifact = await events.artifact(_random(int(size)))
+                for _ in range(int(count) - 1):
+                    await events.artifact(_random(int(size)), artifact_id=artifact, append=True)
+                await events.complete()
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """Nothing to let go of."""
+
+
+def _random(size: int) -> str:
+    """Text that nothing compresses."""
+    return b64encode(os.urandom(size)).decode()[:size]
 
 
 agent = Agent(Worker(), name="Worker", description="Does what it is told.", version="1")

@@ -82,6 +82,10 @@ class Redis(Server):
         self._databases += 1
         return f"redis://127.0.0.1:{self.port}/{self._databases}"
 
+    def written(self) -> int:
+        """Bytes of the append-only files."""
+        return sum(file.stat().st_size for file in self.folder.rglob("*.aof"))
+
 
 @contextmanager
 def postgres() -> Iterator[Postgres]:
