@@ -371,6 +371,10 @@ class MemoryStore:
             self._requests.deliver(record.id)
         return [record.id for record in records]
 
+    async def list_owned(self) -> Sequence[str]:
+        owned = (record for record in self._tasks.values() if record.owner == self.owner_id)
+        return [record.id for record in owned if record.state not in TERMINAL]
+
     async def count_queued(self) -> int:
         return len(self._queued)
 

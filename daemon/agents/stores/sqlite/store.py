@@ -190,6 +190,10 @@ class SqliteStore:
             claimed += await self._write(lambda connection: statements.claim(connection, owner_id, limit))
         return claimed
 
+    async def list_owned(self) -> Sequence[str]:
+        owner_id = self.owner_id
+        return await self._read(lambda connection: reader.list_owned_tasks(connection, owner_id))
+
     async def count_queued(self) -> int:
         return await self._read(reader.count_queued)
 

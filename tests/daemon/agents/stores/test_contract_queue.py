@@ -297,3 +297,12 @@ async def test_a_task_that_ended_in_the_queue_is_no_orphan(store: TaskStore) -> 
     await commit_all(store, change_to(ended, 1, [said("x")], previous_owner=QUEUED))
     assert await store.count_queued() == 0
     assert [*await store.claim(1), *await store.list_orphans(), *await store.take_owner_requests()] == []
+
+
+async def test_a_daemon_finds_the_tasks_that_it_owns(store: TaskStore) -> None:
+    task = a_task("ended", TaskState.COMPLETED)
+    await commit_all(store, to_create(a_task("t"), owner=store.owner_id), to_create(a_task("free")))
+    await commit_all(store, to_create(a_task("queued"), owner=QUEUED), to_create(task, owner=store.owner_id))
+    assert list(await store.list_owned()) == ["t"]
+    await store.claim(1)
+    assert sorted(await store.list_owned()) == ["queued", "t"]
