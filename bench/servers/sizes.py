@@ -10,22 +10,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import subprocess
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents_requests import Requests
+from daemons import daemon
 from load import post, send
-from servers import Postgres, Redis, free_port, listens, postgres, redis
+from servers import Postgres, Redis, postgres, redis
 from stdio_machine import cpu_clock
 
-BENCH = Path(__file__).parent.parent
-SERVE = "-P -m discreet serve ./agents_app.py:agent --no-stdio --backend asyncio --log-level error"
 CONNECTIONS = 32
 
 
@@ -43,33 +38,6 @@ class Kind(NamedTuple):
 
 
 KINDS = (Kind("small", 1, 100, 5000), Kind("medium", 18, 570, 1000), Kind("large", 998, 1050, 40))
-
-
-class Daemon(NamedTuple):
-    port: int
-    pid: int
-
-
-@contextmanager
-def daemon(store: str, *options: str) -> Iterator[Daemon]:
-    """`discreet serve` with the agent of these measurements, when it listens."""
-    port = free_port()
-    command = [sys.executable, *SERVE.split(), "--http", f"127.0.0.1:{port}", "--store", store, *options]
-    process = subprocess.Popen(command, cwd=BENCH, stdin=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 30
-        while not listens(port):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"{command}: it does not listen")
-            time.sleep(0.05)
-        yield Daemon(port, process.pid)
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def sent(port: int, kind: Kind, count: int, connections: int = CONNECTIONS) -> float:
