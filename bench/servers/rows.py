@@ -35,6 +35,7 @@ from discreet.daemon.agents.model.types import (
 )
 from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import CANCEL, OwnerRequest, TaskChange, TaskQuery
+from discreet.daemon.agents.stores.postgres.schema import ALL_SCOPES
 from discreet.daemon.agents.stores.postgres.store import PostgresStore
 from servers import Postgres, postgres
 
@@ -161,7 +162,8 @@ def fill(connection: Any, ended: str, waiting: str, rows: int, callers: int) -> 
     connection.execute("TRUNCATE discreet.task_counts")
     connection.execute(
         "INSERT INTO discreet.task_counts (scope, state, shard, tasks)"
-        " SELECT scope, state, 0, count(*) FROM discreet.tasks GROUP BY scope, state"
+        " SELECT coalesce(scope, %s), state, 0, count(*) FROM discreet.tasks GROUP BY GROUPING SETS ((scope, state), (state))",
+        (ALL_SCOPES,),
     )
     connection.execute("VACUUM (ANALYZE)")
     connection.execute("CHECKPOINT")

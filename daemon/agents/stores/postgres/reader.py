@@ -14,7 +14,7 @@ from ..interface import DamagedTaskError, LoggedEvent, LogTruncatedError, PushTa
 from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
 from .rows import decode_bodies, from_text, to_text
-from .schema import OWNED, TERMINAL_NUMBERS, AnyConnection
+from .schema import ALL_SCOPES, OWNED, TERMINAL_NUMBERS, AnyConnection
 from .session import end_silent_sessions, held_keys, lock_key
 
 FETCHED_BYTES: Final = 1024 * 1024
@@ -156,7 +156,9 @@ def _count_tasks(
 
 def count_states(connection: AnyConnection) -> dict[TaskState, int]:
     """How many tasks are in each state."""
-    rows = connection.execute("SELECT state, sum(tasks)::bigint FROM discreet.task_counts GROUP BY state").fetchall()
+    rows = connection.execute(
+        "SELECT state, sum(tasks)::bigint FROM discreet.task_counts WHERE scope = %s GROUP BY state", (ALL_SCOPES,)
+    ).fetchall()
     counts = {number: int(count) for number, count in rows}
     return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
 
@@ -218,8 +220,8 @@ def expired_tasks(
     Without the `retained` ones.
     """
     ((ended,),) = connection.execute(
-        "SELECT coalesce(sum(tasks), 0)::bigint FROM discreet.task_counts WHERE state = ANY(%s::smallint[])",
-        (TERMINAL_NUMBERS,),
+        "SELECT coalesce(sum(tasks), 0)::bigint FROM discreet.task_counts WHERE scope = %s AND state = ANY(%s::smallint[])",
+        (ALL_SCOPES, TERMINAL_NUMBERS),
     ).fetchall()
     rows = connection.execute(
         "SELECT key, id, ended_ms FROM discreet.tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT %s",

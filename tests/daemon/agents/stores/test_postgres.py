@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.daemon.agents.model.types import PushConfig, Task, TaskState, TaskStatus
+from discreet.daemon.agents.model.types import PushConfig, StatusChanged, Task, TaskCreated, TaskState, TaskStatus
 from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import (
     CANCEL,
@@ -25,7 +25,7 @@ from discreet.daemon.agents.stores.interface import (
 from discreet.errors.redaction import scrub
 from support.postgres import PASSWORD, WITH_PASSWORD, Server
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import change, change_to, said
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -230,6 +230,21 @@ async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(
     with postgres.connect(url.rpartition("/")[2]) as connection:
         for table, count in (("tasks", 3), ("snapshots", 3), ("events", 1), ("push_targets", 0), ("owner_requests", 0)):
             assert connection.execute(f"SELECT count(*) FROM discreet.{table}").fetchone() == (count,), table
+
+
+async def test_of_a_caller_whose_tasks_are_all_deleted_no_count_stays(
+    postgres: Server, new_store: NewStore, url: str
+) -> None:
+    async with opened(new_store()) as ours, opened(new_store(retention=Retention(max_tasks=1))) as theirs:
+        new, ended = a_task("gone"), a_task("gone", COMPLETED)
+        await ours.commit([change_to(new, 0, [TaskCreated(new)], scope="gone")])
+        await theirs.commit([change_to(ended, 1, [StatusChanged(ended.status)], scope="gone")])
+        await theirs.commit([change(a_task("t", COMPLETED))])
+        await theirs.delete_expired_tasks()
+        assert (await theirs.count())[COMPLETED] == 1
+    with postgres.connect(url.rpartition("/")[2]) as connection:
+        scopes = connection.execute("SELECT DISTINCT scope FROM discreet.task_counts WHERE tasks <> 0 OR scope = 'gone'")
+        assert sorted(scope for (scope,) in scopes) == ["\x1a", "me"]
 
 
 @pytest.mark.parametrize("token", ["", "30"])
