@@ -195,6 +195,15 @@ def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
     return [from_text(task_id) for (task_id,) in rows]
 
 
+def list_owned_tasks(connection: AnyConnection, owner_id: str) -> Sequence[str]:
+    """The ids of tasks that have not ended and have this owner."""
+    rows = connection.execute(
+        f"SELECT id FROM discreet.tasks WHERE {OWNED} AND owner = %s AND ended_ms IS NULL ORDER BY sequence",
+        (owner_id,),
+    ).fetchall()
+    return [from_text(task_id) for (task_id,) in rows]
+
+
 def has_owner_requests(connection: AnyConnection, owner_id: str) -> bool:
     row = connection.execute(
         f"SELECT 1 FROM discreet.owner_requests JOIN discreet.tasks ON key = task_key WHERE {OWNED} AND owner = %s LIMIT 1",
