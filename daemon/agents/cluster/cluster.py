@@ -71,6 +71,10 @@ class Cluster:
         if self._queued:
             self._news.notify()
 
+    async def follow(self, live: LiveTask) -> None:
+        """Read what other daemons have done to this task. Raises `StoreError`."""
+        await self._following.follow(live)
+
     def drain(self) -> None:
         """Take no more work from others."""
         self._work.draining = True
