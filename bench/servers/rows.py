@@ -169,6 +169,7 @@ async def backlog(server: Postgres, depths: list[int]) -> dict[int, dict[str, Co
                 copy(connection, busy, depth - there)
                 there = depth
                 found[depth] = await _costs(connection, _with_queued(ours))
+                connection.execute("UPDATE discreet.tasks SET owner = NULL WHERE owner = %s", (ours.owner_id,))
     finally:
         await ours.close()
         await other.close()

@@ -79,13 +79,15 @@ def _insert_owner_request(connection: AnyConnection, request: OwnerRequest) -> s
     return str(found[1])
 
 
+# From the tasks to the requests, as in `reader.HAS_REQUESTS`.
+TAKE_REQUESTS: Final = f"""
+    WITH own AS MATERIALIZED (SELECT key, id FROM discreet.tasks WHERE {OWNED} AND owner = %s)
+    DELETE FROM discreet.owner_requests USING own WHERE task_key = own.key RETURNING row, id, kind, body
+"""
+
+
 def take_owner_requests(connection: AnyConnection, owner_id: str) -> list[OwnerRequest]:
-    rows = connection.execute(
-        f"DELETE FROM discreet.owner_requests USING discreet.tasks WHERE key = task_key AND {OWNED} AND owner = %s"
-        " RETURNING row, id, kind, body",
-        (owner_id,),
-        binary=True,
-    ).fetchall()
+    rows = connection.execute(TAKE_REQUESTS, (owner_id,), binary=True).fetchall()
     return [OwnerRequest(from_text(task_id), from_text(kind), body) for _, task_id, kind, body in sorted(rows)]
 
 

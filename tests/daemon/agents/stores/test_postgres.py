@@ -273,6 +273,30 @@ async def test_a_page_is_read_without_a_table_scan_or_a_sort(
     assert "Index" in plan and "Sort" not in plan and "Seq Scan" not in plan
 
 
+async def test_the_requests_to_a_daemon_are_found_from_its_tasks_however_many_tasks_are_queued(
+    new_store: NewStore, url: str
+) -> None:
+    from discreet.daemon.agents.stores.postgres.address import read_address
+    from discreet.daemon.agents.stores.postgres.reader import HAS_REQUESTS
+    from discreet.daemon.agents.stores.postgres.session import open_session
+    from discreet.daemon.agents.stores.postgres.statements import TAKE_REQUESTS
+
+    async with opened(new_store()) as store:
+        await store.commit(
+            [
+                change(a_task(f"{n}"), owner=QUEUED, requests=(OwnerRequest(f"{n}", MESSAGE, b"hello"),))
+                for n in range(500)
+            ]
+        )
+        assert await store.claim(2) == ["0", "1"]
+        with open_session(read_address(url)) as connection:
+            connection.execute("ANALYZE discreet.tasks, discreet.owner_requests")
+            for statement in (HAS_REQUESTS, TAKE_REQUESTS):
+                plan = connection.execute(f"EXPLAIN {statement}", (store.owner_id,)).fetchall()
+                assert any("Index Cond: (task_key = own.key)" in line for (line,) in plan), plan
+        assert [each.task_id for each in await store.take_owner_requests()] == ["0", "1"]
+
+
 # -- several daemons -------------------------------------------------------------------------------------------
 
 
