@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.daemon.agents.model.types import PushConfig, Task, TaskState, TaskStatus
+from discreet.daemon.agents.model.types import PushConfig, StatusChanged, Task, TaskCreated, TaskState, TaskStatus
 from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import (
     CANCEL,
@@ -25,7 +25,7 @@ from discreet.daemon.agents.stores.interface import (
 from discreet.errors.redaction import scrub
 from support.postgres import PASSWORD, WITH_PASSWORD, Server
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import change, change_to, said
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -232,6 +232,21 @@ async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(
             assert connection.execute(f"SELECT count(*) FROM discreet.{table}").fetchone() == (count,), table
 
 
+async def test_of_a_caller_whose_tasks_are_all_deleted_no_count_stays(
+    postgres: Server, new_store: NewStore, url: str
+) -> None:
+    async with opened(new_store()) as ours, opened(new_store(retention=Retention(max_tasks=1))) as theirs:
+        new, ended = a_task("gone"), a_task("gone", COMPLETED)
+        await ours.commit([change_to(new, 0, [TaskCreated(new)], scope="gone")])
+        await theirs.commit([change_to(ended, 1, [StatusChanged(ended.status)], scope="gone")])
+        await theirs.commit([change(a_task("t", COMPLETED))])
+        await theirs.delete_expired_tasks()
+        assert (await theirs.count())[COMPLETED] == 1
+    with postgres.connect(url.rpartition("/")[2]) as connection:
+        scopes = connection.execute("SELECT DISTINCT scope FROM discreet.task_counts WHERE tasks <> 0 OR scope = 'gone'")
+        assert sorted(scope for (scope,) in scopes) == ["\x1a", "me"]
+
+
 @pytest.mark.parametrize("token", ["", "30"])
 @pytest.mark.parametrize(
     "query", [{}, {"context_id": "c"}, {"state": WORKING}, {"context_id": "c", "state": WORKING}], ids=str
@@ -256,6 +271,30 @@ async def test_a_page_is_read_without_a_table_scan_or_a_sort(
         ).fetchall()
     plan = "\n".join(line for (line,) in rows)
     assert "Index" in plan and "Sort" not in plan and "Seq Scan" not in plan
+
+
+async def test_the_requests_to_a_daemon_are_found_from_its_tasks_however_many_tasks_are_queued(
+    new_store: NewStore, url: str
+) -> None:
+    from discreet.daemon.agents.stores.postgres.address import read_address
+    from discreet.daemon.agents.stores.postgres.reader import HAS_REQUESTS
+    from discreet.daemon.agents.stores.postgres.session import open_session
+    from discreet.daemon.agents.stores.postgres.statements import TAKE_REQUESTS
+
+    async with opened(new_store()) as store:
+        await store.commit(
+            [
+                change(a_task(f"{n}"), owner=QUEUED, requests=(OwnerRequest(f"{n}", MESSAGE, b"hello"),))
+                for n in range(500)
+            ]
+        )
+        assert await store.claim(2) == ["0", "1"]
+        with open_session(read_address(url)) as connection:
+            connection.execute("ANALYZE discreet.tasks, discreet.owner_requests")
+            for statement in (HAS_REQUESTS, TAKE_REQUESTS):
+                plan = connection.execute(f"EXPLAIN {statement}", (store.owner_id,)).fetchall()
+                assert any("Index Cond: (task_key = own.key)" in line for (line,) in plan), plan
+        assert [each.task_id for each in await store.take_owner_requests()] == ["0", "1"]
 
 
 # -- several daemons -------------------------------------------------------------------------------------------
