@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -33,14 +33,13 @@ from support.executors import (
     text_of,
     until_state,
 )
+from support.places import NewStore
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
 FRONT = Role(executes=False, queues=True)
 WORKER = Role(queues=True)
-
-NewStore = Callable[[], TaskStore]
 
 
 class Idle:

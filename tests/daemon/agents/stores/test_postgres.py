@@ -243,7 +243,9 @@ async def test_of_a_caller_whose_tasks_are_all_deleted_no_count_stays(
         await theirs.delete_expired_tasks()
         assert (await theirs.count())[COMPLETED] == 1
     with postgres.connect(url.rpartition("/")[2]) as connection:
-        scopes = connection.execute("SELECT DISTINCT scope FROM discreet.task_counts WHERE tasks <> 0 OR scope = 'gone'")
+        scopes = connection.execute(
+            "SELECT DISTINCT scope FROM discreet.task_counts WHERE tasks <> 0 OR scope = 'gone'"
+        )
         assert sorted(scope for (scope,) in scopes) == ["\x1a", "me"]
 
 
