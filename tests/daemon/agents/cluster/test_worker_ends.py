@@ -9,7 +9,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.daemon.agents.model.types import TaskState
+from discreet.daemon.agents.model.draft import apply_events
+from discreet.daemon.agents.model.types import StatusChanged, TaskState, TaskStatus
 from discreet.daemon.agents.service.runtime import Runtime
 from discreet.daemon.agents.stores.interface import MESSAGE, OwnerRequest, StoreError
 from discreet.daemon.agents.tasks.executor import RequestContext
@@ -27,6 +28,8 @@ from support.executors import (
 )
 from support.places import NewStore
 from support.roles import FRONT, WORKER, Counting, Idle, Ordered
+from support.sqlite_files import opened
+from support.task_changes import change_to, commit_all
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -52,6 +55,32 @@ async def test_the_tasks_of_a_worker_that_ends_are_taken_over_while_fronts_watch
     assert watcher.states[-1] is ended
     if not resumes:
         assert done.status.message is not None and done.status.message.parts[0].text == ORPHANED_TEXT
+
+
+async def test_a_subscriber_sees_the_end_of_a_task_that_another_daemon_has_taken_from_a_living_one(
+    serving: Any, shared_by_living: NewStore
+) -> None:
+    new_store = shared_by_living
+    watcher, interrupted = Watching(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            interrupted.set()
+
+    store, other = new_store(), new_store()
+    async with serving(Scripted(execute), store) as one, opened(other), anyio.create_task_group() as watchers:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await until_state(one, (await task_of(one, request("one", at_once=True))).id, TaskState.WORKING)
+            watchers.start_soon(watcher.run, one, task.id)
+            await watcher.first.wait()
+            end = StatusChanged(TaskStatus(TaskState.COMPLETED, timestamp=task.status.timestamp))
+            taken = apply_events(task, [end])
+            await commit_all(other, change_to(taken, 2, [end], previous_owner=store.owner_id))
+            await interrupted.wait()
+    assert watcher.states == [TaskState.COMPLETED]
 
 
 async def test_fronts_leave_the_tasks_of_the_dead_to_workers(serving: Any, new_store: NewStore) -> None:
