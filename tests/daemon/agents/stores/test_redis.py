@@ -357,7 +357,9 @@ async def test_events_that_a_snapshot_covers_are_deleted_but_for_the_last_ones(
             assert await store.commit([change(task, *events, expected=expected, snapshot=True)]) == [None]
         last = 1 + 3 * len(events)
         assert redis_server.client().xlen(key(url, "events:t")) <= 2 * COVERED_EVENTS_KEPT
-        assert (await store.event_log.read("t", after=last - COVERED_EVENTS_KEPT))[0].generation == last - len(events) + 1
+        assert (await store.event_log.read("t", after=last - COVERED_EVENTS_KEPT))[0].generation == last - len(
+            events
+        ) + 1
         with pytest.raises(LogTruncatedError):
             await store.event_log.read("t", after=1)
 
