@@ -24,7 +24,7 @@ from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.client import Peer
 from discreet.testing import spawned
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 TABLES = "store", "tasks", "snapshots", "events", "owner_requests", "push_targets", "task_counts", "writers"
 SIZES = {"small": (100, 1, 200), "medium": (500, 20, 200), "large": (2_000, 100, 1_000)}
 """Characters of the question, pieces of the answer, characters of each."""
@@ -106,7 +106,7 @@ async def measure(store: str, name: str, tasks: int, options: list[str]) -> dict
     """Bytes for each task of this size, in an empty store."""
     with psycopg.connect(store, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS discreet CASCADE")
-        app = f"{Path(__file__).resolve()}:agent"
+        app = f"{ROOT}/bench/store_bytes.py:agent"
         async with spawned(app, "--store", store, "--request-timeout", "none", *options) as peer:
             await send_all(peer, SIZES[name], 10 * SENDERS)
             vacuum(connection)

@@ -31,6 +31,7 @@ _SETTINGS: Final = {
     "enable_seqscan": "off",
     "idle_in_transaction_session_timeout": "10s",  # a daemon that was stopped within a transaction keeps no rows locked
     "idle_session_timeout": "0",  # the session is the daemon's name
+    "jit": "off",  # a planner without seqscan takes statements for expensive, and compiling takes longer than any of them
     "lock_timeout": "0",
     "statement_timeout": "0",
     "tcp_keepalives_idle": "2",  # seconds: a daemon whose machine has died is dead within 5 of them
