@@ -14,7 +14,7 @@ from ..interface import DamagedTaskError, LoggedEvent, LogTruncatedError, PushTa
 from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
 from .rows import decode_bodies, from_text, to_text
-from .schema import TERMINAL_NUMBERS, AnyConnection
+from .schema import OWNED, TERMINAL_NUMBERS, AnyConnection
 from .session import held_keys, lock_key
 
 FETCHED_BYTES: Final = 1024 * 1024
@@ -171,30 +171,40 @@ def load_push_targets(connection: AnyConnection, task_id: str) -> Sequence[PushT
 
 
 def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
-    """The ids of tasks that have not ended and whose owner is dead, least recently changed first.
+    """The ids of tasks that have not ended and whose owner is dead, least recently changed first. Queued ones wait for any
+    daemon, and have no owner that could die.
 
     The owners are read before the locks: one that took its name in between has it locked.
     """
     owners = connection.execute(
-        "SELECT DISTINCT owner FROM discreet.tasks WHERE owner IS NOT NULL AND owner <> %s AND ended_ms IS NULL",
-        (owner_id,),
+        f"SELECT DISTINCT owner FROM discreet.tasks WHERE {OWNED} AND owner <> %s AND ended_ms IS NULL", (owner_id,)
     ).fetchall()
     if not owners:
         return ()
     alive = held_keys(connection)
     dead = [owner for (owner,) in owners if lock_key(owner) not in alive]
     rows = connection.execute(
-        "SELECT id FROM discreet.tasks WHERE owner = ANY(%s::text[]) AND ended_ms IS NULL ORDER BY sequence", (dead,)
+        f"SELECT id FROM discreet.tasks WHERE {OWNED} AND owner = ANY(%s::text[]) AND ended_ms IS NULL ORDER BY sequence",
+        (dead,),
     ).fetchall()
     return [from_text(task_id) for (task_id,) in rows]
 
 
 def has_owner_requests(connection: AnyConnection, owner_id: str) -> bool:
     row = connection.execute(
-        "SELECT 1 FROM discreet.owner_requests JOIN discreet.tasks ON key = task_key WHERE owner = %s LIMIT 1",
+        f"SELECT 1 FROM discreet.owner_requests JOIN discreet.tasks ON key = task_key WHERE {OWNED} AND owner = %s LIMIT 1",
         (owner_id,),
     ).fetchone()
     return row is not None
+
+
+def has_queued(connection: AnyConnection) -> bool:
+    return connection.execute("SELECT 1 FROM discreet.tasks WHERE owner = 'queue' LIMIT 1").fetchone() is not None
+
+
+def count_queued(connection: AnyConnection) -> int:
+    ((count,),) = connection.execute("SELECT count(*) FROM discreet.tasks WHERE owner = 'queue'").fetchall()
+    return int(count)
 
 
 def expired_tasks(

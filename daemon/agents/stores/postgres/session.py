@@ -29,16 +29,21 @@ _SETTINGS: Final = {
     "enable_hashjoin": "off",  # every statement finds its rows by an index, also while the planner takes a table for small
     "enable_mergejoin": "off",
     "enable_seqscan": "off",
-    "idle_in_transaction_session_timeout": "10s",  # a daemon that was stopped within a transaction keeps no rows locked
-    "idle_session_timeout": "0",  # the session is the daemon's name
+    "idle_in_transaction_session_timeout": "4s",  # a daemon that was stopped within a transaction keeps no rows locked
+    "idle_session_timeout": "0",
     "jit": "off",  # a planner without seqscan takes statements for expensive, and compiling takes longer than any of them
     "lock_timeout": "0",
     "statement_timeout": "0",
-    "tcp_keepalives_idle": "2",  # seconds: a daemon whose machine has died is dead within 5 of them
+    "tcp_keepalives_idle": "1",  # seconds: the session of a daemon whose machine has died ends within 4 of them
     "tcp_keepalives_interval": "1",
     "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "4000",  # milliseconds: the same where the server waits for an acknowledgement
 }
 """Of every session, where the server knows them."""
+
+STOPPED_SECONDS: Final = 10.0
+"""How long the session that holds the daemon's name may be silent. It asks something each second: a daemon that does not was
+stopped, though its machine still answers for it. PostgreSQL 13 waits for ever."""
 
 _SET: Final = """
     SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)
@@ -48,6 +53,11 @@ _CHECK: Final = """
     SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
         current_setting('synchronous_commit'), pg_backend_pid()
 """
+
+
+def end_when_silent(connection: AnyConnection) -> None:
+    """Have the server end this session when it asks nothing for `STOPPED_SECONDS`."""
+    connection.execute(_SET, (["idle_session_timeout"], [f"{int(STOPPED_SECONDS * 1000)}ms"]))
 
 
 def open_session(address: Address) -> AnyConnection:
@@ -117,6 +127,11 @@ def lock_key(name: str) -> int:
 def take_name(connection: AnyConnection, name: str) -> None:
     """Lock a new name for this session."""
     connection.execute("SELECT pg_advisory_lock(%s)", (lock_key(name),))
+
+
+def release_names(connection: AnyConnection) -> None:
+    """The daemon is dead from now on."""
+    connection.execute("SELECT pg_advisory_unlock_all()")
 
 
 _HOLDERS: Final = """
