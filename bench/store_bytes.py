@@ -2,6 +2,7 @@
 
     python bench/store_bytes.py                                      on a server of its own, in a temporary folder
     python bench/store_bytes.py --store postgresql://HOST/EMPTY      on yours; the role must be a superuser
+    python bench/store_bytes.py --queued                             a front takes the messages, and a worker does the work
 
 The texts are pieces of this project's documentation, which PostgreSQL compresses as it does other prose. A small task is a
 question and an answer. A medium and a large one stream their answer piece by piece.
@@ -12,8 +13,9 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,9 @@ ROUNDS = 10
 """Between two of them the tables are vacuumed, as autovacuum does on a server in use."""
 
 SENDERS = 32
+
+WRITTEN = "write-ahead log"
+DELETED = "write-ahead log of its deletion, some time later"
 
 
 class Writer:
@@ -102,27 +107,51 @@ def vacuum(connection: Any) -> None:
             connection.execute(f"VACUUM ANALYZE discreet.{name}")
 
 
-async def measure(store: str, name: str, tasks: int, options: list[str]) -> dict[str, float]:
+@asynccontextmanager
+async def daemons(store: str, *, queued: bool) -> AsyncIterator[Peer]:
+    async with AsyncExitStack() as running:
+        if queued:
+            await running.enter_async_context(daemon(store, "--role", "worker"))
+        yield await running.enter_async_context(daemon(store, *(("--role", "front") if queued else ())))
+
+
+def daemon(store: str, *options: str) -> AbstractAsyncContextManager[Peer]:
+    return spawned(f"{ROOT}/bench/store_bytes.py:agent", "--store", store, "--request-timeout", "none", *options)
+
+
+def wal_since(connection: Any, position: str) -> int:
+    return int(value(connection, f"SELECT pg_current_wal_lsn() - '{position}'::pg_lsn"))
+
+
+async def measure(store: str, name: str, tasks: int, *, queued: bool) -> dict[str, float]:
     """Bytes for each task of this size, in an empty store."""
     with psycopg.connect(store, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS discreet CASCADE")
-        app = f"{ROOT}/bench/store_bytes.py:agent"
-        async with spawned(app, "--store", store, "--request-timeout", "none", *options) as peer:
+        async with daemons(store, queued=queued) as peer:
             await send_all(peer, SIZES[name], 10 * SENDERS)
             vacuum(connection)
             connection.execute("CHECKPOINT")
             before = sizes_on_disk(connection)
-            position = value(connection, "SELECT pg_current_wal_lsn()")
             done = written = 0
             for _ in range(ROUNDS):
+                position = value(connection, "SELECT pg_current_wal_lsn()")
                 each = max(1, tasks // ROUNDS // SENDERS) * SENDERS
                 await send_all(peer, SIZES[name], each)
                 done += each
-                written += value(connection, f"SELECT pg_current_wal_lsn() - '{position}'::pg_lsn")
+                written += wal_since(connection, position)
                 vacuum(connection)
-                position = value(connection, "SELECT pg_current_wal_lsn()")
         after = sizes_on_disk(connection)
-    return {what: (after[what] - before[what]) / done for what in after} | {"write-ahead log": float(written) / done}
+        found = {what: (after[what] - before[what]) / done for what in after}
+        return found | {WRITTEN: written / done, DELETED: await wal_of_deletion(connection, store) / done}
+
+
+async def wal_of_deletion(connection: Any, store: str) -> int:
+    connection.execute("CHECKPOINT")
+    position = value(connection, "SELECT pg_current_wal_lsn()")
+    async with daemon(store, "--max-ended-tasks", "0"):
+        while value(connection, "SELECT EXISTS (SELECT FROM discreet.tasks)"):
+            await anyio.sleep(0.1)
+    return wal_since(connection, position)
 
 
 @contextmanager
@@ -143,7 +172,7 @@ def show(measured: dict[str, dict[str, float]]) -> None:
     for what in first:
         if any(column[what] >= 0.5 for column in measured.values()):
             print(f"| {what} |", " | ".join(f"{column[what]:,.0f}" for column in measured.values()), "|")
-    kept = {size: sum(column.values()) - column["write-ahead log"] for size, column in measured.items()}
+    kept = {size: sum(column.values()) - column[WRITTEN] - column[DELETED] for size, column in measured.items()}
     print("| **kept in all** |", " | ".join(f"{each:,.0f}" for each in kept.values()), "|")
 
 
@@ -151,11 +180,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", help="the address of an empty database")
     parser.add_argument("--tasks", type=int, default=6_400, help="of each size; a tenth of the large ones")
-    parser.add_argument("options", nargs="*", help="for discreet serve, behind --")
+    parser.add_argument("--queued", action="store_true", help="with a front and a worker")
     given = parser.parse_args()
     with server_of_its_own() if not given.store else given_store(given.store) as store:
         tasks = {name: given.tasks // (10 if name == "large" else 1) for name in SIZES}
-        show({name: anyio.run(measure, store, name, tasks[name], given.options) for name in SIZES})
+        show({name: anyio.run(partial(measure, store, name, tasks[name], queued=given.queued)) for name in SIZES})
 
 
 @contextmanager
