@@ -1,8 +1,9 @@
-"""How many bytes a task takes in PostgreSQL: by table and index, and of write-ahead log. Prints a table of Markdown.
+"""How many bytes a task takes in PostgreSQL: by table and index, and of write-ahead log; or in Redis. Prints a table of Markdown.
 
     python bench/store_bytes.py                                      on a server of its own, in a temporary folder
     python bench/store_bytes.py --store postgresql://HOST/EMPTY      on yours; the role must be a superuser
     python bench/store_bytes.py --queued                             a front takes the messages, and a worker does the work
+    python bench/store_bytes.py --redis                              in a Redis server of its own
 
 The texts are pieces of this project's documentation, which PostgreSQL compresses as it does other prose. A small task is a
 question and an answer. A medium and a large one stream their answer piece by piece.
@@ -154,10 +155,33 @@ async def wal_of_deletion(connection: Any, store: str) -> int:
     return wal_since(connection, position)
 
 
+async def measure_redis(store: str, name: str, tasks: int, *, queued: bool) -> dict[str, float]:
+    """The same of Redis: bytes of memory, and of its append-only file."""
+    import redis
+
+    with redis.Redis.from_url(store) as connection:
+        connection.flushall()
+        async with daemons(store, queued=queued) as peer:
+            await send_all(peer, SIZES[name], 10 * SENDERS)
+            before: dict[str, Any] = connection.info()
+            each = max(1, tasks // SENDERS) * SENDERS
+            await send_all(peer, SIZES[name], each)
+            after: dict[str, Any] = connection.info()
+    names = {"used_memory_dataset": "memory", "aof_current_size": "append-only file"}
+    return {shown: (after[what] - before[what]) / each for what, shown in names.items()}
+
+
+@contextmanager
+def redis_of_its_own() -> Iterator[str]:
+    from support.redis import running_server
+
+    with running_server("--auto-aof-rewrite-percentage", "0") as server:
+        yield f"redis://127.0.0.1:{server.port}/0"
+
+
 @contextmanager
 def server_of_its_own() -> Iterator[str]:
-    sys.path.insert(0, str(ROOT / "tests" / "lib"))
-    from support.postgres import running_server  # late: only here
+    from support.postgres import running_server
 
     with running_server() as server:
         with server.connect() as connection:
@@ -172,8 +196,9 @@ def show(measured: dict[str, dict[str, float]]) -> None:
     for what in first:
         if any(column[what] >= 0.5 for column in measured.values()):
             print(f"| {what} |", " | ".join(f"{column[what]:,.0f}" for column in measured.values()), "|")
-    kept = {size: sum(column.values()) - column[WRITTEN] - column[DELETED] for size, column in measured.items()}
-    print("| **kept in all** |", " | ".join(f"{each:,.0f}" for each in kept.values()), "|")
+    if WRITTEN in first:
+        kept = {size: sum(column.values()) - column[WRITTEN] - column[DELETED] for size, column in measured.items()}
+        print("| **kept in all** |", " | ".join(f"{each:,.0f}" for each in kept.values()), "|")
 
 
 def main() -> None:
@@ -181,10 +206,14 @@ def main() -> None:
     parser.add_argument("--store", help="the address of an empty database")
     parser.add_argument("--tasks", type=int, default=6_400, help="of each size; a tenth of the large ones")
     parser.add_argument("--queued", action="store_true", help="with a front and a worker")
+    parser.add_argument("--redis", action="store_true", help="in a Redis server of its own")
     given = parser.parse_args()
-    with server_of_its_own() if not given.store else given_store(given.store) as store:
+    sys.path.insert(0, str(ROOT / "tests" / "lib"))
+    own = redis_of_its_own if given.redis else server_of_its_own
+    measured = measure_redis if given.redis else measure
+    with own() if not given.store else given_store(given.store) as store:
         tasks = {name: given.tasks // (10 if name == "large" else 1) for name in SIZES}
-        show({name: anyio.run(partial(measure, store, name, tasks[name], queued=given.queued)) for name in SIZES})
+        show({name: anyio.run(partial(measured, store, name, tasks[name], queued=given.queued)) for name in SIZES})
 
 
 @contextmanager
