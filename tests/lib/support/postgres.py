@@ -75,6 +75,11 @@ class Server:
             connection.execute(f"CREATE ROLE {WITH_PASSWORD} LOGIN SUPERUSER PASSWORD '{PASSWORD}'")
 
     @property
+    def programs(self) -> str:
+        """The folder of PostgreSQL's programs, which the server is one of."""
+        return _programs()
+
+    @property
     def _data(self) -> str:
         return f"{self.folder}/data"
 
