@@ -43,7 +43,6 @@ _ENDED: Final = (
     psycopg.errors.CrashShutdown,
     psycopg.errors.CannotConnectNow,
     psycopg.errors.IdleInTransactionSessionTimeout,
-    psycopg.errors.IdleSessionTimeout,
 )
 """After these a session is of no use, even if it is still open."""
 

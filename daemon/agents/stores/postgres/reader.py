@@ -15,7 +15,7 @@ from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
 from .rows import decode_bodies, from_text, to_text
 from .schema import OWNED, TERMINAL_NUMBERS, AnyConnection
-from .session import held_keys, lock_key
+from .session import end_silent_sessions, held_keys, lock_key
 
 FETCHED_BYTES: Final = 1024 * 1024
 """Size of the snapshots of a page that are fetched at once, unless one alone is larger."""
@@ -174,18 +174,30 @@ def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
     """The ids of tasks that have not ended and whose owner is dead, least recently changed first. Queued ones wait for any
     daemon, and have no owner that could die.
 
-    The owners are read before the locks: one that took its name in between has it locked.
+    The owners are read before the locks: one that took its name in between has it locked. The sessions of daemons that were
+    stopped are ended; their tasks are found the next time.
     """
-    owners = connection.execute(
+    rows = connection.execute(
         f"SELECT DISTINCT owner FROM discreet.tasks WHERE {OWNED} AND owner <> %s AND ended_ms IS NULL", (owner_id,)
     ).fetchall()
+    owners = [owner for (owner,) in rows]
     if not owners:
         return ()
     alive = held_keys(connection)
-    dead = [owner for (owner,) in owners if lock_key(owner) not in alive]
+    end_silent_sessions(connection, [owner for owner in owners if lock_key(owner) in alive])
+    dead = [owner for owner in owners if lock_key(owner) not in alive]
     rows = connection.execute(
         f"SELECT id FROM discreet.tasks WHERE {OWNED} AND owner = ANY(%s::text[]) AND ended_ms IS NULL ORDER BY sequence",
         (dead,),
+    ).fetchall()
+    return [from_text(task_id) for (task_id,) in rows]
+
+
+def list_owned_tasks(connection: AnyConnection, owner_id: str) -> Sequence[str]:
+    """The ids of tasks that have not ended and have this owner."""
+    rows = connection.execute(
+        f"SELECT id FROM discreet.tasks WHERE {OWNED} AND owner = %s AND ended_ms IS NULL ORDER BY sequence",
+        (owner_id,),
     ).fetchall()
     return [from_text(task_id) for (task_id,) in rows]
 

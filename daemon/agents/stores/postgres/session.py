@@ -42,8 +42,9 @@ _SETTINGS: Final = {
 """Of every session, where the server knows them."""
 
 STOPPED_SECONDS: Final = 10.0
-"""How long the session that holds the daemon's name may be silent. It asks something each second: a daemon that does not was
-stopped, though its machine still answers for it. PostgreSQL 13 waits for ever."""
+"""How long the session that holds a daemon's name may be silent. It asks something each second: a daemon that does not was
+stopped, though its machine still answers for it. (The server's `idle_session_timeout` does not end every such session: its
+time does not run within a pipeline, and not after each one.)"""
 
 _SET: Final = """
     SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)
@@ -53,11 +54,6 @@ _CHECK: Final = """
     SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
         current_setting('synchronous_commit'), pg_backend_pid()
 """
-
-
-def end_when_silent(connection: AnyConnection) -> None:
-    """Have the server end this session when it asks nothing for `STOPPED_SECONDS`."""
-    connection.execute(_SET, (["idle_session_timeout"], [f"{int(STOPPED_SECONDS * 1000)}ms"]))
 
 
 def open_session(address: Address) -> AnyConnection:
@@ -169,3 +165,16 @@ def held_keys(connection: AnyConnection) -> set[int]:
     """The keys of all advisory locks of this database."""
     rows = connection.execute(f"SELECT classid::bigint << 32 | objid::bigint {_HOLDERS}").fetchall()
     return {int(key) for (key,) in rows}
+
+
+_END_SILENT: Final = f"""
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid IN (
+        SELECT pid {_HOLDERS} AND (classid::bigint << 32 | objid::bigint) = ANY(%s::bigint[])
+    ) AND usename = current_user AND wait_event = 'ClientRead'
+    AND greatest(state_change, query_start) < clock_timestamp() - make_interval(secs => %s)
+"""
+
+
+def end_silent_sessions(connection: AnyConnection, names: Sequence[str]) -> None:
+    """End the sessions of those of these daemons that were stopped: soon they count as dead, and hold no rows locked."""
+    connection.execute(_END_SILENT, ([lock_key(name) for name in names], STOPPED_SECONDS))

@@ -15,7 +15,7 @@ from .link import Link
 from .listener import Listener
 from .notices import Inbox
 from .schema import AnyConnection, migrate
-from .session import OwnerNames, backend_pid, check_own_sessions, end_when_silent, open_session, take_name
+from .session import OwnerNames, backend_pid, check_own_sessions, open_session, take_name
 from .writer import CHANNEL, PostgresWriter
 
 
@@ -35,7 +35,6 @@ class Sessions:
                 check_own_sessions((writing, reading, listening), address.label)
                 migrate(writing, address.label)
                 name = self._names.new()
-                end_when_silent(writing)
                 take_name(writing, name)
                 listening.execute(f"LISTEN {CHANNEL}")
                 self.writer = PostgresWriter(address.label, self._names, name, backend_pid(writing), clock)
@@ -48,7 +47,6 @@ class Sessions:
         with ExitStack() as stack:
             connection = _open(stack, self._address)
             migrate(connection, self._address.label)
-            end_when_silent(connection)
             self.writer.take_new_name(connection, backend_pid(connection))
             stack.pop_all()
         self.inbox.add_everything()  # also requests that this daemon gave back to itself

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias, TypeVar, final
 import msgspec
 import psycopg
 
-from ..interface import OwnerRequest, StoreUnavailableError, TaskChange
-from ..serialization import EncodedChange
+from ..interface import OwnerRequest, StoreUnavailableError
+from ..threaded_store import CommitRequest
 from ..worker_thread import Job
 from . import statements
 from .batch import Batch
@@ -32,12 +32,6 @@ MAX_TRIES: Final = 5
 
 CHANNEL: Final = "discreet"
 """Where daemons tell each other what they committed; see `Notice`."""
-
-
-class CommitRequest(msgspec.Struct, frozen=True):
-    """Changes, each with its encoded form."""
-
-    changes: Sequence[tuple[TaskChange, EncodedChange]]
 
 
 class ClaimRequest(msgspec.Struct, frozen=True):
