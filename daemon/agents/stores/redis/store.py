@@ -202,7 +202,7 @@ class RedisStore:
             received += await self._write(request)
         return received
 
-    async def wait_for_changes(self, poll_seconds: float) -> Changes:  # noqa: ARG002 - the server tells of changes
+    async def wait_for_changes(self, poll_seconds: float) -> Changes:
         return await self._open_store.sessions.inbox.wait()
 
     def free(self, size: int) -> None:
@@ -268,9 +268,9 @@ class _OpenStore:
         link = self.sessions.writing
         try:
             self.sessions.writer.write(link, [writer.NOTHING])
-            if time.monotonic() >= self._next_retention:
-                if not self._expired_tasks.delete_batch(link, self.sessions.writer):
-                    self._next_retention = time.monotonic() + INTERVAL_SECONDS
+            due = time.monotonic() >= self._next_retention
+            if due and not self._expired_tasks.delete_batch(link, self.sessions.writer):
+                self._next_retention = time.monotonic() + INTERVAL_SECONDS
         except StoreError:
             self._next_retention = time.monotonic() + INTERVAL_SECONDS
         if link.away:

@@ -13,9 +13,10 @@ import pytest
 from discreet.daemon.agents.stores.interface import TaskStore
 from discreet.daemon.agents.stores.memory import MemoryStore
 from support.postgres import Server
+from support.redis import Server as RedisServer
 from support.sqlite_files import opened
 
-SHARED = ["sqlite", "postgres"]
+SHARED = ["sqlite", "postgres", "redis"]
 """Kinds of stores that several daemons may share. Another one is added here and in `_places`."""
 
 
@@ -77,6 +78,11 @@ def _places(request: pytest.FixtureRequest) -> Callable[[Path], Place]:
             return lambda _: Place(MemoryStore, _close, is_quick=True)
         case "sqlite":
             return _sqlite_place
+        case "redis":
+            redis_server: RedisServer = request.getfixturevalue("redis_server")
+            from discreet.daemon.agents.stores.redis.store import RedisStore
+
+            return lambda _: Place(partial(RedisStore, redis_server.new_store()), _close)
         case _:
             server: Server = request.getfixturevalue("postgres")
             from discreet.daemon.agents.stores.postgres.store import PostgresStore
