@@ -160,7 +160,7 @@ async def test_snapshots_and_events_may_be_partitioned(server: Server, folder: P
     (partition,) = blocks("sql", "Partitions by month")
     store = server.new_database()
     with server.connect(store.rpartition("/")[2]) as connection:
-        connection.execute(partition.replace("(90000000)", "(20)"))
+        connection.execute(partition.replace("(60000000)", "(20)"))
         async with opened(store, folder, "--max-ended-tasks", "4") as peer:
             tasks = [await send(peer, str(number)) for number in range(20)]
             for number, task_id in enumerate(tasks[-4:], 16):
