@@ -223,6 +223,7 @@ class Daemon:
         """
         state = self.lifecycle.state
         self.host.agent.on_idle(self.on_progress)
+        self.host.agent.drain()
         with anyio.move_on_after(self.host.settings.drain_timeout - self._flush_seconds) as scope:
             await self._until(lambda: self._settled or self.lifecycle.state != state)
             if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there

@@ -52,6 +52,11 @@ def hosted_access(settings: Settings, agent: Agent | None) -> Access:
 def opened_store(host: Host) -> Iterator[None]:
     """Keep the agent's tasks during the block. Raises `AppError`, in one line, where the store can't be used."""
     if host.settings.store == MEMORY:
+        if host.settings.role != "both":
+            raise AppError(
+                f"--role {host.settings.role} needs a store that other daemons share:"
+                " --store sqlite:PATH, postgresql://... or redis://..."
+            )
         yield
         return
     from .agents.stores.interface import StoreError  # late: only who chose a store pays for it

@@ -102,6 +102,11 @@ class AgentHost:
         """True when the agent has nothing under way."""
         return self._composed is None or self._composed.runtime.idle
 
+    def drain(self) -> None:
+        """Begin no task that another daemon could begin: this one is about to end."""
+        if self._composed is not None:
+            self._composed.runtime.drain()
+
     def on_idle(self, look: Callable[[], None]) -> None:
         """Have `look()` called whenever it may have become idle."""
         if self._composed is not None:
@@ -131,6 +136,10 @@ class AgentHost:
         return {
             each.value.removeprefix("TASK_STATE_").lower().replace("_", "-"): counts.get(each, 0) for each in TaskState
         }
+
+    async def count_queued(self) -> int:
+        """How many tasks wait in the store's queue; 0 where it does not tell within a second."""
+        return (0 if self._composed is None else await self._composed.runtime.count_queued()) or 0
 
     async def probe_store(self) -> bool:
         """Whether tasks can be stored now. Takes as long as the store does."""

@@ -73,7 +73,8 @@ class LoopFigures(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Figures(msgspec.Struct, frozen=True, rename="camel"):
-    """Counters are of the time since the start; all others of now. `tasks` are those of the store, by state."""
+    """Counters are of the time since the start; all others of now. `tasks` are those of the store, by state;
+    `queued_tasks` of them wait until a daemon has room for them."""
 
     version: str
     uptime_seconds: float
@@ -85,6 +86,7 @@ class Figures(msgspec.Struct, frozen=True, rename="camel"):
     streams: int
     busy_threads: int
     tasks: Mapping[str, int]
+    queued_tasks: int
     memory: MemoryFigures
     store: StoreFigures
     loop: LoopFigures

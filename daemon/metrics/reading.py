@@ -46,6 +46,10 @@ class TaskMetrics(Protocol):
         """The tasks in the store, by state. Takes a bounded time, after which there are none."""
         ...
 
+    async def count_queued(self) -> int:
+        """Those that wait until a daemon has room for them. Takes a bounded time, after which there are none."""
+        ...
+
 
 class Sources(msgspec.Struct, frozen=True):
     """Where the figures are. `started` is in seconds of the monotonic clock."""
@@ -77,6 +81,7 @@ async def read_figures(sources: Sources, shows: Callable[[str], bool]) -> Figure
         streams=counts["streams"],
         busy_threads=counts["threads_busy"],
         tasks=await sources.tasks.count_tasks(),
+        queued_tasks=await sources.tasks.count_queued(),
         memory=MemoryFigures(sources.memory.limit, sources.memory.by_kind()),
         store=StoreFigures(histogram(sources.tasks.commits), sources.tasks.failed_commits),
         loop=LoopFigures(delay, sources.watch.blocked),

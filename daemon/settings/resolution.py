@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from .http_options import HTTP
-from .option import MEMORY, Option, RawValue, UsageError, absolute, parse_value
+from .option import Option, RawValue, UsageError, absolute, parse_value
 from .sources import FOUND, SettingsFile, from_environment, from_found_file, from_named_file
 from .table import OPTIONS, Settings
 
@@ -73,11 +73,6 @@ def resolve_settings(
     settings = Settings(**values)
     if settings.reload and sys.platform == "win32":
         raise UsageError(f"{given['reload'].source}: not available on Windows")
-    if settings.role != "both" and settings.store == MEMORY:
-        raise UsageError(
-            f"{given['role'].source}: a {settings.role} needs a store that other daemons share:"
-            " --store sqlite:PATH, postgresql://... or redis://..."
-        )
     if settings.backend == "trio":
         _require_trio(given["backend"].source)
     return Resolved(settings, {field: value.source for field, value in given.items()}, ignored)

@@ -18,8 +18,9 @@ from discreet.daemon.agents import executor_calls, task_memory
 from discreet.daemon.agents.model import content
 from discreet.daemon.agents.push import queue
 from discreet.daemon.agents.service import interceptor_chain, methods, push_configs
-from discreet.daemon.agents.stores import checks, memory
+from discreet.daemon.agents.stores import checks
 from discreet.daemon.agents.stores.interface import TaskQuery
+from discreet.daemon.agents.stores.memory import StoreLimits
 from discreet.daemon.agents.tasks import event_buffer, runner, task_events
 from discreet.daemon.agents.tasks.executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
@@ -206,8 +207,10 @@ def test_the_limits_are_those_of_the_code() -> None:
 
 def test_what_is_said_of_stores_and_queues_is_what_they_do() -> None:
     text = " ".join(PAGE.split())
-    assert f"{memory.MAX_ACTIVE_TASKS:,} tasks that have not ended" in text
-    hours, kept, size = checks.ENDED_TASK_SECONDS / 3600, checks.MAX_ENDED_TASKS, memory.MAX_ENDED_BYTES // 1024**2
+    assert f"{StoreLimits().active_tasks:,} tasks that have not ended" in text
+    kept, size = Settings().max_ended_tasks, StoreLimits().ended_bytes // 1024**2
+    hours = (Settings().ended_task_seconds or 0) / 3600
+    assert (kept, hours * 3600) == (checks.Retention().max_tasks, checks.Retention().max_seconds)
     assert f"stay for {hours:.0f} hours, and the last {kept:,} of them; in memory {size} MiB or a quarter" in text
     assert f"At most {queue.MAX_NOTIFICATIONS:,} notifications or {queue.MAX_BYTES // 1024**2} MiB wait" in text
     assert f"{task_events.MAX_UNCOMMITTED} events ahead of the store" in text

@@ -7,9 +7,10 @@ from typing import final
 from ....errors.exceptions import FailureError
 from ....errors.failures import TaskNotCancelable, TimedOut
 from ....lazy import anyio
+from ..cluster.ownership import take_ownership
 from ..model.types import JsonObject, Task
 from ..requests import Caller
-from ..stores.interface import CANCEL, TaskStore
+from ..stores.interface import CANCEL, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, raise_if_lost, wait_committed
 from ..tasks.runner import Runner
@@ -51,10 +52,22 @@ class Cancellation:
         """
         with anyio.move_on_after(self._remote_seconds):
             while live.remote and not live.ended and live.lost is None:
+                if await self._take_from_queue(live):
+                    return
                 stop = live.stop_generation
-                await self._store.send_owner_request(live.id, CANCEL)
+                await self._store.send_owner_request(OwnerRequest(live.id, CANCEL))
                 while live.remote and live.stop_generation == stop and live.lost is None:
                     await live.wait_for_change()
         raise_if_lost(live)
         if live.remote and not live.ended:
             raise FailureError(TimedOut())
+
+    async def _take_from_queue(self, live: LiveTask) -> bool:
+        """Become the owner of a task that waits until somebody has room for it; False where nobody need be waited for."""
+        if live.remote_owner not in (QUEUED, ""):
+            return False
+        stored = await self._store.load(live.id)
+        if stored is None or stored.generation != live.generation or not live.remote:
+            return False
+        live.remote_owner = stored.owner or ""
+        return stored.owner == QUEUED and bool(await take_ownership(self._store, [(live, QUEUED)]))

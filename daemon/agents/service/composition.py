@@ -37,7 +37,7 @@ from .card_builder import CardBuilder, stdio_interfaces
 from .extended_card import ExtendedCard
 from .jsonrpc_handler import JsonRpcHandler
 from .methods import operations
-from .runtime import Runtime
+from .runtime import Role, Runtime
 
 if TYPE_CHECKING:
     from ...tracing.tracing import Tracing
@@ -123,6 +123,11 @@ def _runtime(
         lacks_push_extra=lacks_push_extra,
         memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
         tracing=parts.tracing,
+        role=Role(
+            executes=parts.settings.role != "front",
+            queues=parts.settings.role != "both",
+            max_runs=parts.settings.max_runs,
+        ),
         name="operations" if agent is None else agent.card.name,
     )
 

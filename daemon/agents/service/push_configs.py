@@ -12,7 +12,7 @@ from ....errors.failures import PushNotificationNotSupported, TaskNotFound, Unsu
 from ...logs import log
 from ..model.ids import new_id
 from ..model.types import PushConfig
-from ..stores.interface import RELOAD_PUSH_TARGETS, PushTarget, TaskStore
+from ..stores.interface import RELOAD_PUSH_TARGETS, OwnerRequest, PushTarget, TaskStore
 from ..tasks.live_task import LiveTask
 from ..tasks.task_cache import TaskCache
 
@@ -48,7 +48,7 @@ class PushConfigs:
         """Add a config, or replace the one of the same id; returns it with its id."""
         self._check_supported()
         async with self._cache.pinned(task_id, scope) as live:
-            target = self._target(live, config, version)
+            target = self.target(live, config, version)
             await self._store.put_push_target(task_id, target)  # first: nothing is sent to a config that is not stored
             self._activate(live, target)
             await self._notify_remote_owner(live)
@@ -87,12 +87,18 @@ class PushConfigs:
 
     def attach(self, live: LiveTask, config: PushConfig, version: str) -> None:
         """Send the task's events by this config from now on. `save` it when the store has the task."""
-        self._activate(live, self._target(live, config, version))
+        self._activate(live, self.target(live, config, version))
 
     async def save(self, live: LiveTask) -> None:
         """Store the configs that were attached."""
         for target in live.push_targets:
             await self._store.put_push_target(live.id, target)
+
+    async def save_for_owner(self, live: LiveTask, target: PushTarget) -> None:
+        """Store a config for the daemon that works on the task, or will."""
+        await self._store.put_push_target(live.id, target)
+        live.push_targets = (*_without(live, target.config.id), target)
+        await self._notify_remote_owner(live)
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -103,7 +109,8 @@ class PushConfigs:
                 log.warning("push.unavailable", install="pip install 'discreet[push]'")
             raise FailureError(PushNotificationNotSupported())
 
-    def _target(self, live: LiveTask, config: PushConfig, version: str) -> PushTarget:
+    def target(self, live: LiveTask, config: PushConfig, version: str) -> PushTarget:
+        """The config as it is stored. Raises `FailureError`."""
         self._check_supported()
         config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
         if len(_without(live, config.id)) >= MAX_CONFIGS:
@@ -118,7 +125,7 @@ class PushConfigs:
     async def _notify_remote_owner(self, live: LiveTask) -> None:
         """Tell the daemon that works on the task, if it is another one: it sends the notifications."""
         if live.remote:
-            await self._store.send_owner_request(live.id, RELOAD_PUSH_TARGETS)
+            await self._store.send_owner_request(OwnerRequest(live.id, RELOAD_PUSH_TARGETS))
 
 
 def _without(live: LiveTask, config_id: str | None) -> tuple[PushTarget, ...]:

@@ -60,7 +60,7 @@ class RequestHandler:
                 stopped = await execution.wait_settled()
             if execution.reply is not None:
                 return execution.reply
-            task = await self._submission.wait_stored(request, execution.live)
+            task = await self._submission.wait_stored(request, execution)
             return stopped or task
 
     async def stream(self, request: SendRequest, caller: Caller) -> AsyncGenerator[StreamItem, None]:
@@ -79,16 +79,16 @@ class RequestHandler:
             live = execution.live
             with closing(EventReader(live, self._store.event_log)) as reader:
                 if live.generation:
-                    yield [await self._submission.wait_stored(request, live)]
+                    yield [await self._submission.wait_stored(request, execution)]
                 else:
                     while not (live.generation or execution.settled):
                         await live.wait_for_change()
                     if execution.reply is not None:
                         yield [execution.reply]
                         return
-                    await self._submission.wait_stored(request, live)  # the first event is the new task itself
+                    await self._submission.wait_stored(request, execution)  # the first event is the new task itself
                 while batch := await reader.next_batch(lambda: execution.settled):
-                    until = _first_stop(batch, execution.start_generation)
+                    until = _first_stop(batch, execution.began)
                     yield [
                         TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
                         for logged in batch[:until]

@@ -19,17 +19,18 @@ from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...dispatch.request import Durations
 from ...logs import log
+from ..cluster.cluster import SHARED_POLL_SECONDS, Cluster
+from ..cluster.delegation import Delegator
+from ..cluster.lost_tasks import LostTasks
 from ..executor_calls import CANCEL_SECONDS, ExecutorCalls
 from ..model.types import TaskEvent, TaskState
 from ..push.publisher import PushPublisher
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
 from ..task_memory import TaskMemory
-from ..tasks.cluster import SHARED_POLL_SECONDS, Cluster
 from ..tasks.committer import Committer
 from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask
-from ..tasks.lost_tasks import LostTasks
 from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
 from .cancellation import Cancellation
@@ -60,6 +61,15 @@ class Waits(msgspec.Struct, frozen=True):
     """Between two looks at a task that another daemon may change."""
 
 
+class Role(msgspec.Struct, frozen=True):
+    """What a daemon is among those on one store. One that `queues` leaves messages to any daemon that `executes`, of which each
+    takes some while fewer than `max_runs` executions are under way there."""
+
+    executes: bool = True
+    queues: bool = False
+    max_runs: int = 100
+
+
 @final
 class Runtime:
     """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent."""
@@ -75,6 +85,7 @@ class Runtime:
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
         waits: Waits = Waits(),  # noqa: B008 - immutable
+        role: Role = Role(),  # noqa: B008 - immutable
         tracing: Tracing | None = None,
         name: str = "",
     ) -> None:
@@ -92,7 +103,14 @@ class Runtime:
             name=name,
         )
         self._cluster = Cluster(
-            store, self._cache, self._runner, self._spawn, self._on_lost, shared_poll_seconds=waits.shared_poll
+            store,
+            self._cache,
+            self._runner,
+            self._spawn,
+            self._on_lost,
+            executes=role.executes,
+            max_runs=role.max_runs,
+            shared_poll_seconds=waits.shared_poll,
         )
         self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -102,10 +120,11 @@ class Runtime:
         self._probe_failed = False
         self._notifier = None if publisher is None else publisher.notifier
         push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
+        delegator = Delegator(store, self._runner, self._spawn, queues=role.queues)
         self.handler = RequestHandler(
             store,
             self._cache,
-            Submission(self._cache, self._runner, push_configs),
+            Submission(self._cache, self._runner, delegator, push_configs),
             Cancellation(store, self._cache, self._runner, remote_seconds=waits.remote_cancel),
             push_configs,
         )
@@ -142,6 +161,10 @@ class Runtime:
             raise FailureError(Internal())
         return self.handler
 
+    def drain(self) -> None:
+        """Take no more work from the store."""
+        self._cluster.drain()
+
     # -- what operators ask ------------------------------------------------------------------------------------
 
     @property
@@ -164,6 +187,15 @@ class Runtime:
                 return None if self._store.durable else {}
             counts = await attempt(self._store.count)
             return None if isinstance(counts, Raised) else counts
+        return None
+
+    async def count_queued(self) -> int | None:
+        """How many tasks wait in the store's queue; None where it does not tell within a second."""
+        with anyio.move_on_after(COUNT_SECONDS):
+            if not self._store_is_open:
+                return None if self._store.durable else 0
+            count = await attempt(self._store.count_queued)
+            return None if isinstance(count, Raised) else count
         return None
 
     async def probe_store(self) -> bool:

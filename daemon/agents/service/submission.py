@@ -8,30 +8,32 @@ from typing import final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
+from ..cluster.delegation import Delegation, Delegator
 from ..errors import task_has_ended
 from ..model.draft import addressed, new_task
-from ..model.types import Task
+from ..model.types import PushConfig, Task
 from ..requests import Caller, SendRequest
-from ..tasks.execution import Execution
 from ..tasks.executor import RequestContext
-from ..tasks.live_task import LiveTask, wait_committed
+from ..tasks.live_task import LiveTask
 from ..tasks.runner import Runner
+from ..tasks.submitted import Submitted
 from ..tasks.task_cache import TaskCache
 from .push_configs import PushConfigs
 
 
 @final
 class Submission:
-    """Submits messages to the runner, with the push config that comes with them."""
+    """Submits messages to the runner, or to other daemons, with the push config that comes with them."""
 
-    def __init__(self, cache: TaskCache, runner: Runner, push_configs: PushConfigs) -> None:
+    def __init__(self, cache: TaskCache, runner: Runner, delegator: Delegator, push_configs: PushConfigs) -> None:
         self._cache = cache
         self._runner = runner
+        self._delegator = delegator
         self._push_configs = push_configs
 
     @asynccontextmanager
-    async def submitted(self, request: SendRequest, caller: Caller) -> AsyncIterator[Execution]:
-        """The queued execution; its task stays in memory until the block ends.
+    async def submitted(self, request: SendRequest, caller: Caller) -> AsyncIterator[Submitted]:
+        """The message, queued; its task stays in memory until the block ends.
 
         Raises `FailureError` where the message can't be accepted, and the executor's own refusal.
         """
@@ -45,7 +47,7 @@ class Submission:
         finally:
             self._cache.unpin(live)
 
-    def _submit(self, live: LiveTask, request: SendRequest, caller: Caller) -> Execution:
+    def _submit(self, live: LiveTask, request: SendRequest, caller: Caller) -> Submitted:
         if live.ended:
             raise FailureError(task_has_ended(live.id, live.state))
         message, configuration = request.message, request.configuration
@@ -64,6 +66,8 @@ class Submission:
             caller.service_params,
             editor=None if caller.turn is None else caller.turn.editor,
         )
+        if caller.turn is None and self._delegator.takes(live):
+            return self._delegate(live, context, config, caller)
         execution = self._runner.submit(live, context)
         if caller.turn is not None:
             execution.accept_new()
@@ -72,9 +76,19 @@ class Submission:
             self._push_configs.attach(live, config, caller.version)
         return execution
 
-    async def wait_stored(self, request: SendRequest, live: LiveTask) -> Task:
+    def _delegate(
+        self, live: LiveTask, context: RequestContext, config: PushConfig | None, caller: Caller
+    ) -> Delegation:
+        """Leave a message to another daemon. That one sends the push notifications."""
+        if config is None:
+            return self._delegator.submit(live, context, None)
+        target = self._push_configs.target(live, config, caller.version)
+        return self._delegator.submit(live, context, lambda: self._push_configs.save_for_owner(live, target))
+
+    async def wait_stored(self, request: SendRequest, submitted: Submitted) -> Task:
         """The task as it is now, once it and the request's push config are in the store."""
-        task = await wait_committed(live)
-        if request.configuration.task_push_notification_config is not None:
-            await self._push_configs.save(live)
+        task = await submitted.wait_stored()
+        config = request.configuration.task_push_notification_config
+        if config is not None and not isinstance(submitted, Delegation):
+            await self._push_configs.save(submitted.live)
         return task

@@ -304,6 +304,10 @@ class TaskStore(Protocol):
         """The ids of tasks that have not ended and whose owner is dead. `TaskChange.previous_owner` takes one over."""
         ...
 
+    async def list_owned(self) -> Sequence[str]:
+        """The ids of tasks that have not ended and whose owner is this daemon."""
+        ...
+
     async def claim(self, limit: int) -> Sequence[str]:
         """Become the owner of `QUEUED` tasks, at most so many, least recently changed first. Returns their ids.
 

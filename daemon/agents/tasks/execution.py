@@ -1,20 +1,19 @@
-"""One execution of an executor for one task: what it was asked, how far it is, and when its sender can be answered."""
+"""One execution of an executor for one task: what it was asked, and how far it is."""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, final
 
-from ....errors.exceptions import FailureError
-from ....errors.failures import Failure
 from ....lazy import anyio
 from ...logs import log
 from ..faults import declared_failure
 from ..model.states import INACTIVE, INTERRUPTED
-from ..model.types import Message, MessageAdded, Part, Task, TaskState
+from ..model.types import Message, MessageAdded, Part, TaskState
 from .executor import RequestContext
-from .live_task import LiveTask, raise_if_lost
+from .live_task import LiveTask
 from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
+from .submitted import Submitted
 from .task_events import TaskEvents, was_overtaken
 
 if TYPE_CHECKING:
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
 
 
 @final
-class Execution:
-    """`start_generation` is the task's generation when the execution began, None before. `superseded` says that its task
+class Execution(Submitted):
+    """`superseded` says that its task
     waited for its caller and that the next message came while this execution still ran: it need not stop its task again.
-    `origin` is the span in which it was asked for. `refusal` is why it never began. `done` says that it is over.
+    `origin` is the span in which it was asked for. `done` says that it is over.
     """
 
     __slots__ = (
@@ -34,35 +33,28 @@ class Execution:
         "context",
         "done",
         "events",
-        "live",
         "origin",
-        "refusal",
         "scope",
-        "start_generation",
         "superseded",
     )
 
     def __init__(self, live: LiveTask, context: RequestContext, *, may_reply: bool) -> None:
-        self.live = live
+        super().__init__(live)
         self.context = context
         self.events = TaskEvents(live, may_reply=may_reply and live.generation == 0)
         self._creates_task = live.generation == 0
         self._accepted_generation: int | None = None
         self.superseded = False
-        self.start_generation: int | None = None
         self.origin: Origin = None
         self.scope: anyio.CancelScope | None = None
         self.done = False
-        self.refusal: Failure | None = None
 
     @property
     def reply(self) -> Message | None:
-        """The agent's answer where there is no task."""
         return self.events.sent_reply
 
     @property
     def accepted_generation(self) -> int | None:
-        """The generation of the event that put the message into the task's history, None before."""
         if self._creates_task:
             return 1 if self.live.generation else None
         return self._accepted_generation
@@ -82,7 +74,6 @@ class Execution:
             self._accepted_generation = live.generation
 
     def accept_new(self) -> None:
-        """Begin a new task now, also where the agent might have answered without one: its sender does not wait."""
         if self._creates_task:
             self.accept()
 
@@ -105,44 +96,15 @@ class Execution:
             log.error("agent.unfinished", task=live.id, state=live.state.name.lower(), hint=_way_to_end(returned))
             fail_task(live, Part(text=UNFINISHED_TEXT))
 
-    async def wait_accepted(self) -> None:
-        """Wait until the message was published. Raises `FailureError` or `TaskConflict` where it never will be."""
-        live = self.live
-        while self.accepted_generation is None and self.refusal is None and live.lost is None:
-            await live.wait_for_change()
-        self._raise_refusal()
-
-    def _raise_refusal(self) -> None:
-        if self.refusal is not None:
-            raise FailureError(self.refusal)
-        raise_if_lost(self.live)
+    def was_accepted(self) -> None:
+        """Its message is in the task's history already."""
+        self._accepted_generation = self.live.generation
 
     @property
-    def stopped(self) -> bool:
-        """Whether this execution has stopped its task, and the store has that."""
-        live, start = self.live, self.start_generation
-        return start is not None and start < live.stop_generation <= live.committed
-
-    @property
-    def settled(self) -> bool:
-        """Whether the sender can be answered."""
+    def over(self) -> bool:
         live = self.live
-        over = (
-            self.done or (live.ended and self.accepted_generation is not None)
-        ) and live.committed == live.generation
-        return self.stopped or over or bool(self.refusal or self.reply or live.lost)
-
-    async def wait_settled(self) -> Task | None:
-        """Wait until the sender can be answered.
-
-        Returns the task as it stopped, even if the next execution has begun by now; None where this execution did not stop
-        it, as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or
-        the task is lost.
-        """
-        while not self.settled:
-            await self.live.wait_for_change()
-        self._raise_refusal()
-        return self.live.stopped_task if self.stopped else None
+        ended = live.ended and self.accepted_generation is not None
+        return (self.done or ended) and live.committed == live.generation
 
 
 def _way_to_end(returned: object) -> str:

@@ -17,8 +17,17 @@ from ..model.draft import TaskDraft
 from ..model.size import size_of_artifact, size_of_event, size_of_task
 from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
 from ..model.timestamps import now
-from ..model.types import ArtifactChanged, StatusChanged, Task, TaskCreated, TaskEvent, TaskState, TaskStatus
-from ..stores.interface import LoggedEvent, PushTarget, TaskChange
+from ..model.types import (
+    ArtifactChanged,
+    MessageAdded,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskEvent,
+    TaskState,
+    TaskStatus,
+)
+from ..stores.interface import MESSAGE, QUEUED, LoggedEvent, OwnerRequest, PushTarget, TaskChange
 from ..task_memory import TaskMemory
 from .change_signal import ChangeSignal
 from .event_buffer import BufferUsage, EventBuffer
@@ -51,16 +60,18 @@ class LiveTask:
 
     `busy` is set by the runner while this daemon executes something for it or has that queued. `pins` counts the users
     that need it in memory. `local_owner` is this daemon's name in the store; `remote_owner` is another daemon that works
-    on the task, empty where it is unknown which one; `taken_from` is a dead daemon whose task this was.
+    on the task, `QUEUED` where one is still to be found, empty where it is unknown which one.
     `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
     """
 
     __slots__ = (
+        "_arrivals",
         "_artifact_sizes",
         "_bytes_since_snapshot",
         "_draft",
         "_memory",
         "_on_publish",
+        "_queued",
         "_signal",
         "_size",
         "_snapshot_bytes",
@@ -77,7 +88,6 @@ class LiveTask:
         "scope",
         "stop_generation",
         "stopped_task",
-        "taken_from",
         "watchers",
     )
 
@@ -100,6 +110,8 @@ class LiveTask:
         self._on_publish = on_publish
         self._signal = ChangeSignal()
         self._bytes_since_snapshot = 0
+        self._queued: list[bytes] = []
+        self._arrivals: dict[str, int] = {}
         self.scope = scope
         self.generation = generation
         self.committed = generation
@@ -108,7 +120,6 @@ class LiveTask:
         self.stopped_task: Task | None = None
         self.local_owner = local_owner
         self.remote_owner: str | None = None
-        self.taken_from: str | None = None
         self.lost: LossReason | None = None
         self.busy = False
         self.pins = 0
@@ -200,6 +211,8 @@ class LiveTask:
         if isinstance(event, StatusChanged) and event.status.state in INACTIVE:
             self.stop_generation = self.generation
             self.stopped_task = self.task()
+        elif isinstance(event, MessageAdded) and event.message.message_id in self._arrivals:
+            self._arrivals[event.message.message_id] = self.generation
         self.watchers.add(LoggedEvent(self.generation, event), size)
 
     def _growth(self, event: TaskEvent, size: int) -> int:
@@ -232,11 +245,29 @@ class LiveTask:
         """Wait for the next `notify`. The caller finds out what has changed."""
         await self._signal.wait()
 
+    def expect_message(self, message_id: str) -> None:
+        """Note when a message with this id, which another daemon is to publish, comes into the history."""
+        self._arrivals.setdefault(message_id, 0)
+
+    def arrival(self, message_id: str) -> int:
+        """The generation with which the expected message came last, 0 where it has not."""
+        return self._arrivals.get(message_id, 0)
+
+    def expect_no_more(self, message_id: str) -> None:
+        """Forget about a message that was expected."""
+        self._arrivals.pop(message_id, None)
+
     def watch(self) -> Watcher:
         """A watcher of the events from now on. It must be closed."""
         return self.watchers.open(self.generation)
 
     # -- the store ---------------------------------------------------------------------------------------------
+
+    def queue(self, body: bytes) -> None:
+        """Leave the task to the first daemon that has room for it, with this request of the kind `MESSAGE`. It is another
+        daemon's as soon as the store has that."""
+        self._queued.append(body)
+        self._on_publish(self)
 
     def next_change(self) -> TaskChange:
         """Everything that the store does not have yet, as one change."""
@@ -258,28 +289,26 @@ class LiveTask:
             context_id=self.context_id,
             state=self.state,
             status_timestamp=self._draft.status.timestamp or "",
-            owner=None if resting else self.local_owner,
+            owner=None if resting else QUEUED if self._queued else self.local_owner,
             snapshot=snapshot,
-            previous_owner=self.taken_from,
+            requests=() if resting else tuple(OwnerRequest(self.id, MESSAGE, body) for body in self._queued),
         )
 
     def mark_committed(self, change: TaskChange) -> None:
         """The store has this change."""
         del self.pending[: len(change.events)]
         self.committed = change.generation
-        self.taken_from = None
+        del self._queued[: len(change.requests)]
+        if change.owner == QUEUED:
+            self.remote_owner = QUEUED
+        elif change.owner is None:  # it has stopped before
+            self._queued.clear()
         self.notify()
 
     def lose(self, reason: LossReason) -> None:
         """Drop what the store does not have, and publish nothing more."""
         self.lost = reason
         self.pending.clear()
-        self.notify()
-
-    def take_over(self, previous_owner: str | None) -> None:
-        """Have the store make this daemon the owner, after one that is dead. It is committed also without events."""
-        self.taken_from = previous_owner
-        self._on_publish(self)
         self.notify()
 
 

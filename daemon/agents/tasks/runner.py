@@ -66,6 +66,7 @@ class Runner:
         self._queues: dict[LiveTask, deque[Execution]] = {}
         self._count = 0
         self.on_idle: Callable[[], None] = lambda: None
+        self.on_done: Callable[[], None] = lambda: None
 
     @property
     def supports_resume(self) -> bool:
@@ -77,23 +78,49 @@ class Runner:
         """Whether nothing runs and nothing is queued."""
         return not self._count
 
-    def submit(self, live: LiveTask, context: RequestContext) -> Execution:
-        """Queue an execution for a message, and publish the message unless another daemon works on the task.
+    @property
+    def count(self) -> int:
+        """How many executions run or are queued."""
+        return self._count
 
-        Raises `FailureError(Overloaded)`, and the executor's own refusal; then nothing was published.
-        """
-        if context.message is not None:
-            checked = self._executor.check(context)
-            if checked is not None:
-                context = msgspec.structs.replace(context, checked=checked)
-        execution = self._new(live, context)
-        if live.generation and context.message is not None:
+    @property
+    def full(self) -> bool:
+        """Whether no further execution is accepted."""
+        return self._count >= MAX_EXECUTIONS
+
+    def check(self, live: LiveTask, context: RequestContext) -> RequestContext:
+        """The context with what the executor's `check` returns for its message. Raises its refusal, and
+        `FailureError(Overloaded)`."""
+        if context.message is None:
+            return context
+        checked = self._executor.check(context)
+        if live.generation:
             self._cache.check_memory(context.message)
+        return context if checked is None else msgspec.structs.replace(context, checked=checked)
+
+    def submit(self, live: LiveTask, context: RequestContext) -> Execution:
+        """Queue an execution for a message, and publish the message unless another daemon works on the task: it is then
+        published when that one has stopped.
+
+        Raises what `check` raises; then nothing was published.
+        """
+        execution = self._new(live, self.check(live, context))
         if not live.remote and (live.generation or not self._replies_without_task):
             self._accept([*self._queues.get(live, ()), execution])
         self._queue(execution).append(execution)
         self._start(live)
         return execution
+
+    def submit_accepted(self, live: LiveTask, context: RequestContext) -> None:
+        """Queue an execution for a message that is in the task's history already. Raises as `submit`."""
+        execution = self._new(live, self.check(live, context))
+        execution.was_accepted()
+        self._queue(execution).append(execution)
+        self._start(live)
+
+    def unpin(self, live: LiveTask) -> None:
+        """Undo one that a user of the task has added to its pins."""
+        self._cache.unpin(live)
 
     @staticmethod
     def _accept(queue: Sequence[Execution]) -> None:
@@ -113,7 +140,7 @@ class Runner:
         self._start(live)
 
     def _new(self, live: LiveTask, context: RequestContext) -> Execution:
-        if self._count >= MAX_EXECUTIONS:
+        if self.full:
             raise FailureError(Overloaded())
         execution = Execution(live, context, may_reply=self._replies_without_task)
         if self._tracing is not None:
@@ -156,6 +183,7 @@ class Runner:
             del self._queues[live]
             live.busy = False
         live.notify()
+        self.on_done()
         if not self._count:
             self.on_idle()
         self._cache.unpin(live)

@@ -22,8 +22,8 @@ from .live_task import LiveTask
 class TaskCache:
     """A task stays in memory while it is pinned, and until the store has all of it. To be used on the event loop.
 
-    `on_publish(live)` is called when a task has something to commit. `loads` counts the tasks that were read from the
-    store; `on_load()` is called for one that other daemons may change.
+    `on_publish(live)` is called when a task has something to commit, `on_load(live)` when it was read from the store, and
+    other daemons may change it.
     """
 
     def __init__(
@@ -36,8 +36,7 @@ class TaskCache:
         self._usage = BufferUsage(self._memory)
         self._load_lock: anyio.Lock | None = None
         self._read_lock: anyio.Lock | None = None
-        self.on_load: Callable[[], None] = lambda: None
-        self.loads = 0
+        self.on_load: Callable[[LiveTask], None] = lambda _: None
 
     def __iter__(self) -> Iterator[LiveTask]:
         return iter([*self._tasks.values()])
@@ -46,6 +45,10 @@ class TaskCache:
         """The task if it is in memory. It is not pinned."""
         live = self._tasks.get(task_id)
         return live if live is not None and live.scope == scope and live.generation else None
+
+    def peek(self, task_id: str) -> LiveTask | None:
+        """The task of any caller, if it is in memory. It is not pinned."""
+        return self._tasks.get(task_id)
 
     def create(self, task: Task, scope: str) -> LiveTask:
         """A new task, pinned. Raises `FailureError(Overloaded)` where there is no memory for it."""
@@ -120,9 +123,8 @@ class TaskCache:
         if stored.owner != self._store.owner_id and live.state not in INACTIVE:
             live.remote_owner = stored.owner
         self._tasks[task_id] = live
-        self.loads += 1
         if live.shared:
-            self.on_load()
+            self.on_load(live)
         return live
 
     def _new(self, task: Task, generation: int, scope: str) -> LiveTask:

@@ -29,6 +29,7 @@ def some_figures() -> Figures:
         streams=1,
         busy_threads=1,
         tasks={state.name.lower().replace("_", "-"): 1 for state in TaskState},
+        queued_tasks=1,
         memory=MemoryFigures(100, {"requests": 1, "tasks": 2}),
         store=StoreFigures(histogram, 1),
         loop=LoopFigures(0.001, 1),

@@ -20,7 +20,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.stores.interface import StoredTask, TaskChange, TaskQuery, TaskStore
+from discreet.daemon.agents.stores.interface import OwnerRequest, StoredTask, TaskChange, TaskQuery, TaskStore
 
 
 def at(minute: int) -> str:
@@ -35,10 +35,16 @@ def a_task(
 
 
 def to_create(
-    task: Task, *later: TaskEvent, scope: str = "me", owner: str | None = None, snapshot: bool = False
+    task: Task,
+    *later: TaskEvent,
+    scope: str = "me",
+    owner: str | None = None,
+    snapshot: bool = False,
+    requests: tuple[OwnerRequest, ...] = (),
 ) -> TaskChange:
     events = (TaskCreated(task), *later)
-    return change_to(apply_events(task, later), 0, events, scope=scope, owner=owner, snapshot=snapshot)
+    after = apply_events(task, later)
+    return change_to(after, 0, events, scope=scope, owner=owner, snapshot=snapshot, requests=requests)
 
 
 def change_to(
@@ -50,6 +56,7 @@ def change_to(
     owner: str | None = None,
     snapshot: bool = False,
     previous_owner: str | None = None,
+    requests: tuple[OwnerRequest, ...] = (),
 ) -> TaskChange:
     return TaskChange(
         task_id=after.id,
@@ -62,6 +69,7 @@ def change_to(
         owner=owner,
         snapshot=after if snapshot else None,
         previous_owner=previous_owner,
+        requests=requests,
     )
 
 

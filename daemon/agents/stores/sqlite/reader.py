@@ -14,11 +14,11 @@ import msgspec
 
 from ...model.types import STATE_NUMBERS, Task, TaskState
 from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
-from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
+from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
 from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
 from .rows import COLUMN_COUNT, COLUMNS, DamagedRowError, TaskRow, verify
-from .schema import TERMINAL_NUMBERS
+from .schema import IS_QUEUED, TERMINAL_NUMBERS
 
 _decode_bodies: Final = msgspec.msgpack.Decoder(list[bytes]).decode
 
@@ -191,7 +191,7 @@ def list_owners(connection: sqlite3.Connection) -> tuple[set[str], set[str]]:
     """The daemons that have a row, and the owners of tasks that have not ended."""
     daemons = connection.execute("SELECT owner_id FROM daemons WHERE owner_id <> ''").fetchall()
     owners = connection.execute(
-        "SELECT DISTINCT owner FROM tasks WHERE owner IS NOT NULL AND ended_ms IS NULL"
+        "SELECT DISTINCT owner FROM tasks WHERE owner IS NOT NULL AND owner <> ? AND ended_ms IS NULL", (QUEUED,)
     ).fetchall()
     return {owner for (owner,) in daemons}, {owner for (owner,) in owners}
 
@@ -216,8 +216,25 @@ def has_owner_requests(connection: sqlite3.Connection, owner_id: str) -> bool:
     return row is not None
 
 
+def queued_rows(connection: sqlite3.Connection) -> Iterator[TaskRow]:
+    """Least recently changed first. Without damaged ones, which can't be claimed: whoever reads such a task is told."""
+    for values in connection.execute(f"SELECT {COLUMNS} FROM tasks WHERE {IS_QUEUED} ORDER BY sequence"):
+        row = TaskRow(*values)
+        if row.is_intact:
+            yield row
+
+
+def has_queued(connection: sqlite3.Connection) -> bool:
+    return any(True for _ in queued_rows(connection))
+
+
+def count_queued(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute(f"SELECT count(*) FROM tasks WHERE {IS_QUEUED}").fetchone()
+    return int(count)
+
+
 def expired_tasks(
-    connection: sqlite3.Connection, retained: RetainedTasks, *, ended_before_ms: int, max_tasks: int, limit: int
+    connection: sqlite3.Connection, retained: RetainedTasks, *, ended_before_ms: float, max_tasks: int, limit: int
 ) -> list[tuple[int]]:
     """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`.
 

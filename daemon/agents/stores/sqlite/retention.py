@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final, final
 
+from ..checks import Retention
 from ..retained_tasks import RetainedTasks
 from .reader import expired_tasks
 from .writer import SqliteWriter
@@ -21,25 +22,19 @@ BATCH: Final = 200
 
 
 @final
-class Retention:
-    """Keeps at most `max_tasks` ended tasks, each for at most `max_seconds`, and until the next run some more.
-
-    `clock` is in seconds since 1970.
-    """
+class ExpiredTasks:
+    """Deletes what `limits` does not keep. `clock` is in seconds since 1970."""
 
     def __init__(
         self,
         writer: SqliteWriter,
         retained: RetainedTasks,
-        *,
-        max_tasks: int,
-        max_seconds: float,
+        limits: Retention,
         clock: Callable[[], float],
     ) -> None:
         self._writer = writer
         self._retained = retained
-        self._max_tasks = max_tasks
-        self._max_seconds = max_seconds
+        self._limits = limits
         self._clock = clock
 
     def run(self) -> float:
@@ -59,7 +54,11 @@ class Retention:
         return len(keys) == BATCH
 
     def _expired(self, connection: sqlite3.Connection) -> list[tuple[int]]:
-        ended_before_ms = int((self._clock() - self._max_seconds) * 1000)
+        ended_before_ms = self._limits.ended_before(self._clock()) * 1000
         return expired_tasks(
-            connection, self._retained, ended_before_ms=ended_before_ms, max_tasks=self._max_tasks, limit=BATCH
+            connection,
+            self._retained,
+            ended_before_ms=ended_before_ms,
+            max_tasks=self._limits.max_tasks,
+            limit=BATCH,
         )

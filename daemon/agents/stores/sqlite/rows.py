@@ -39,6 +39,10 @@ class TaskRow(msgspec.Struct, array_like=True):
         *values, _ = msgspec.structs.astuple(self)
         return (*values, row_checksum(b"", *values))
 
+    @property
+    def is_intact(self) -> bool:
+        return bool(self.values()[-1] == self.checksum)
+
     def verify(self) -> None:
         """Raises `DamagedRowError`."""
         *values, checksum = msgspec.structs.astuple(self)

@@ -14,7 +14,7 @@ import msgspec
 
 from ...model.states import TERMINAL
 from ...model.types import STATE_NUMBERS
-from ..interface import DamagedTaskError, StoreError
+from ..interface import QUEUED, DamagedTaskError, StoreError
 from .busy import STATEMENT_SECONDS, BusyWait
 from .files import create_private, make_private
 from .integrity import check_pages
@@ -28,6 +28,9 @@ COVERED_EVENTS_KEPT: Final = 1024
 
 TERMINAL_NUMBERS: Final = tuple(number for state, number in STATE_NUMBERS.items() if state in TERMINAL)
 """The numbers in column `state` of tasks that have ended."""
+
+IS_QUEUED: Final = f"owner = '{QUEUED}'"
+"""A literal in SQL, as in the index of queued tasks: SQLite uses that index for no other."""
 
 # `tasks` holds what queries look for. Snapshots are in a table of their own, because SQLite rewrites whole rows and
 # snapshots may be large.
@@ -119,7 +122,22 @@ UPDATE events SET checksum = row_checksum(bodies, task_key, last_generation, fir
 UPDATE push_targets SET checksum = row_checksum(body, task_key, id);
 """
 
-MIGRATIONS: Final = (_TABLES + _TRIGGERS, _CHECKSUMS)
+# Equal requests are told by `statements.insert_owner_requests`: an index over bodies would store them twice. Nor is a trigger
+# told of an owner that is removed and set again by one transaction: the writer deletes the requests itself.
+_QUEUE: Final = f"""
+CREATE INDEX tasks_queued ON tasks (sequence) WHERE {IS_QUEUED};
+CREATE TABLE former_requests AS SELECT row, task_key, kind FROM owner_requests;
+DROP TABLE owner_requests;
+CREATE TABLE owner_requests (
+    row INTEGER PRIMARY KEY, task_key INTEGER NOT NULL, kind TEXT NOT NULL, body BLOB NOT NULL, checksum INTEGER NOT NULL
+);
+CREATE INDEX owner_requests_by_task ON owner_requests (task_key);
+INSERT INTO owner_requests SELECT row, task_key, kind, x'', row_checksum(x'', task_key, kind) FROM former_requests;
+DROP TABLE former_requests;
+DROP TRIGGER owner_removed;
+"""
+
+MIGRATIONS: Final = (_TABLES + _TRIGGERS, _CHECKSUMS, _QUEUE)
 """Element n turns a file of version n into one of version n + 1. Only append. Each statement begins on a new line."""
 
 
@@ -186,11 +204,15 @@ def translate_errors(path: str) -> Iterator[None]:
     except OSError as exc:
         raise StoreError(f"{path} can't be opened: {exc.strerror}") from exc
     except DamagedRowError as exc:
-        raise DamagedTaskError(f"{path} is damaged: {exc.what} of task {exc.task_id} is not as it was written") from exc
+        raise damaged_row_error(path, exc) from exc
     except UnicodeDecodeError as exc:  # of a text, or of SQLite's own message about one
         raise StoreError(f"{path} {_ERROR_TEXTS['CORRUPT']}") from exc
     except msgspec.DecodeError as exc:
         raise DamagedTaskError(f"{path} holds a task that can't be decoded") from exc
+
+
+def damaged_row_error(path: str, exc: DamagedRowError) -> DamagedTaskError:
+    return DamagedTaskError(f"{path} is damaged: {exc.what} of task {exc.task_id} is not as it was written")
 
 
 _ERROR_TEXTS: Final = {

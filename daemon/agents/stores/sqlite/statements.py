@@ -1,4 +1,4 @@
-"""SQL that writes everything but tasks and events: push targets, owner requests, daemons.
+"""SQL that writes everything but what a commit does: push targets, owner requests, owners, daemons.
 
 Each function runs inside the writer's transaction unless it says otherwise.
 """
@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+import msgspec
 
 from ..interface import OwnerRequest, PushTarget
+from .reader import queued_rows
+from .rows import DamagedRowError, row_checksum, verify
 
 
 def put_push_target(connection: sqlite3.Connection, task_id: str, target: PushTarget, body: bytes) -> bool:
@@ -29,21 +35,64 @@ def delete_push_target(connection: sqlite3.Connection, task_id: str, config_id: 
     )
 
 
-def insert_owner_request(connection: sqlite3.Connection, task_id: str, kind: str) -> bool:
-    row = connection.execute("SELECT key FROM tasks WHERE id = ? AND owner IS NOT NULL", (task_id,)).fetchone()
-    if row is None:
-        return False
-    connection.execute("INSERT INTO owner_requests (task_key, kind) VALUES (?, ?) ON CONFLICT DO NOTHING", (*row, kind))
-    return True
+# A statement over many requests: its beginning, the values of one, its end. Those that are there already are not inserted
+# again; nor may two of the rows be equal.
+INSERT_REQUESTS: Final = (
+    "INSERT INTO owner_requests (task_key, kind, body, checksum) SELECT * FROM (VALUES",
+    "(?, ?, ?, ?)",
+    ") WHERE NOT EXISTS (SELECT 1 FROM owner_requests WHERE task_key = column1 AND kind = column2 AND body = column3)",
+)
 
 
-def take_owner_requests(connection: sqlite3.Connection, owner_id: str) -> list[OwnerRequest]:
+def request_row(key: int, request: OwnerRequest) -> tuple[int, str, bytes, int]:
+    """The values of `INSERT_REQUESTS` for a request to the owner of the task with this key."""
+    return key, request.kind, request.body, row_checksum(request.body, key, request.kind)
+
+
+def insert_owner_request(connection: sqlite3.Connection, request: OwnerRequest) -> bool:
+    """False if nobody owns the task."""
+    row = connection.execute("SELECT key FROM tasks WHERE id = ? AND owner IS NOT NULL", (request.task_id,)).fetchone()
+    if row is not None:
+        connection.execute(" ".join(INSERT_REQUESTS), request_row(row[0], request))
+    return row is not None
+
+
+def delete_owner_requests(connection: sqlite3.Connection, keys: Iterable[int]) -> None:
+    """Those to the owners of the tasks with these keys."""
+    statement = "DELETE FROM owner_requests WHERE task_key IN (SELECT value FROM json_each(?))"
+    connection.execute(statement, (msgspec.json.encode([*keys]).decode(),))
+
+
+def take_owner_requests(
+    connection: sqlite3.Connection, owner_id: str
+) -> tuple[list[OwnerRequest], list[DamagedRowError]]:
+    """The requests, and what is wrong with those that were changed by something else. None of them stays."""
     rows = connection.execute(
-        "SELECT row, id, kind FROM owner_requests JOIN tasks ON key = task_key WHERE owner = ? ORDER BY row",
+        "SELECT row, key, id, kind, body, owner_requests.checksum FROM owner_requests JOIN tasks ON key = task_key"
+        " WHERE owner = ? ORDER BY row",
         (owner_id,),
     ).fetchall()
     connection.executemany("DELETE FROM owner_requests WHERE row = ?", [row[:1] for row in rows])
-    return [OwnerRequest(task_id, kind) for _, task_id, kind in rows]
+    taken: list[OwnerRequest] = []
+    damaged: list[DamagedRowError] = []
+    for _, key, task_id, kind, body, checksum in rows:
+        try:
+            verify("a request", task_id, checksum, body, key, kind)
+            taken.append(OwnerRequest(task_id, kind, body))
+        except DamagedRowError as exc:  # it must not keep the others waiting
+            damaged.append(exc)
+    return taken, damaged
+
+
+def claim(connection: sqlite3.Connection, owner_id: str, limit: int) -> list[str]:
+    """Give so many queued tasks to this owner. Returns their ids."""
+    rows = [*islice(queued_rows(connection), limit)]
+    for row in rows:
+        row.owner = owner_id
+        connection.execute(
+            "UPDATE tasks SET owner = ?, checksum = ? WHERE key = ?", (owner_id, row.values()[-1], row.key)
+        )
+    return [row.id for row in rows]
 
 
 def insert_daemon(connection: sqlite3.Connection, owner_id: str) -> None:

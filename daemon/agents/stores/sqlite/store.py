@@ -14,8 +14,10 @@ from typing import Final, TypeAlias, TypeVar, final
 
 from .....lazy import anyio
 from ...model.types import TaskState
-from ..checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, check_changes, page_bound
+from ..checks import Retention, check_changes, page_bound
+from ..failures import log_failure
 from ..interface import (
+    Changes,
     CommitRefusal,
     LoggedEvent,
     OwnerRequest,
@@ -33,12 +35,14 @@ from ..worker_thread import Job, WorkerThread
 from . import reader, statements
 from .connections import Connections
 from .owner_locks import is_alive
-from .retention import Retention
-from .schema import translate_errors
+from .retention import ExpiredTasks
+from .schema import damaged_row_error, translate_errors
 from .writer import CommitRequest, SqliteWriter, WriteRequest
 
 T = TypeVar("T")
 ReadRequest: TypeAlias = Callable[[sqlite3.Connection], object]
+
+_DEFAULT_RETENTION: Final = Retention()
 
 CLOSE_SECONDS: Final = 0.5
 """How long closing waits for other processes that lock the file."""
@@ -46,22 +50,13 @@ CLOSE_SECONDS: Final = 0.5
 
 @final
 class SqliteStore:
-    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons.
-
-    Keeps at most `max_ended_tasks` tasks that have ended, each for at most `ended_task_seconds`, and for a while some more.
-    """
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons."""
 
     def __init__(
-        self,
-        path: str,
-        *,
-        max_ended_tasks: int = MAX_ENDED_TASKS,
-        ended_task_seconds: float = ENDED_TASK_SECONDS,
-        clock: Callable[[], float] = time.time,
+        self, path: str, retention: Retention = _DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._path = os.path.realpath(path)
-        self._max_ended_tasks = max_ended_tasks
-        self._ended_task_seconds = ended_task_seconds
+        self._retention = retention
         self._clock = clock
         self._retained = RetainedTasks()
         self._opened: _OpenStore | None = None
@@ -109,14 +104,7 @@ class SqliteStore:
 
     def _start(self, connections: Connections) -> _OpenStore:
         writer = SqliteWriter(connections.writer, connections.owner_lock.owner_id, self._clock, connections.busy)
-        retention = Retention(
-            writer,
-            self._retained,
-            max_tasks=self._max_ended_tasks,
-            max_seconds=self._ended_task_seconds,
-            clock=self._clock,
-        )
-        return _OpenStore(connections, writer, retention)
+        return _OpenStore(connections, writer, ExpiredTasks(writer, self._retained, self._retention, self._clock))
 
     async def close(self) -> None:
         opened, self._opened = self._opened, None
@@ -165,7 +153,7 @@ class SqliteStore:
 
     async def delete_expired_tasks(self) -> bool:
         """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""
-        return await self._write(self._open_store.retention.delete_batch)
+        return await self._write(self._open_store.expired_tasks.delete_batch)
 
     # -- push targets ------------------------------------------------------------------------------------------
 
@@ -194,42 +182,59 @@ class SqliteStore:
         orphans = [task_id for owner in owners & dead for task_id in reader.list_owned_tasks(connection, owner)]
         return orphans, daemons & dead
 
-    async def send_owner_request(self, task_id: str, kind: str) -> bool:
-        return await self._write(lambda connection: statements.insert_owner_request(connection, task_id, kind))
+    async def claim(self, limit: int) -> Sequence[str]:
+        if limit < 1 or not await self._read(reader.has_queued):  # an idle daemon never writes
+            return ()
+        owner_id, claimed = self.owner_id, list[str]()
+        with anyio.CancelScope(shield=True):  # for one write: what became this daemon's must reach the caller
+            claimed += await self._write(lambda connection: statements.claim(connection, owner_id, limit))
+        return claimed
+
+    async def list_owned(self) -> Sequence[str]:
+        owner_id = self.owner_id
+        return await self._read(lambda connection: reader.list_owned_tasks(connection, owner_id))
+
+    async def count_queued(self) -> int:
+        return await self._read(reader.count_queued)
+
+    async def send_owner_request(self, request: OwnerRequest) -> bool:
+        return await self._write(lambda connection: statements.insert_owner_request(connection, request))
+
+    async def take_owner_requests(self) -> Sequence[OwnerRequest]:
+        owner_id, taken = self.owner_id, list[OwnerRequest]()
+        if not await self._read(lambda connection: reader.has_owner_requests(connection, owner_id)):
+            return ()
+        with anyio.CancelScope(shield=True):  # for one write: what is deleted from the file must reach the caller
+            intact, damaged = await self._write(lambda connection: statements.take_owner_requests(connection, owner_id))
+            taken += intact
+        for exc in damaged:
+            log_failure(damaged_row_error(self._path, exc))
+        return taken
+
+    async def wait_for_changes(self, poll_seconds: float) -> Changes:
+        while self._opened is None or not self._opened.has_news():
+            await anyio.sleep(poll_seconds)
+        return Changes(lambda _: True)
 
     def free(self, size: int) -> None:
         """Nothing: no task is in memory."""
-
-    async def take_owner_requests(self) -> Sequence[OwnerRequest]:
-        owner_id = self.owner_id
-        if not await self._read(lambda connection: reader.has_owner_requests(connection, owner_id)):
-            return ()
-        return await self._take_owner_requests(owner_id)
-
-    async def _take_owner_requests(self, owner_id: str) -> Sequence[OwnerRequest]:
-        taken: list[OwnerRequest] = []
-        with anyio.CancelScope(shield=True):  # for one write: what is deleted from the file must reach the caller
-            taken += await self._write(lambda connection: statements.take_owner_requests(connection, owner_id))
-        return taken
-
-    def data_version(self) -> int:
-        return 0 if self._opened is None else self._opened.data_version()
 
 
 @final
 class _OpenStore:
     """What exists while the store is open: the connections and the two threads. Raises `RuntimeError` if there is no thread."""
 
-    def __init__(self, connections: Connections, writer: SqliteWriter, retention: Retention) -> None:
+    def __init__(self, connections: Connections, writer: SqliteWriter, expired_tasks: ExpiredTasks) -> None:
         self.connections = connections
-        self.retention = retention
+        self.expired_tasks = expired_tasks
         self._writer = writer
         self._sqlite_data_version = -1
-        self._data_version = 0
+        self._writes_of_others = 0
+        self.has_news()
         self.reader_thread: WorkerThread[ReadRequest] = WorkerThread("discreet-store-reader", self._process_reads)
         try:
             self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
-                "discreet-store-writer", self._process_writes, maintain=retention.run, finish=connections.close
+                "discreet-store-writer", self._process_writes, maintain=expired_tasks.run, finish=connections.close
             )
         except RuntimeError:
             self.reader_thread.close_unattached()
@@ -256,17 +261,20 @@ class _OpenStore:
         with translate_errors(connections.path):
             return connections.busy.run(lambda: read(connections.reader))
 
-    def data_version(self) -> int:
-        """How many transactions other daemons wrote. SQLite tells cheaply whether anyone wrote; only then is it counted."""
+    def has_news(self) -> bool:
+        """Whether other daemons have written since the last call. SQLite tells cheaply whether anyone has; only then is it
+        counted."""
         connection = self.connections.loop_reader
         try:
             (version,) = connection.execute("PRAGMA data_version").fetchone()
-            if version != self._sqlite_data_version:
-                self._data_version = reader.count_writes_of_others(connection, self.connections.owner_lock.owner_id)
-                self._sqlite_data_version = version
+            if version == self._sqlite_data_version:
+                return False
+            writes = reader.count_writes_of_others(connection, self.connections.owner_lock.owner_id)
         except (sqlite3.Error, UnicodeDecodeError):  # another process holds the file exclusively, or it is damaged
-            pass
-        return self._data_version
+            return False
+        self._sqlite_data_version = version
+        before, self._writes_of_others = self._writes_of_others, writes
+        return writes != before
 
     async def close(self) -> None:
         self.connections.busy.shorten(CLOSE_SECONDS)

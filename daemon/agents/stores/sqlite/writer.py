@@ -10,18 +10,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Final, TypeAlias, final
 
 import msgspec
 
 from ...model.types import STATE_NUMBERS
 from ..checks import find_conflict
-from ..interface import CommitRefusal, TaskChange
+from ..interface import CommitRefusal, OwnerRequest, TaskChange
 from ..serialization import EncodedChange
 from ..worker_thread import Job
 from .busy import BusyWait
 from .rows import COLUMN_COUNT, COLUMNS, TaskRow, row_checksum
 from .schema import TERMINAL_NUMBERS
+from .statements import INSERT_REQUESTS, delete_owner_requests, request_row
 
 ROWS_PER_STATEMENT: Final = 64
 """64 rows of `tasks` are 768 values; every SQLite accepts 999."""
@@ -60,16 +62,20 @@ class SqliteWriter:
         """Run the jobs in order, all in one transaction."""
         with self.transaction():
             batch = _Batch(self.connection, self._owner_id, int(self._clock() * 1000))
-            commits = [job.request for job in jobs if isinstance(job.request, CommitRequest)]
-            batch.load([change.task_id for commit in commits for change, _ in commit.changes])
-            for job in jobs:
-                if isinstance(job.request, CommitRequest):
-                    job.result = [batch.apply(change, encoded) for change, encoded in job.request.changes]
-                else:
-                    batch.flush()
-                    job.result = job.request(self.connection)
-            batch.flush()
+            for _, group in groupby(jobs, key=lambda job: isinstance(job.request, CommitRequest)):
+                self._run(batch, [*group])
             self._last_sequence = max(self._last_sequence, batch.last_sequence)
+
+    def _run(self, batch: _Batch, jobs: Sequence[Job[WriteRequest]]) -> None:
+        """Jobs that are all commits, or none is. The tasks are loaded again where something else has written in between."""
+        commits = [job.request for job in jobs if isinstance(job.request, CommitRequest)]
+        batch.load([change.task_id for commit in commits for change, _ in commit.changes])
+        for job in jobs:
+            if isinstance(job.request, CommitRequest):
+                job.result = [batch.apply(change, encoded) for change, encoded in job.request.changes]
+            else:
+                job.result = job.request(self.connection)
+        batch.flush()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -126,12 +132,15 @@ class _Batch:
         self._changed_rows: dict[int, TaskRow] = {}
         self._snapshots: dict[int, bytes] = {}
         self._events: list[tuple[int, int, int, bytes, int]] = []
+        self._released: set[int] = set()
+        self._requests: dict[tuple[int, OwnerRequest], None] = {}
 
     def load(self, task_ids: Sequence[str]) -> None:
         """Read the rows of these tasks. Raises `DamagedRowError`."""
         if task_ids:
             wanted = msgspec.json.encode(task_ids).decode()
-            self.last_sequence, rows = self._connection.execute(_SELECT_TASKS, (wanted,)).fetchone()
+            last_sequence, rows = self._connection.execute(_SELECT_TASKS, (wanted,)).fetchone()
+            self.last_sequence = max(self.last_sequence, last_sequence)
             self._rows = {row.id: row for row in _decode_rows(rows)}
             for row in self._rows.values():
                 row.verify()
@@ -150,6 +159,7 @@ class _Batch:
         if encoded.snapshot is not None:
             self._snapshots[row.key] = encoded.snapshot
         self._append(row, encoded.events)
+        self._requests |= dict.fromkeys((row.key, request) for request in change.requests)
         return None
 
     def _create(self, change: TaskChange, encoded: EncodedChange) -> TaskRow:
@@ -171,6 +181,9 @@ class _Batch:
         return row
 
     def _update(self, row: TaskRow, change: TaskChange, encoded: EncodedChange) -> None:
+        if row.owner is not None and change.owner is None:
+            self._released.add(row.key)
+            self._requests = {request: None for request in self._requests if request[0] != row.key}
         row.owner = change.owner
         row.generation = change.generation
         if encoded.snapshot is not None:
@@ -200,7 +213,11 @@ class _Batch:
             ],
         )
         self._write(_INSERT_EVENTS, self._events)
+        if self._released:
+            delete_owner_requests(self._connection, self._released)
+        self._write(INSERT_REQUESTS, [request_row(*request) for request in self._requests])
         self._changed_rows, self._snapshots, self._events = {}, {}, []
+        self._released, self._requests = set(), {}
 
     def _write(self, statement: tuple[str, str, str], rows: Sequence[tuple[object, ...]]) -> None:
         start, values_of_row, end = statement

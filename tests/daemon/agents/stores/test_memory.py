@@ -28,15 +28,18 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
+from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import (
+    CANCEL,
     CommitConflict,
     LogTruncatedError,
+    OwnerRequest,
     PushTarget,
     StoreFull,
     TaskQuery,
 )
 from discreet.daemon.agents.stores.memory import MemoryStore, StoreLimits
-from discreet.daemon.agents.stores.task_index import TaskIndex
+from discreet.daemon.agents.stores.memory.task_index import TaskIndex
 from discreet.daemon.memory import MemoryBudget
 from support import task_changes
 
@@ -57,7 +60,7 @@ async def listed_ids(store: MemoryStore) -> list[str]:
 
 
 async def test_too_many_ended_tasks_evict_the_oldest() -> None:
-    store = MemoryStore(StoreLimits(ended_tasks=3))
+    store = MemoryStore(StoreLimits(retention=Retention(3)))
     await store.commit([change(a_task("live", WORKING)), change(a_task("parked", ASKING))])
     for n in range(6):
         await store.commit([change(a_task(f"{n}"))])
@@ -67,7 +70,7 @@ async def test_too_many_ended_tasks_evict_the_oldest() -> None:
 
 
 async def test_the_age_of_a_task_counts_from_its_end() -> None:
-    store = MemoryStore(StoreLimits(ended_tasks=2))
+    store = MemoryStore(StoreLimits(retention=Retention(2)))
     await store.commit([change(a_task("old", WORKING))])
     await store.commit([change(a_task("1")), change(a_task("2"))])
     await store.commit([change(a_task("old"), MessageAdded(Message("m", Role.USER, (Part(text=""),))), expected=1)])
@@ -76,7 +79,7 @@ async def test_the_age_of_a_task_counts_from_its_end() -> None:
 
 async def test_old_ended_tasks_are_evicted_even_without_further_commits() -> None:
     time = 0.0
-    store = MemoryStore(StoreLimits(ended_seconds=60), clock=lambda: time)
+    store = MemoryStore(StoreLimits(retention=Retention(max_seconds=60)), clock=lambda: time)
     await store.commit([change(a_task("1")), change(a_task("live", WORKING))])
     time = 50.0
     await store.commit([change(a_task("2"))])
@@ -100,10 +103,10 @@ async def test_ended_tasks_that_are_too_large_together_are_evicted() -> None:
 
 
 async def test_push_targets_and_owner_requests_are_deleted_with_their_task() -> None:
-    store = MemoryStore(StoreLimits(ended_tasks=1))
+    store = MemoryStore(StoreLimits(retention=Retention(1)))
     await store.commit([change(a_task("1"), owner=store.owner_id)])
     assert await store.put_push_target("1", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
-    assert await store.send_owner_request("1", "cancel")
+    assert await store.send_owner_request(OwnerRequest("1", CANCEL))
     await store.commit([change(a_task("2"))])
     assert list(await store.load_push_targets("1")) == []
     assert list(await store.take_owner_requests()) == []
@@ -197,7 +200,7 @@ async def test_the_last_events_count_in_the_memory_budget_and_make_room_before_a
 
 async def test_the_last_events_of_a_task_are_deleted_with_it() -> None:
     budget = MemoryBudget(1024 * 1024)
-    store = MemoryStore(StoreLimits(ended_tasks=0), budget=budget)
+    store = MemoryStore(StoreLimits(retention=Retention(0)), budget=budget)
     await in_chunks(store, "t", "x")
     assert await numbers_of(store, "t", 1) is None
     assert budget.held("tasks") == 0

@@ -213,7 +213,9 @@ class Compared:
                 self.model.requests.clear()
             case Ask(str(task_id)):
                 known = self.model.tasks.get(task_id)
-                assert await self.store.send_owner_request(task_id, CANCEL) == (known is not None and known.owned)
+                assert await self.store.send_owner_request(OwnerRequest(task_id, CANCEL)) == (
+                    known is not None and known.owned
+                )
                 if known is not None and known.owned:
                     self.model.requests.setdefault(OwnerRequest(task_id, CANCEL))
             case Reopen():

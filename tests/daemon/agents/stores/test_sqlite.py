@@ -21,7 +21,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.stores.checks import page_bound
+from discreet.daemon.agents.stores.checks import Retention, page_bound
 from discreet.daemon.agents.stores.interface import (
     CANCEL,
     CommitConflict,
@@ -126,7 +126,6 @@ async def test_a_closed_store_refuses_calls_and_leaves_only_its_file(path: str, 
     assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
     with pytest.raises(StoreError):
         await store.load("t")
-    assert store.data_version() == 0
 
 
 # -- what stays, and what goes ---------------------------------------------------------------------------------
@@ -148,7 +147,7 @@ async def test_everything_is_still_stored_after_reopening(path: str) -> None:
 
 async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(path: str) -> None:
     time = 1e9
-    async with opened(SqliteStore(path, max_ended_tasks=3, ended_task_seconds=60, clock=lambda: time)) as store:
+    async with opened(SqliteStore(path, Retention(3, 60), clock=lambda: time)) as store:
         await store.commit([change(a_task("live"), owner=store.owner_id)])
         await store.commit([change(a_task(f"{n}", COMPLETED), said("x")) for n in range(5)])
         await store.put_push_target("0", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
@@ -275,7 +274,7 @@ async def test_an_orphan_is_taken_over_by_exactly_one_daemon(path: str) -> None:
         dead = gone.owner_id
         await gone.commit([change(a_task(name), owner=dead) for name in "tu"])
         await gone.commit([change(a_task("ended", COMPLETED), owner=dead), change(a_task("free"))])
-        assert await gone.send_owner_request("t", CANCEL)
+        assert await gone.send_owner_request(OwnerRequest("t", CANCEL))
     async with opened(SqliteStore(path)) as one, opened(SqliteStore(path)) as other:
         assert sorted(await one.list_orphans()) == sorted(await other.list_orphans()) == ["t", "u"]
         results: dict[str, object] = {}
@@ -300,28 +299,38 @@ async def test_an_orphan_is_taken_over_by_exactly_one_daemon(path: str) -> None:
 async def test_an_owner_request_reaches_the_owner_of_the_task(path: str) -> None:
     async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
         await ours.commit([change(a_task("t"), owner=ours.owner_id)])
-        assert await theirs.send_owner_request("t", CANCEL)
+        assert await theirs.send_owner_request(OwnerRequest("t", CANCEL))
         assert list(await theirs.take_owner_requests()) == []
         assert list(await ours.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
         assert list(await ours.take_owner_requests()) == []
 
 
-async def test_the_data_version_changes_with_the_writes_of_others_only(path: str) -> None:
+async def is_told(store: SqliteStore) -> bool:
+    """Whether there are changes to tell now. The store looks before it waits."""
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await store.wait_for_changes(0)
+        return True
+    return False
+
+
+async def test_the_writes_of_others_are_told_once_and_own_ones_never(path: str) -> None:
     async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
-        before = ours.data_version()
+        while await is_told(ours):  # the other daemon's start
+            pass
         await ours.commit([change(a_task("t"))])
         await ours.load("t")
-        assert ours.data_version() == before
-        seen = {before}
+        assert not await is_told(ours)
         await theirs.commit([change(a_task("u"))])
-        assert ours.data_version() not in seen
-        seen.add(ours.data_version())
         await theirs.put_push_target("u", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
-        assert ours.data_version() not in seen
-        before = ours.data_version()
+        await ours.commit([change(a_task("v"))])
+        assert [await is_told(ours), await is_told(ours)] == [True, False]
+        await theirs.claim(1)
+        await theirs.take_owner_requests()
+        assert not await is_told(ours)
         await theirs.close()
         await ours.list_orphans()
-        assert ours.data_version() == before
+        assert not await is_told(ours)
 
 
 async def test_another_daemon_reads_a_finished_task_to_its_end(path: str) -> None:
@@ -339,9 +348,9 @@ async def test_lock_files_and_rows_of_dead_daemons_are_removed(path: str, tmp_pa
         leftover.touch()
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("INSERT INTO daemons VALUES ('0123456789abcdef', 5, 0)")
-        before = store.data_version()
+        assert await is_told(store)
         assert list(await store.list_orphans()) == []
         assert not leftover.exists()
-        assert store.data_version() == before
+        assert not await is_told(store)
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("SELECT count(*) FROM daemons").fetchone() == (2,)

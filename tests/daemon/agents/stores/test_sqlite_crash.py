@@ -13,6 +13,7 @@ import pytest
 
 from discreet.daemon.agents.model.draft import apply_events
 from discreet.daemon.agents.model.types import Task, TaskCreated, TaskState, TaskStatus
+from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import StoredTask, TaskChange, TaskQuery
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 
@@ -129,7 +130,7 @@ async def test_acknowledged_commits_survive_a_kill_at_any_moment(tmp_path: Path)
     kept: dict[str, int] = {}
     for turn in range(6):
         kept |= acknowledged_until_killed(path, str(turn), seed.randrange(1, 300))
-        store = SqliteStore(path, max_ended_tasks=1_000_000)
+        store = SqliteStore(path, Retention(1_000_000))
         await store.open()
         orphans = await store.list_orphans()
         listed: list[Task] = []

@@ -21,7 +21,16 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.stores.interface import PushTarget, StoredTask, StoreError, TaskChange, TaskQuery
+from discreet.daemon.agents.stores.interface import (
+    MESSAGE,
+    QUEUED,
+    OwnerRequest,
+    PushTarget,
+    StoredTask,
+    StoreError,
+    TaskChange,
+    TaskQuery,
+)
 from discreet.daemon.agents.stores.sqlite.integrity import check_pages
 from discreet.daemon.agents.stores.sqlite.schema import MIGRATIONS, connect, open_writer
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
@@ -188,6 +197,29 @@ async def test_a_changed_push_target_is_a_failure(path: str) -> None:
             await store.load_push_targets("t")
 
 
+async def test_a_changed_request_to_an_owner_is_told_and_keeps_no_other_waiting(
+    path: str, logged: LoggedEvents
+) -> None:
+    async with opened(SqliteStore(path)) as store:
+        await store.commit([change(name, owner=store.owner_id) for name in "tu"])
+        for name in "tu":
+            assert await store.send_owner_request(OwnerRequest(name, MESSAGE, b"body"))
+        run_sql(path, "UPDATE owner_requests SET body = x'00' WHERE row = 1")
+        assert list(await store.take_owner_requests()) == [OwnerRequest("u", MESSAGE, b"body")]
+        assert list(await store.take_owner_requests()) == []
+    assert logged.names() == ["store.failed"]
+
+
+async def test_a_changed_row_of_a_queued_task_keeps_no_other_waiting(path: str) -> None:
+    async with opened(SqliteStore(path)) as store:
+        await store.commit([change(name, owner=QUEUED) for name in "tu"])
+        run_sql(path, "UPDATE tasks SET scope = 'you' WHERE id = 't'")
+        assert list(await store.claim(1)) == ["u"]
+        assert list(await store.claim(1)) == []
+        with pytest.raises(StoreError, match="of task t "):
+            await store.load("t")
+
+
 async def test_a_file_of_the_version_before_gets_its_checksums(path: str) -> None:
     with closing(open_writer(path, MIGRATIONS[:1])) as connection:
         for statement in (
@@ -195,6 +227,7 @@ async def test_a_file_of_the_version_before_gets_its_checksums(path: str) -> Non
             "INSERT INTO snapshots VALUES (1, x'00')",
             "INSERT INTO events VALUES (1, 1, 2, 2, x'00')",
             "INSERT INTO push_targets VALUES (1, 1, 'p', x'00')",
+            "INSERT INTO owner_requests VALUES (1, 1, 'cancel')",
         ):
             connection.execute(statement)
     with closing(open_writer(path)) as connection:
@@ -204,6 +237,7 @@ async def test_a_file_of_the_version_before_gets_its_checksums(path: str) -> Non
             ("snapshots", "body, task_key, 1"),
             ("events", "bodies, task_key, last_generation, first_generation"),
             ("push_targets", "body, task_key, id"),
+            ("owner_requests", "body, task_key, kind"),
         ):
             assert connection.execute(f"SELECT checksum = row_checksum({values}) FROM {table}").fetchall() == [(1,)]
 
@@ -260,7 +294,7 @@ async def test_a_file_that_takes_too_long_to_check_is_opened(path: str, logged: 
         assert await store.load("t") is not None
 
 
-@pytest.mark.parametrize("version", [-5, -1, 3, 2**31 - 1])
+@pytest.mark.parametrize("version", [-5, -1, len(MIGRATIONS) + 1, 2**31 - 1])
 async def test_a_file_of_a_version_that_is_not_ours_is_refused_and_left_unchanged(path: str, version: int) -> None:
     await make(path)
     run_sql(path, f"PRAGMA user_version = {version}")

@@ -30,6 +30,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
+from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import EventLog, LoggedEvent, TaskStore
 from discreet.daemon.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
@@ -163,9 +164,9 @@ async def test_a_slow_reader_of_a_task_that_was_deleted_gets_an_error_with_the_l
 async def test_a_task_is_not_deleted_for_its_age_before_its_last_reader_has_gone(kind: str, tmp_path: Path) -> None:
     time = 0.0
     made: MemoryStore | SqliteStore = (
-        MemoryStore(StoreLimits(ended_seconds=1), clock=lambda: time)
+        MemoryStore(StoreLimits(retention=Retention(max_seconds=1)), clock=lambda: time)
         if kind == "memory"
-        else SqliteStore(str(tmp_path / "tasks.db"), ended_task_seconds=1, clock=lambda: time)
+        else SqliteStore(str(tmp_path / "tasks.db"), Retention(max_seconds=1), clock=lambda: time)
     )
     async with opened(made):
         scene = await Scene.begin(made)
@@ -185,7 +186,7 @@ async def test_a_task_is_not_deleted_for_its_age_before_its_last_reader_has_gone
 
 
 async def test_tasks_that_are_read_do_not_push_others_out_of_the_memory_store() -> None:
-    store = MemoryStore(StoreLimits(ended_tasks=1))
+    store = MemoryStore(StoreLimits(retention=Retention(1)))
     scene = await Scene.begin(store)
     scene.end()
     await scene.commit()

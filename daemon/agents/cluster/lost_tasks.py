@@ -12,9 +12,9 @@ from ..errors import TaskConflict
 from ..model.states import INACTIVE
 from ..model.types import Part
 from ..stores.interface import StoreError
-from .live_task import LiveTask, wait_committed
-from .status_messages import AGENT_FAILED_TEXT, fail_task
-from .task_cache import TaskCache
+from ..tasks.live_task import LiveTask, wait_committed
+from ..tasks.status_messages import AGENT_FAILED_TEXT, fail_task
+from ..tasks.task_cache import TaskCache
 
 RETRY_SECONDS: Final = 1.0
 """The first pause before a store that has failed is tried again."""

@@ -9,7 +9,7 @@ from typing import Final, final
 
 import msgspec
 
-from ...memory import MemoryBudget
+from ....memory import MemoryBudget
 
 MAX_TAIL_BYTES: Final = 32 * 1024 * 1024
 """Total size of the tails of all tasks."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ..model.types import TaskState
+from ...model.types import TaskState
 
 RECORD_BYTES: Final = 1024
 """About what a task takes beside its snapshot and its log: its ids and its places in the indexes."""

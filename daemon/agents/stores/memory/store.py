@@ -9,30 +9,25 @@ covers the last ones can still be read.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from sys import maxsize
-from typing import Final, TypeAlias, final
+from typing import TypeAlias, final
 
 import msgspec
 
-from ...memory import MemoryBudget
-from ..model.draft import apply_events
-from ..model.states import TERMINAL
-from ..model.types import TaskState
-from .checks import (
-    ENDED_TASK_SECONDS,
-    MAX_ENDED_TASKS,
-    check_changes,
-    find_conflict,
-    page_bound,
-    up_to_max_page_bytes,
-    up_to_max_read_bytes,
-)
-from .event_tails import MAX_TAIL_BYTES, EventTails
-from .interface import (
+from .....lazy import anyio
+from ....memory import MemoryBudget
+from ...model.draft import apply_events
+from ...model.states import TERMINAL
+from ...model.types import TaskState
+from ..checks import check_changes, find_conflict, page_bound, up_to_max_page_bytes, up_to_max_read_bytes
+from ..interface import (
+    QUEUED,
+    Changes,
     CommitRefusal,
     LoggedEvent,
     LogTruncatedError,
@@ -45,8 +40,8 @@ from .interface import (
     TaskQuery,
     Unserializable,
 )
-from .retained_tasks import RetainedTasks
-from .serialization import (
+from ..retained_tasks import RetainedTasks
+from ..serialization import (
     EncodedChange,
     decode_current_task,
     decode_event,
@@ -55,34 +50,14 @@ from .serialization import (
     encode,
     encode_change,
 )
+from .event_tails import EventTails
+from .limits import StoreLimits
+from .owner_requests import OwnerRequests
 from .task_index import TaskIndex
 from .task_record import RECORD_BYTES, TaskRecord
 
-MAX_ACTIVE_TASKS: Final = 100_000
-"""Tasks that have not ended. Further ones are refused."""
-
-MAX_ENDED_BYTES: Final = 256 * 1024 * 1024
-"""Total size of the tasks that have ended."""
-
-MAX_LOG_EVENTS: Final = 65_536
-"""Events that a task keeps after its snapshot. When there are more, they become part of the snapshot."""
-
-MAX_LOG_BYTES: Final = 64 * 1024 * 1024
-
 _IndexKey: TypeAlias = tuple[str, TaskState] | tuple[str, str, TaskState]
 """Scope and state, or scope, context id and state."""
-
-
-class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a memory store holds."""
-
-    active_tasks: int = MAX_ACTIVE_TASKS
-    ended_tasks: int = MAX_ENDED_TASKS
-    ended_bytes: int = MAX_ENDED_BYTES
-    ended_seconds: float = ENDED_TASK_SECONDS
-    log_events: int = MAX_LOG_EVENTS
-    log_bytes: int = MAX_LOG_BYTES
-    tail_bytes: int = MAX_TAIL_BYTES
 
 
 @final
@@ -106,7 +81,8 @@ class MemoryStore:
         self._by_sequence: dict[int, TaskRecord] = {}
         self._indexes: dict[_IndexKey, TaskIndex] = {}
         self._push_targets: dict[str, dict[str, PushTarget]] = {}
-        self._owner_requests: dict[OwnerRequest, None] = {}
+        self._requests = OwnerRequests(self._budget)
+        self._queued: list[int] = []  # sequence numbers, ascending
         self._last_sequence = 0
         self._states: Counter[TaskState] = Counter()
         self._ended_tasks = 0
@@ -179,13 +155,16 @@ class MemoryStore:
         self._append(record, encoded.events, covered=change.snapshot is not None)
         self._tasks[record.id] = record
         self._add_to_indexes(record)
+        self._enqueue(record)
+        self._add_requests(change)
 
     def _update(self, record: TaskRecord, change: TaskChange, encoded: EncodedChange) -> None:
         if record.state in TERMINAL:
             self._ended_bytes -= record.size
+        self._dequeue(record)
         record.owner = change.owner
         if change.owner is None:
-            self._delete_owner_requests(record.id)
+            self._requests.delete(record.id)
         record.generation = change.generation
         if encoded.snapshot is not None:
             record.snapshot = encoded.snapshot
@@ -196,6 +175,22 @@ class MemoryStore:
             self._remove_from_indexes(record)
             record.state, record.status_timestamp = change.state, change.status_timestamp
             self._add_to_indexes(record)
+        self._enqueue(record)
+        self._add_requests(change)
+
+    def _add_requests(self, change: TaskChange) -> None:
+        for request in change.requests:
+            self._requests.add(request)
+        if change.owner == self.owner_id:
+            self._requests.deliver(change.task_id)
+
+    def _enqueue(self, record: TaskRecord) -> None:
+        if record.owner == QUEUED:
+            insort(self._queued, record.sequence)
+
+    def _dequeue(self, record: TaskRecord) -> None:
+        if record.owner == QUEUED:
+            del self._queued[bisect_left(self._queued, record.sequence)]
 
     def _append(self, record: TaskRecord, events: Sequence[bytes], *, covered: bool) -> None:
         """Append the events to the log. `covered`: the task's snapshot covers the log and them."""
@@ -256,10 +251,10 @@ class MemoryStore:
     def _evict(self) -> None:
         """Delete ended tasks, oldest first, until they keep every limit."""
         limits = self._limits
-        oldest = self._clock() - limits.ended_seconds
+        oldest = limits.retention.ended_before(self._clock())
         while self._ended_sequences and (
             self._ended_times[0] < oldest
-            or self._ended_tasks - len(self._overdue) > limits.ended_tasks
+            or self._ended_tasks - len(self._overdue) > limits.retention.max_tasks
             or self._ended_bytes > limits.ended_bytes
         ):
             self._ended_times.popleft()
@@ -272,11 +267,12 @@ class MemoryStore:
             self._delete(next(iter(self._overdue.values())))
 
     def _delete(self, record: TaskRecord) -> None:
+        self._dequeue(record)
         self._remove_from_indexes(record)
         del self._tasks[record.id]
         self._tails.drop(record.id)
         self._push_targets.pop(record.id, None)
-        self._delete_owner_requests(record.id)
+        self._requests.delete(record.id)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -367,24 +363,36 @@ class MemoryStore:
     async def list_orphans(self) -> Sequence[str]:
         return ()
 
-    async def send_owner_request(self, task_id: str, kind: str) -> bool:
-        record = self._tasks.get(task_id)
+    async def claim(self, limit: int) -> Sequence[str]:
+        records = [self._by_sequence[sequence] for sequence in self._queued[: max(limit, 0)]]
+        del self._queued[: len(records)]
+        for record in records:
+            record.owner = self.owner_id
+            self._requests.deliver(record.id)
+        return [record.id for record in records]
+
+    async def list_owned(self) -> Sequence[str]:
+        owned = (record for record in self._tasks.values() if record.owner == self.owner_id)
+        return [record.id for record in owned if record.state not in TERMINAL]
+
+    async def count_queued(self) -> int:
+        return len(self._queued)
+
+    async def send_owner_request(self, request: OwnerRequest) -> bool:
+        record = self._tasks.get(request.task_id)
         if record is None or record.owner is None:
             return False
-        self._owner_requests[OwnerRequest(task_id, kind)] = None
+        self._requests.add(request)
+        if record.owner == self.owner_id:
+            self._requests.deliver(record.id)
         return True
 
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
-        requests = tuple(self._owner_requests)
-        self._owner_requests.clear()
-        return requests
+        return self._requests.take(lambda task_id: self._tasks[task_id].owner == self.owner_id)
 
-    def _delete_owner_requests(self, task_id: str) -> None:
-        if self._owner_requests:
-            self._owner_requests = {request: None for request in self._owner_requests if request.task_id != task_id}
-
-    def data_version(self) -> int:
-        return 0
+    async def wait_for_changes(self, poll_seconds: float) -> Changes:
+        await anyio.sleep_forever()
+        raise AssertionError("no other daemon can change this store")
 
 
 def _index_key(scope: str, context_id: str | None, state: TaskState) -> _IndexKey:

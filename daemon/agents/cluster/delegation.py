@@ -1,0 +1,188 @@
+"""Leaves messages to other daemons: to the one that works on the task, or to the first that has room for it. Executes nothing
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, TypeAlias, final
+
+import msgspec
+
+from ...dispatch.execution import Raised, attempt
+from ..errors import task_has_ended
+from ..model.states import INTERRUPTED
+from ..model.types import Message, MessageAdded, Task, TaskState
+from ..stores.interface import MESSAGE, OwnerRequest, TaskStore
+from ..tasks.executor import RequestContext
+from ..tasks.live_task import LiveTask, wait_committed
+from ..tasks.runner import Runner
+from ..tasks.submitted import Submitted
+from .queued_message import encode_message
+
+Spawn: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+SaveConfigs: TypeAlias = Callable[[], Awaitable[None]]
+
+
+@final
+class Delegation(Submitted):
+    """One message that is left to another daemon, and what is seen of its task. The work on it counts as begun when the
+    message is in the history.
+
+    Where the other daemon stops before it takes the message, and this one executes messages itself, `execution` is that.
+    `delegated` says that the store has the message. `fault` is what the store raised before.
+    """
+
+    __slots__ = ("context", "delegated", "execution", "fault")
+
+    def __init__(self, live: LiveTask, context: RequestContext) -> None:
+        super().__init__(live)
+        self.context = context
+        self.delegated = False
+        self.execution: Submitted | None = None
+        self.fault: BaseException | None = None
+
+    @property
+    def message(self) -> Message:
+        assert self.context.message is not None, "only messages are left to others"
+        return self.context.message
+
+    @property
+    def accepted_generation(self) -> int | None:
+        return self.start_generation if self.execution is None else self.execution.accepted_generation
+
+    @property
+    def over(self) -> bool:
+        if self.execution is not None:
+            return self.execution.over
+        ended = self.live.ended and self.accepted_generation is not None
+        return self.fault is not None or (ended and self.live.committed == self.live.generation)
+
+    @property
+    def began(self) -> int | None:
+        return self.start_generation if self.execution is None else self.execution.began
+
+    def raise_refusal(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+        if self.execution is not None:
+            return self.execution.raise_refusal()
+        return super().raise_refusal()
+
+    async def wait_accepted(self) -> None:
+        while self.accepted_generation is None and self.refusal is None and self.fault is None and not self.live.lost:
+            await self.live.wait_for_change()
+        self.raise_refusal()
+
+    async def wait_stored(self) -> Task:
+        while not (self.delegated or self.refusal or self.fault or self.live.lost):
+            await self.live.wait_for_change()
+        self.raise_refusal()
+        return await wait_committed(self.live)
+
+
+@final
+class Delegator:
+    """One per daemon. `queues` says that this daemon executes no message itself: those that no other one works on are left in
+    the store's queue. `spawn` starts a coroutine in the daemon's task group."""
+
+    def __init__(self, store: TaskStore, runner: Runner, spawn: Spawn, *, queues: bool) -> None:
+        self._store = store
+        self._runner = runner
+        self._spawn = spawn
+        self._queues = queues
+
+    def takes(self, live: LiveTask) -> bool:
+        """Whether the next message for this task is one for other daemons."""
+        return live.remote or (self._queues and not live.busy)
+
+    def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None) -> Delegation:
+        """Leave the message of the context to another daemon. `save_configs()` stores the push configs that came with it, before
+        anybody can work on it.
+
+        Raises the executor's refusal, and `FailureError(Overloaded)`; then nothing was published.
+        """
+        self._runner.check(live, context)
+        delegation = Delegation(live, context)
+        if not live.generation:
+            live.ensure_created()
+            delegation.start_generation = live.generation
+            if save_configs is None:
+                self._queue(delegation)
+                return delegation
+        live.pins += 1
+        self._spawn(partial(self._run, delegation, save_configs))
+        return delegation
+
+    def _queue(self, delegation: Delegation) -> None:
+        delegation.live.queue(encode_message(delegation.context, accepted=True))
+        delegation.delegated = True
+        delegation.live.notify()
+
+    async def _run(self, delegation: Delegation, save_configs: SaveConfigs | None) -> None:
+        live = delegation.live
+        try:
+            done = await attempt(partial(self._delegate, delegation, save_configs))
+            if isinstance(done, Raised):
+                delegation.fault = done.exc
+            if delegation.accepted_generation is None and live.ended and live.lost is None:
+                delegation.refusal = task_has_ended(live.id, live.state)
+        finally:
+            live.expect_no_more(delegation.message.message_id)
+            live.notify()
+            self._runner.unpin(live)
+
+    async def _delegate(self, delegation: Delegation, save_configs: SaveConfigs | None) -> None:
+        live = delegation.live
+        created = delegation.start_generation is not None
+        await _until_stored(live)
+        try:
+            if save_configs is not None and live.lost is None:
+                await save_configs()
+            if not created:
+                await self._leave_with_owner(delegation)
+        finally:
+            if created and live.lost is None and not live.ended:  # it is in the store, so somebody must work on it
+                self._queue(delegation)
+        if not (created or delegation.start_generation or live.ended or live.lost):
+            self._continue(delegation)
+
+    async def _leave_with_owner(self, delegation: Delegation) -> None:
+        """Send the message to the daemon that works on the task, until it has published it, or works on it no more.
+
+        That daemon publishes no message after it has stopped the task; the store drops the request then.
+        """
+        live, name = delegation.live, delegation.message.message_id
+        before = live.generation
+        live.expect_message(name)
+        request = OwnerRequest(live.id, MESSAGE, encode_message(delegation.context, accepted=False))
+        while live.remote and live.lost is None:
+            owner = live.remote_owner
+            await self._store.send_owner_request(request)
+            while live.remote and live.remote_owner == owner and live.arrival(name) <= before and live.lost is None:
+                await live.wait_for_change()
+            if live.arrival(name) > before:
+                delegation.start_generation = live.arrival(name)
+                delegation.delegated = True
+                return live.notify()
+
+    def _continue(self, delegation: Delegation) -> None:
+        """Nobody works on the task: publish the message here."""
+        live = delegation.live
+        if self._queues and not live.busy:
+            if live.state in INTERRUPTED:
+                live.set_status(TaskState.WORKING)
+            live.publish(MessageAdded(delegation.message))
+            delegation.start_generation = live.generation
+            return self._queue(delegation)
+        context = msgspec.structs.replace(delegation.context, task=live.task())
+        delegation.execution = self._runner.submit(live, context)
+        delegation.delegated = True
+        live.notify()
+
+
+async def _until_stored(live: LiveTask) -> None:
+    """Wait until it is known who works on a task that was changed here."""
+    while live.committed < live.generation and live.lost is None:
+        await live.wait_for_change()

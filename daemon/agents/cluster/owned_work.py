@@ -1,0 +1,218 @@
+"""The work that others leave to this daemon: requests to the owner of a task, tasks of the queue, tasks of the dead.
+
+Every task that it becomes the owner of is begun: by the message that was left with it, else by the executor's `resume`; where
+there is neither it is failed, with a reason. None is left as if somebody still worked on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, Final, final
+
+import msgspec
+
+from ....errors.exceptions import FailureError
+from ....lazy import anyio
+from ...logs import log
+from ..errors import TaskConflict
+from ..model.states import INACTIVE
+from ..model.types import Part
+from ..stores.failures import log_failure
+from ..stores.interface import CANCEL, MESSAGE, RELOAD_PUSH_TARGETS, OwnerRequest, StoreError, TaskStore
+from ..tasks.executor import RequestContext
+from ..tasks.live_task import LiveTask
+from ..tasks.runner import Runner
+from ..tasks.status_messages import ORPHANED_TEXT, fail_task, failure_parts
+from ..tasks.task_cache import TaskCache
+from .following import Following
+from .ownership import take_ownership
+from .queued_message import decode_message
+
+CLAIM_BATCH: Final = 16
+"""Tasks that are claimed at once: others, which hear of a full queue at the same time, get their share."""
+
+ADOPTION_BATCH: Final = 64
+"""Tasks that are taken over from the dead at once."""
+
+
+@final
+class OwnedWork:
+    """One per daemon that executes. At most `max_runs` executions are under way when it takes tasks from the queue or from the
+    dead. Every method raises `StoreError`; what was not done then is done by a later call of `begin_forgotten`."""
+
+    def __init__(
+        self,
+        store: TaskStore,
+        cache: TaskCache,
+        runner: Runner,
+        following: Following,
+        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        *,
+        max_runs: int,
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._runner = runner
+        self._following = following
+        self._spawn = spawn
+        self._max_runs = max_runs
+        self._one_at_a_time = anyio.Lock()
+        self._forgotten: frozenset[str] = frozenset()
+        self.draining = False
+
+    @property
+    def room(self) -> int:
+        """How many tasks it may take now."""
+        return 0 if self.draining else max(0, self._max_runs - self._runner.count)
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    async def take_requests(self) -> None:
+        """Do what other daemons ask of the owner of their tasks."""
+        async with self._one_at_a_time:
+            await self._take_requests()
+
+    async def _take_requests(self) -> None:
+        for request in await self._store.take_owner_requests():
+            try:
+                if request.kind == CANCEL:
+                    self._spawn(partial(self._cancel, request.task_id))
+                elif request.kind == MESSAGE:
+                    await self._receive(request)
+                elif request.kind == RELOAD_PUSH_TARGETS:
+                    await self._reload_push_targets(request.task_id)
+            except FailureError:  # the task is gone, or the message refused: its sender sees that nothing came of it
+                pass
+            except StoreError as exc:  # the other requests are taken, too
+                log_failure(exc)
+
+    async def _receive(self, request: OwnerRequest) -> None:
+        """Execute a message. One that is not in the history yet is dropped where the task has stopped: its sender sees that."""
+        try:
+            queued = decode_message(request.body)
+        except msgspec.DecodeError as exc:
+            return log.error("task.unreadable_request", task=request.task_id, exc=exc)
+        async with self._cache.pinned(request.task_id, None) as live:
+            await self._become_local(live)
+            context = queued.context(live.task())
+            if not queued.accepted:
+                if live.state not in INACTIVE and live.lost is None:
+                    self._runner.submit(live, context)
+                return
+            if self._runner.full:
+                return live.queue(request.body)
+            try:
+                self._runner.submit_accepted(live, context)
+            except FailureError as exc:
+                fail_task(live, *failure_parts(exc.failure))
+
+    async def _reload_push_targets(self, task_id: str) -> None:
+        async with self._cache.pinned(task_id, None) as live:
+            live.push_targets = await self._store.load_push_targets(task_id)
+
+    async def _cancel(self, task_id: str) -> None:
+        try:
+            async with self._cache.pinned(task_id, None) as live:
+                if not (live.ended or live.remote):
+                    await self._runner.cancel(live, RequestContext(live.task()))
+        except (FailureError, TaskConflict):  # refused, or taken over: the daemon that asked watches the task
+            pass
+        except StoreError as exc:
+            log_failure(exc)
+
+    async def _become_local(self, live: LiveTask) -> None:
+        """A task that this daemon owns, as the store says, may be in memory as another one's."""
+        if live.remote:
+            await self._following.follow(live)
+            live.remote_owner = None
+            live.notify()
+
+    # -- the queue ---------------------------------------------------------------------------------------------
+
+    async def claim(self) -> bool:
+        """Begin some of the tasks that wait in the queue. Whether there may be more."""
+        async with self._one_at_a_time:
+            limit = min(self.room, CLAIM_BATCH)
+            if not limit:
+                return False
+            claimed = await self._store.claim(limit)
+            if claimed:
+                await self._take_requests()
+                await self._begin(claimed)
+            return len(claimed) == limit
+
+    # -- tasks without anybody ---------------------------------------------------------------------------------
+
+    async def adopt_orphans(self) -> None:
+        """Take over tasks of daemons that are dead.
+
+        Another daemon may do the same now: each task's owner is read before the list of orphans is read again.
+        """
+        async with self._one_at_a_time:
+            limit = min(self.room, ADOPTION_BATCH) if self._runner.supports_resume else ADOPTION_BATCH
+            if self.draining or not limit:
+                return
+            found = (await self._store.list_orphans())[:limit]
+            async with AsyncExitStack() as pinned:
+                lives = [live for task_id in found if (live := await self._pin(task_id, pinned)) is not None]
+                for live in lives:
+                    await self._following.follow(live)
+                orphans = frozenset(await self._store.list_orphans()) if lives else frozenset[str]()
+                wanted = [
+                    (live, live.remote_owner)
+                    for live in lives
+                    if live.remote_owner and live.lost is None and live.id in orphans
+                ]
+                taken = await take_ownership(self._store, wanted)
+                if taken:
+                    await self._take_requests()
+                    await self._begin([live.id for live in taken])
+
+    async def _pin(self, task_id: str, pinned: AsyncExitStack) -> LiveTask | None:
+        """The task, in memory until the stack is closed, and whose it is now; None where that can't be found out."""
+        try:
+            live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
+        except FailureError:  # the task is gone
+            return None
+        except StoreError as exc:  # one that can't be read must not keep the others waiting
+            log_failure(exc)
+            return None
+        if live.remote:
+            live.remote_owner = ""  # for `follow`, which asks
+        return live
+
+    async def begin_forgotten(self) -> None:
+        """Begin the tasks that this daemon owns without working on them, as it may after the store has failed. They must have
+        been found so by the call before, too: some are about to be begun, or to be queued."""
+        async with self._one_at_a_time:
+            owned = [task_id for task_id in await self._store.list_owned() if not self._works_on(task_id)]
+            forgotten = [task_id for task_id in owned if task_id in self._forgotten]
+            self._forgotten = frozenset(owned)
+            if forgotten:
+                await self._take_requests()
+                await self._begin(forgotten)
+
+    def _works_on(self, task_id: str) -> bool:
+        live = self._cache.peek(task_id)
+        return live is not None and (live.busy or bool(live.pending))
+
+    async def _begin(self, task_ids: Iterable[str]) -> None:
+        """Resume, or fail, the tasks for which no message was left. This daemon owns them."""
+        for task_id in task_ids:
+            try:
+                async with self._cache.pinned(task_id, None) as live:
+                    await self._become_local(live)
+                    if not (live.busy or live.pending or live.lost or live.state in INACTIVE):
+                        self._resume(live)
+            except FailureError:  # the task is gone, or there is no room: `begin_forgotten` tries again
+                pass
+            except StoreError as exc:
+                log_failure(exc)
+
+    def _resume(self, live: LiveTask) -> None:
+        if self._runner.supports_resume:
+            return self._runner.resume(live)
+        log.warning("task.orphaned", task=live.id)
+        fail_task(live, Part(text=ORPHANED_TEXT))
