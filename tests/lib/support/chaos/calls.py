@@ -139,8 +139,9 @@ def _result(status: int, body: bytes) -> JsonObject:
 def _refused(error: JsonObject, status: int) -> RefusedError:
     reason, retry_after = f"HTTP {status}", None
     details = error.get("data")
+    text = f"{error.get('message', '')} {details}"
     for detail in details if isinstance(details, list) else []:
         reason = detail.get("reason", reason)
         if "retryDelay" in detail:
             retry_after = float(detail["retryDelay"].rstrip("s"))
-    return RefusedError(error.get("code", 0), reason, error.get("message", ""), retry_after)
+    return RefusedError(error.get("code", 0), reason, text, retry_after)

@@ -204,8 +204,10 @@ class Client:
                 task = await self._until_answered("GetTask", {"id": subscriber.task_id})
                 subscriber.ended = subscriber.told = task["status"]["state"] in ENDED
             elif reason not in RETRIED and reason != "TASK_NOT_CANCELABLE":
-                self._record.fail(f"{method} at gateway {gateway}: {exc}")
-        self._record.refusals.append(Refusal(time.time(), method, gateway, reason, time.monotonic() - began))
+                self._record.fail(f"{method} at gateway {gateway}: {exc}; {subscriber}"[:1000])
+        had_begun = subscriber is not None and bool(subscriber.segments[-1].seen or subscriber.segments[-1].snapshot)
+        seconds = None if had_begun else time.monotonic() - began
+        self._record.refusals.append(Refusal(time.time(), method, gateway, reason, seconds))
         await asyncio.sleep(min(LONGEST_PAUSE, PAUSE_SECONDS if pause is None else pause))
 
 

@@ -50,13 +50,14 @@ class Subscriber(msgspec.Struct):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A call that was not answered with a result: `reason` is the error's, or `broken: …`. `seconds` is how long it took."""
+    """A call that was not answered with a result: `reason` is the error's, or `broken: …`. `seconds` is how long it took, None for a
+    stream that had begun."""
 
     at: float
     method: str
     gateway: int
     reason: str
-    seconds: float
+    seconds: float | None
 
 
 class Begun(msgspec.Struct):

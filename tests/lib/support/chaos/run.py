@@ -260,7 +260,7 @@ class Chaos:
             f"of those more than {TAKEOVER_SECONDS:.0f} s": f"{sum(each > TAKEOVER_SECONDS for each in taken_alone):,}",
             "calls and streams that were refused or broke": _counted(reasons),
             "of those while the store was away": f"{len(refused):,}, {len(named):,} of them UNAVAILABLE",
-            "how long such a refusal took (median / p99 / largest)": quantiles([each.seconds for each in named]),
+            "how long such a refusal took (median / p99 / largest)": quantiles([each.seconds for each in named if each.seconds]),
             "reads that were behind what a subscriber had seen": f"{record.counts['looks behind what was seen']:,}"
             f" of {record.counts['looks']:,}",
             "daemons that ended because they found no store": f"{sum(each.status == 2 for d in self.daemons for each in d.exits):,}",
