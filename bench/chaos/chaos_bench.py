@@ -17,16 +17,22 @@ from support.chaos.run import Options, run_chaos
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="bench/chaos/run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="bench/chaos/run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--store", choices=["postgresql", "redis", "sqlite"], default="postgresql")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long faults happen")
     parser.add_argument("--tasks", type=int, default=2000)
     parser.add_argument("--task-seconds", type=float, help="about how long a task takes; default: half of the minutes")
-    parser.add_argument("--pause", type=float, help="seconds between two numbers of a task; default: one event each 25 ms in all")
+    parser.add_argument(
+        "--pause", type=float, help="seconds between two numbers of a task; default: one event each 25 ms in all"
+    )
     parser.add_argument("--fault-pause", type=float, default=3.0, help="seconds from one fault to the next, on average")
     parser.add_argument("--seed", type=int, help="default: a random one, which is printed")
     parser.add_argument("--same-role", action="store_true", help="five daemons that all take calls and work")
-    parser.add_argument("--without-resume", action="store_true", help="an agent whose tasks fail when their daemon dies")
+    parser.add_argument(
+        "--without-resume", action="store_true", help="an agent whose tasks fail when their daemon dies"
+    )
     parser.add_argument("--quiet", action="store_true", help="do not print faults as they happen")
     chosen = parser.parse_args()
     seconds = chosen.minutes * 60

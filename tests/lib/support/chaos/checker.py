@@ -88,16 +88,16 @@ async def check(port: int, record: Record, task_ids: Iterable[str], *, resuming:
                 logs[task_id] = await _read_log(port, task_id)
             except (BrokenError, RefusedError) as exc:
                 return record.fail(f"{task_id}: its log can't be read: {exc}")
-        for text in _faults_of_log(logs[task_id]):
+        for text in faults_of_log(logs[task_id]):
             record.fail(f"{task_id}: {text}")
         if task_id in record.begun:
-            for text in _faults_of_promises(logs[task_id], record.begun[task_id], resuming=resuming):
+            for text in faults_of_promises(logs[task_id], record.begun[task_id], resuming=resuming):
                 record.fail(f"{task_id}: {text}")
 
     await asyncio.gather(*map(one, task_ids))
     for subscriber in record.subscribers:
         if subscriber.task_id in logs:
-            for text in _faults_of_subscriber(subscriber, logs[subscriber.task_id]):
+            for text in faults_of_subscriber(subscriber, logs[subscriber.task_id]):
                 record.fail(f"{subscriber.task_id}: {text}")
     return logs
 
@@ -108,10 +108,10 @@ async def _read_log(port: int, task_id: str) -> TaskLog:
     if task["status"]["state"] in ENDED:  # of others the stream would not end
         params = {"id": task_id}
         events = [found async for event in stream(port, "SubscribeToTask", params, after=1) if (found := seen(event))]
-    return TaskLog(task, events, list(_states(found.key for found in events)))
+    return TaskLog(task, events, list(states_of(found.key for found in events)))
 
 
-def _states(keys: Iterable[Key]) -> Iterable[State]:
+def states_of(keys: Iterable[Key]) -> Iterable[State]:
     numbers, messages, state = 0, 0, "TASK_STATE_SUBMITTED"
     yield numbers, messages, state
     for kind, text, message in keys:
@@ -132,7 +132,7 @@ def _state_of(task: JsonObject) -> State:
 # -- the log ----------------------------------------------------------------------------------------------------
 
 
-def _faults_of_log(log: TaskLog) -> Iterable[str]:
+def faults_of_log(log: TaskLog) -> Iterable[str]:
     if log.state not in ENDED:
         return
     ids = [event.number for event in log.events]
@@ -162,7 +162,7 @@ def _faults_of_log(log: TaskLog) -> Iterable[str]:
 # -- what was promised ------------------------------------------------------------------------------------------
 
 
-def _faults_of_promises(log: TaskLog, begun: Begun, *, resuming: bool) -> Iterable[str]:
+def faults_of_promises(log: TaskLog, begun: Begun, *, resuming: bool) -> Iterable[str]:
     told = Counter(log.user_messages)
     for message_id in begun.messages:
         if not told[message_id]:
@@ -184,16 +184,16 @@ def _faults_of_promises(log: TaskLog, begun: Begun, *, resuming: bool) -> Iterab
 # -- subscribers ------------------------------------------------------------------------------------------------
 
 
-def _faults_of_subscriber(subscriber: Subscriber, log: TaskLog) -> Iterable[str]:
+def faults_of_subscriber(subscriber: Subscriber, log: TaskLog) -> Iterable[str]:
     for segment in subscriber.segments:
-        problem = _fault_of_segment(segment, log)
+        problem = fault_of_segment(segment, log)
         if problem:
             yield f"a stream of gateway {segment.gateway} opened at {segment.opened:.3f} behind {segment.after}: {problem}"
     if not subscriber.ended:
         yield "a subscriber did not see its end"
 
 
-def _fault_of_segment(segment: Segment, log: TaskLog) -> str:
+def fault_of_segment(segment: Segment, log: TaskLog) -> str:
     """What came must be the log from one place on: behind the event that was named, or from the task as it was."""
     if not segment.seen:
         return ""

@@ -184,7 +184,9 @@ class Client:
                 return await call(self._ports[gateway], method, params)
             except (BrokenError, RefusedError) as exc:
                 if isinstance(exc, RefusedError) and exc.reason in ("UNSUPPORTED_OPERATION", "TASK_NOT_CANCELABLE"):
-                    task = await self._until_answered("GetTask", {"id": params.get("id") or params["message"]["taskId"]})
+                    task = await self._until_answered(
+                        "GetTask", {"id": params.get("id") or params["message"]["taskId"]}
+                    )
                     if task["status"]["state"] in ENDED:
                         return None
                 await self._not_answered(method, gateway, exc, began)
@@ -192,7 +194,12 @@ class Client:
                     return {}
 
     async def _not_answered(
-        self, method: str, gateway: int, exc: BrokenError | RefusedError, began: float, subscriber: Subscriber | None = None
+        self,
+        method: str,
+        gateway: int,
+        exc: BrokenError | RefusedError,
+        began: float,
+        subscriber: Subscriber | None = None,
     ) -> None:
         """Notes it, and waits until the next attempt. Anything that no fault explains is wrong."""
         pause: float | None = PAUSE_SECONDS

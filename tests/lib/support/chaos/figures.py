@@ -61,7 +61,9 @@ def takeovers(happened: Sequence[Happened], notes: Sequence[RunNote], *, alone: 
     return found
 
 
-def latencies(record: Record, happened: Sequence[Happened], commits: CommitTimes, pids: Sequence[Sequence[int]]) -> list[float]:
+def latencies(
+    record: Record, happened: Sequence[Happened], commits: CommitTimes, pids: Sequence[Sequence[int]]
+) -> list[float]:
     """Seconds from an event's commit (from its publication, where the store does not say) to each subscriber that got it live.
 
     Only of numbers that another process published than the subscriber's gateway, while nothing was wrong.

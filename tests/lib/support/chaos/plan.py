@@ -37,7 +37,13 @@ _WEIGHTS: Final[dict[FaultKind, float]] = {
     "store away": 1,
 }
 _OF_PROCESSES: Final = ("kill front", "kill worker", "end worker", "stop front", "stop worker")
-_LONGEST: Final[dict[FaultKind, float]] = {"stop front": 8, "stop worker": 12, "store away": 8, "silence one": 12, "mute one": 12}
+_LONGEST: Final[dict[FaultKind, float]] = {
+    "stop front": 8,
+    "stop worker": 12,
+    "store away": 8,
+    "silence one": 12,
+    "mute one": 12,
+}
 """Seconds; 3 where nothing else is said."""
 _ALONE_SECONDS: Final = 7.0
 """After half of the kills of a worker nothing else happens for so long, so that what they alone cause can be measured."""
@@ -100,7 +106,9 @@ def plan_tasks(seed: int, count: int, *, begin_seconds: float, task_seconds: flo
     return plans
 
 
-def plan_faults(seed: int, seconds: float, *, server: bool, fronts: int, workers: int, pause: float = 3.0) -> list[Fault]:
+def plan_faults(
+    seed: int, seconds: float, *, server: bool, fronts: int, workers: int, pause: float = 3.0
+) -> list[Fault]:
     """Faults for so long, about `pause` seconds from one to the next. Without a `server` only processes fail."""
     dice = Random(f"{seed} faults")
     kinds = [kind for kind in _WEIGHTS if server or kind in _OF_PROCESSES]

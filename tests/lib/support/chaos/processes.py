@@ -97,6 +97,13 @@ class Daemon:
 def arguments(app: str, store: str, port: int, role: Role, max_runs: int) -> list[str]:
     """What follows `discreet serve`."""
     roles = [] if role == "both" else ["--role", role, "--max-runs", str(max_runs)]
-    listening = ["--http", f"127.0.0.1:{port}", "--http-open", "--http-keep-alive", str(KEEP_ALIVE_SECONDS), "--no-stdio"]
+    listening = [
+        "--http",
+        f"127.0.0.1:{port}",
+        "--http-open",
+        "--http-keep-alive",
+        str(KEEP_ALIVE_SECONDS),
+        "--no-stdio",
+    ]
     limits = ["--http-max-connections", "8192", "--http-max-requests", "8192"]
     return [f"./agent_app.py:{app}", "--store", store, *listening, *limits, *roles]

@@ -63,7 +63,9 @@ class Outcome(msgspec.Struct):
 class Chaos:
     """A run under way."""
 
-    def __init__(self, options: Options, folder: Path, store: Store, proxies: Proxies | None, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, options: Options, folder: Path, store: Store, proxies: Proxies | None, say: Callable[[str], None]
+    ) -> None:
         self.options = options
         self.store = store
         self.proxies = proxies
@@ -90,7 +92,9 @@ class Chaos:
     def _daemon(self, name: str, role: Role, index: int | None = None) -> Daemon:
         way = None if self.proxies is None or index is None else self.proxies.ports[index]
         port = free_port()
-        return Daemon(self._folder, name, port, arguments(self._app, self.store.url(way), port, role, self.options.max_runs))
+        return Daemon(
+            self._folder, name, port, arguments(self._app, self.store.url(way), port, role, self.options.max_runs)
+        )
 
     async def run(self) -> Outcome:
         self.daemons[0].start()  # it makes the tables
@@ -167,7 +171,9 @@ class Chaos:
         elif "store" in words:
             await self._take_store_away(0.0 if words[0] == "restart" else fault.seconds)
         else:
-            await self._disturb_way(words[0], range(len(self.daemons)) if words[1] == "all" else [fault.target], fault.seconds)
+            await self._disturb_way(
+                words[0], range(len(self.daemons)) if words[1] == "all" else [fault.target], fault.seconds
+            )
         happened.ended = time.time()
 
     async def _hit(self, how: str, daemon: Daemon, seconds: float) -> None:
@@ -260,7 +266,9 @@ class Chaos:
             f"of those more than {TAKEOVER_SECONDS:.0f} s": f"{sum(each > TAKEOVER_SECONDS for each in taken_alone):,}",
             "calls and streams that were refused or broke": _counted(reasons),
             "of those while the store was away": f"{len(refused):,}, {len(named):,} of them UNAVAILABLE",
-            "how long such a refusal took (median / p99 / largest)": quantiles([each.seconds for each in named if each.seconds]),
+            "how long such a refusal took (median / p99 / largest)": quantiles(
+                [each.seconds for each in named if each.seconds]
+            ),
             "reads that were behind what a subscriber had seen": f"{record.counts['looks behind what was seen']:,}"
             f" of {record.counts['looks']:,}",
             "daemons that ended because they found no store": f"{sum(each.status == 2 for d in self.daemons for each in d.exits):,}",

@@ -39,7 +39,7 @@ class SqliteFile:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "tasks.db"
 
-    def url(self, port: int | None) -> str:  # noqa: ARG002
+    def url(self, port: int | None) -> str:
         return f"sqlite:{self._path}"
 
     def start(self) -> None:
