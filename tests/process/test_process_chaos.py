@@ -27,6 +27,7 @@ def disturbed(folder: Path, store: str, *, roles: bool = True, resuming: bool = 
             task_seconds=6.0,
             pause=0.4,
             fault_pause=1.0,
+            longest_fault=6.0,
             roles=roles,
             resuming=resuming,
         ),

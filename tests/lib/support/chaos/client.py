@@ -155,9 +155,9 @@ class Client:
         begun = self._record.begun[task_id]
         begun.cancel_asked = True
         answer = await self._until_answered("CancelTask", {"id": task_id})
-        if answer:
-            begun.canceled = True
-            if answer["status"]["state"] != "TASK_STATE_CANCELED":
+        if answer:  # where the task came to another end meanwhile, that stands
+            begun.canceled = answer["status"]["state"] == "TASK_STATE_CANCELED"
+            if answer["status"]["state"] not in ENDED:
                 self._record.fail(f"{task_id}: CancelTask answered with {answer['status']['state']}")
 
     async def _look(self, task_id: str, number: int) -> None:

@@ -107,7 +107,7 @@ def plan_tasks(seed: int, count: int, *, begin_seconds: float, task_seconds: flo
 
 
 def plan_faults(
-    seed: int, seconds: float, *, server: bool, fronts: int, workers: int, pause: float = 3.0
+    seed: int, seconds: float, *, server: bool, fronts: int, workers: int, pause: float = 3.0, longest: float = 60.0
 ) -> list[Fault]:
     """Faults for so long, about `pause` seconds from one to the next. Without a `server` only processes fail."""
     dice = Random(f"{seed} faults")
@@ -119,7 +119,7 @@ def plan_faults(
         (kind,) = dice.choices(kinds, weights)
         number = fronts if kind.endswith("front") else workers if kind.endswith("worker") else fronts + workers
         alone = kind == "kill worker" and dice.random() < 0.5
-        lasts = dice.uniform(0.3, _LONGEST.get(kind, 3))
+        lasts = dice.uniform(0.3, min(longest, _LONGEST.get(kind, 3)))
         faults.append(Fault(at=at, kind=kind, target=dice.randrange(number), seconds=lasts, alone=alone))
         at += max(_ALONE_SECONDS if alone else 0.0, dice.expovariate(1 / pause))
     return faults

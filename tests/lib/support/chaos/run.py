@@ -26,6 +26,8 @@ from .stores import Store, running_store
 
 START_SECONDS: Final = 60.0
 TAKEOVER_SECONDS: Final = 5.0
+WAITED_SECONDS: Final = 6.0
+"""Calls wait for a store that is away, and daemons look for it, about so long."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +45,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     task_seconds: float
     pause: float
     fault_pause: float = 3.0
+    longest_fault: float = 60.0
     fronts: int = 3
     workers: int = 2
     max_runs: int = 1024
@@ -144,6 +147,7 @@ class Chaos:
             fronts=options.fronts,
             workers=options.workers,
             pause=options.fault_pause,
+            longest=options.longest_fault,
         )
         try:
             async with asyncio.TaskGroup() as group:
@@ -244,7 +248,7 @@ class Chaos:
         commits = self.store.commit_times()
         taken = takeovers(self.happened, notes, alone=False)
         taken_alone = takeovers(self.happened, notes, alone=True)
-        away = [(each.began, each.ended + 1.0) for each in self.happened if "store" in each.fault.kind]
+        away = [(each.began, each.ended + WAITED_SECONDS) for each in self.happened if "store" in each.fault.kind]
         refused = [each for each in record.refusals if any(began <= each.at <= ended for began, ended in away)]
         named = [each for each in refused if each.reason == "UNAVAILABLE"]
         reasons = Counter(each.reason for each in record.refusals)
