@@ -79,7 +79,7 @@ class WorkerThread(Generic[R]):
         """Take jobs from this event loop from now on. Call it on the loop, once."""
         self._new_event = anyio.Event
         self._ended = anyio.Event()
-        self._call_on_loop = _loop_caller()
+        self._call_on_loop = loop_caller()
 
     async def run(self, request: R) -> Any:  # Any: its type depends on the request
         """Queue a request and return its result, or raise its failure. Call it on the loop.
@@ -170,7 +170,7 @@ class WorkerThread(Generic[R]):
         self._call_on_loop(set_done)
 
 
-def _loop_caller() -> Callable[[Callable[[], None]], None]:
+def loop_caller() -> Callable[[Callable[[], None]], None]:
     """A function that any thread may call to run another one soon on this loop. It does nothing once the loop has ended."""
     import anyio.lowlevel  # late, as above
 

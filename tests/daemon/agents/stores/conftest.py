@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pytest
 
@@ -14,7 +16,7 @@ from support.postgres import Server
 from support.sqlite_files import opened
 
 SHARED = ["sqlite", "postgres"]
-"""Kinds of stores that several daemons may share. Another one is added here and in `_new_store`."""
+"""Kinds of stores that several daemons may share. Another one is added here and in `_places`."""
 
 
 class NewStore(Protocol):
@@ -29,15 +31,28 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "tasks.db")
 
 
+class Place(NamedTuple):
+    """A file or a database for the stores of some daemons. `kill(store)`: to the other daemons, that daemon is dead. If it is not
+    closed by that, it can still try to write."""
+
+    new_store: NewStore
+    kill: Callable[[TaskStore], Awaitable[None]]
+
+
 @pytest.fixture(params=["memory", *SHARED])
-async def store(request: pytest.FixtureRequest, path: str) -> AsyncIterator[TaskStore]:
-    async with opened(_new_store(request, path)()) as made:
+def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
+    return _places(request)(tmp_path).new_store
+
+
+@pytest.fixture
+async def store(new_store: NewStore) -> AsyncIterator[TaskStore]:
+    async with opened(new_store()) as made:
         yield made
 
 
 @pytest.fixture(params=SHARED)
-def shared(request: pytest.FixtureRequest, path: str) -> NewStore:
-    return _new_store(request, path)
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
+    return _places(request)(tmp_path).new_store
 
 
 @pytest.fixture
@@ -47,18 +62,37 @@ async def pair(shared: NewStore) -> AsyncIterator[tuple[TaskStore, TaskStore]]:
         yield one, other
 
 
-def _new_store(request: pytest.FixtureRequest, path: str) -> NewStore:
+@pytest.fixture(scope="module", params=SHARED)
+def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Place]:
+    """Another place at each call. The one before must not be in use any more."""
+    places = _places(request)
+    return lambda: places(tmp_path_factory.mktemp("place"))
+
+
+def _places(request: pytest.FixtureRequest) -> Callable[[Path], Place]:
     """Skips the test where a package or a server is missing."""
     match request.param:
         case "memory":
-            return MemoryStore
+            return lambda _: Place(MemoryStore, _close)
         case "sqlite":
-            from discreet.daemon.agents.stores.sqlite.store import SqliteStore
-
-            return lambda **options: SqliteStore(path, **options)
+            return _sqlite_place
         case _:
             server: Server = request.getfixturevalue("postgres")
             from discreet.daemon.agents.stores.postgres.store import PostgresStore
 
-            url = server.new_database()
-            return lambda **options: PostgresStore(url, **options)
+            return lambda _: Place(partial(PostgresStore, server.new_database()), _close)
+
+
+async def _close(store: TaskStore) -> None:
+    await store.close()
+
+
+def _sqlite_place(folder: Path) -> Place:
+    from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+
+    path = str(folder / "tasks.db")
+
+    async def take_lock_away(store: TaskStore) -> None:
+        os.unlink(f"{path}-daemon-{store.owner_id}")
+
+    return Place(partial(SqliteStore, path), take_lock_away)
