@@ -34,6 +34,9 @@ def main() -> int:
         "--without-resume", action="store_true", help="an agent whose tasks fail when their daemon dies"
     )
     parser.add_argument("--quiet", action="store_true", help="do not print faults as they happen")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the logs of the daemons, also where nothing was wrong"
+    )
     chosen = parser.parse_args()
     seconds = chosen.minutes * 60
     task_seconds = chosen.task_seconds or seconds / 2
@@ -58,7 +61,7 @@ def main() -> int:
     for name, figure in outcome.figures.items():
         print(f"| {name} | {figure} |")
     print(f"\n{len(outcome.wrong)} wrong" + "".join(f"\n  {text}" for text in outcome.wrong[:40]))
-    if outcome.wrong:
+    if outcome.wrong or chosen.keep:
         print(f"logs: {folder}")
     else:
         shutil.rmtree(folder)

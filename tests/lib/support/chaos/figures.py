@@ -8,12 +8,12 @@ from typing import Final
 
 import msgspec
 
-from .plan import Fault
+from .plan import QUIET_SECONDS, Fault
 from .record import Record
 from .stores import CommitTimes
 
-QUIET_SECONDS: Final = 2.0
-"""After the end of a fault its consequences may last so long."""
+TAKEOVER_SECONDS: Final = 5.0
+"""What is promised."""
 CAUGHT_UP_SECONDS: Final = 0.25
 """Events published sooner after the opening of a stream may have been in the log before it."""
 
@@ -45,11 +45,19 @@ def run_notes(lines: Iterable[str]) -> list[RunNote]:
     return notes
 
 
-def takeovers(happened: Sequence[Happened], notes: Sequence[RunNote], *, alone: bool) -> list[float]:
-    """Of each task that a killed process was running: seconds until another one began with it."""
-    found: list[float] = []
+class Takeover(msgspec.Struct, frozen=True):
+    """Of each task that a killed process was running: seconds until another one began with it. `alone`: nothing else was wrong."""
+
+    kill: Happened
+    alone: bool
+    seconds: list[float]
+
+
+def takeovers(happened: Sequence[Happened], notes: Sequence[RunNote]) -> list[Takeover]:
+    """Of every kill of a process that ran something."""
+    found: list[Takeover] = []
     for kill in happened:
-        if not kill.fault.kind.startswith("kill") or (alone and not kill.fault.alone):
+        if not kill.fault.kind.startswith("kill"):
             continue
         running = {note.task_id for note in notes if note.pid == kill.pid and note.kind != "end"}
         running -= {note.task_id for note in notes if note.pid == kill.pid and note.kind == "end"}
@@ -57,7 +65,11 @@ def takeovers(happened: Sequence[Happened], notes: Sequence[RunNote], *, alone: 
         for note in notes:
             if note.task_id in running and note.pid != kill.pid and note.at > kill.began and note.kind != "end":
                 later.setdefault(note.task_id, note.at - kill.began)
-        found += later.values()
+        until = kill.began + TAKEOVER_SECONDS
+        others = [each for each in happened if each is not kill]
+        alone = not any(each.began < until and kill.began < each.ended + QUIET_SECONDS for each in others)
+        if later:
+            found.append(Takeover(kill, alone, sorted(later.values())))
     return found
 
 

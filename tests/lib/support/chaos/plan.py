@@ -46,7 +46,10 @@ _LONGEST: Final[dict[FaultKind, float]] = {
 }
 """Seconds; 3 where nothing else is said."""
 _ALONE_SECONDS: Final = 7.0
-"""After half of the kills of a worker nothing else happens for so long, so that what they alone cause can be measured."""
+"""After half of the kills of a worker nothing else happens for so long, so that what they alone cause can be measured. They come
+when what happened before is over."""
+QUIET_SECONDS: Final = 2.0
+"""After the end of a fault its consequences may last so long."""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +78,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """`target` is the daemon's number among those of its role, or among all. `alone`: nothing else for some seconds."""
+    """`target` is the daemon's number among those of its role, or among all. `alone`: nothing else is wrong then, and for
+    some seconds afterwards."""
 
     at: float
     kind: FaultKind
@@ -120,6 +124,8 @@ def plan_faults(
         number = fronts if kind.endswith("front") else workers if kind.endswith("worker") else fronts + workers
         alone = kind == "kill worker" and dice.random() < 0.5
         lasts = dice.uniform(0.3, min(longest, _LONGEST.get(kind, 3)))
+        if alone:
+            at = max([at, *(fault.at + fault.seconds + QUIET_SECONDS for fault in faults)])
         faults.append(Fault(at=at, kind=kind, target=dice.randrange(number), seconds=lasts, alone=alone))
         at += max(_ALONE_SECONDS if alone else 0.0, dice.expovariate(1 / pause))
     return faults

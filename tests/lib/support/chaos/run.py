@@ -17,7 +17,7 @@ from ..postgres import free_port
 from .calls import BrokenError, RefusedError, call
 from .checker import TaskLog, check, until_all_ended
 from .client import run_client
-from .figures import Happened, RunNote, latencies, quantiles, run_notes, takeovers
+from .figures import TAKEOVER_SECONDS, Happened, RunNote, latencies, quantiles, run_notes, takeovers
 from .plan import Fault, plan_faults, plan_tasks
 from .processes import Daemon, DaemonExit, Role, arguments
 from .proxy import Proxies
@@ -25,7 +25,6 @@ from .record import Record
 from .stores import Store, running_store
 
 START_SECONDS: Final = 60.0
-TAKEOVER_SECONDS: Final = 5.0
 WAITED_SECONDS: Final = 6.0
 """Calls wait for a store that is away, and daemons look for it, about so long."""
 
@@ -246,8 +245,13 @@ class Chaos:
         with (self._folder / "runs").open() as lines:
             notes: list[RunNote] = run_notes(lines)
         commits = self.store.commit_times()
-        taken = takeovers(self.happened, notes, alone=False)
-        taken_alone = takeovers(self.happened, notes, alone=True)
+        found = takeovers(self.happened, notes)
+        for each in found:
+            others = "" if each.alone else ", while something else was wrong"
+            killed = f"{each.kill.fault.kind} {each.kill.fault.target} at {each.kill.fault.at:.1f} s"
+            self._say(f"{killed}: {len(each.seconds)} tasks taken over within {each.seconds[-1]:.2f} s{others}")
+        taken = [seconds for each in found for seconds in each.seconds]
+        taken_alone = [seconds for each in found if each.alone for seconds in each.seconds]
         away = [(each.began, each.ended + WAITED_SECONDS) for each in self.happened if "store" in each.fault.kind]
         refused = [each for each in record.refusals if any(began <= each.at <= ended for began, ended in away)]
         named = [each for each in refused if each.reason == "UNAVAILABLE"]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from ..postgres import Server, running_server
+from .. import postgres, redis
 
 CommitTimes = dict[tuple[str, int], float]
 """Of an event, by its task and number: when its commit was made, in seconds since 1970."""
@@ -55,7 +55,7 @@ class SqliteFile:
 class PostgresDatabase:
     """A database on a server of its own, which is stopped as by a crash."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: postgres.Server) -> None:
         self._server = server
         with server.connect() as connection:
             connection.execute("ALTER SYSTEM SET track_commit_timestamp = on")
@@ -85,16 +85,38 @@ class PostgresDatabase:
         return {(row[0], number): float(row[3]) for row in rows if row[3] for number in range(row[1], row[2] + 1)}
 
 
+class RedisKeys:
+    """A prefix on a server of its own, which is killed."""
+
+    def __init__(self, server: redis.Server) -> None:
+        self._server = server
+        self._url = server.new_store()
+
+    @property
+    def server_port(self) -> int:
+        return self._server.port
+
+    def url(self, port: int | None) -> str:
+        return self._url.replace(f":{self._server.port}/", f":{port or self._server.port}/")
+
+    def start(self) -> None:
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.kill()
+
+    def commit_times(self) -> CommitTimes:
+        return {}
+
+
 @contextmanager
 def running_store(kind: str, folder: Path) -> Iterator[Store]:
     """The store of this kind for the block: `sqlite`, `postgresql` or `redis`."""
     if kind == "sqlite":
         yield SqliteFile(folder)
     elif kind == "postgresql":
-        with running_server() as server:
+        with postgres.running_server() as server:
             yield PostgresDatabase(server)
     else:
-        from .redis_store import running_redis
-
-        with running_redis() as store:
-            yield store
+        with redis.running_server() as server:
+            yield RedisKeys(server)
