@@ -113,3 +113,20 @@ def test_a_store_that_can_not_be_reached_is_one_line_and_status_2(
     assert child.wait() == 2
     (line,) = child.stderr().splitlines()
     assert line.startswith("discreet: --store: ") and "hunter2" not in line
+
+
+def test_a_server_that_another_authority_has_certified_is_one_line_and_status_2(
+    spawn: Spawn, app_directory: Path
+) -> None:
+    pytest.importorskip("cryptography")
+    from support.certificates import Authority
+
+    (app_directory / "agent.py").write_text(AGENT)
+    (app_directory / "wrong.pem").write_bytes(Authority("wrong").certificate)
+    with running_server() as server:
+        server.use_certificate(*Authority("right").for_localhost())
+        url = f"postgresql://me:hunter2-x@localhost:{server.port}/postgres?sslmode=verify-full&sslrootcert=wrong.pem"
+        child = spawn("serve", "./agent.py:agent", "--store", url)
+        assert child.wait() == 2
+    (line,) = child.stderr().splitlines()
+    assert line.startswith("discreet: --store: ") and "certificate" in line and "hunter2" not in line

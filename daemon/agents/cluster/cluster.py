@@ -59,8 +59,6 @@ class Cluster:
         self._requests = self._queued = True
         self._news, self._tasks = ChangeSignal(), ChangeSignal()
         self._listening: anyio.CancelScope | None = None
-        cache.on_load = self._on_load
-        runner.on_done = self._on_done
 
     def _on_load(self, live: LiveTask) -> None:
         """It may have been changed while it was loaded, and is listened for from now on."""
@@ -73,12 +71,18 @@ class Cluster:
         if self._queued:
             self._news.notify()
 
+    async def follow(self, live: LiveTask) -> None:
+        """Read what other daemons have done to this task. Raises `StoreError`."""
+        await self._following.follow(live)
+
     def drain(self) -> None:
         """Take no more work from others."""
         self._work.draining = True
 
     async def run(self) -> None:
         """Run until cancelled. A fault of the store is logged, and the next turn tries again."""
+        self._cache.on_load = self._on_load
+        self._runner.on_done = self._on_done
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
             tasks.start_soon(self._repeat, self._tasks, lambda: self._following.behind, self._follow)

@@ -12,7 +12,7 @@ import msgspec
 
 from ...dispatch.execution import Raised, attempt
 from ..errors import task_has_ended
-from ..model.states import INTERRUPTED
+from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Message, MessageAdded, Task, TaskState
 from ..stores.interface import MESSAGE, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
@@ -149,18 +149,21 @@ class Delegator:
             self._continue(delegation)
 
     async def _leave_with_owner(self, delegation: Delegation) -> None:
-        """Send the message to the daemon that works on the task, until it has published it, or works on it no more.
+        """Send the message to the daemon that works on the task, until it has published it, or nobody works on it any more.
 
-        That daemon publishes no message after it has stopped the task; the store drops the request then.
+        The store drops the request when the task stops; until then it goes to each new owner, which may become this daemon.
+        None publishes such a message after it has stopped the task.
         """
         live, name = delegation.live, delegation.message.message_id
         before = live.generation
+        asked: str | None = None
         live.expect_message(name)
         request = OwnerRequest(live.id, MESSAGE, encode_message(delegation.context, accepted=False))
-        while live.remote and live.lost is None:
-            owner = live.remote_owner
-            await self._store.send_owner_request(request)
-            while live.remote and live.remote_owner == owner and live.arrival(name) <= before and live.lost is None:
+        while live.lost is None and (live.remote or live.state not in INACTIVE):
+            if live.remote and live.remote_owner != asked:
+                asked = live.remote_owner
+                await self._store.send_owner_request(request)
+            else:
                 await live.wait_for_change()
             if live.arrival(name) > before:
                 delegation.start_generation = live.arrival(name)

@@ -6,7 +6,7 @@ there is neither it is failed, with a reason. None is left as if somebody still 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final, final
@@ -28,7 +28,7 @@ from ..tasks.status_messages import ORPHANED_TEXT, fail_task, failure_parts
 from ..tasks.task_cache import TaskCache
 from .following import Following
 from .ownership import take_ownership
-from .queued_message import decode_message
+from .queued_message import QueuedMessage, decode_message
 
 CLAIM_BATCH: Final = 16
 """Tasks that are claimed at once: others, which hear of a full queue at the same time, get their share."""
@@ -74,26 +74,33 @@ class OwnedWork:
         async with self._one_at_a_time:
             await self._take_requests()
 
-    async def _take_requests(self) -> None:
-        for request in await self._store.take_owner_requests():
-            try:
-                if request.kind == CANCEL:
-                    self._spawn(partial(self._cancel, request.task_id))
-                elif request.kind == MESSAGE:
-                    await self._receive(request)
-                elif request.kind == RELOAD_PUSH_TARGETS:
-                    await self._reload_push_targets(request.task_id)
-            except FailureError:  # the task is gone, or the message refused: its sender sees that nothing came of it
-                pass
-            except StoreError as exc:  # the other requests are taken, too
-                log_failure(exc)
+    async def _take_requests(self, begun: Sequence[str] = ()) -> None:
+        """Also begin the tasks that this daemon has just become the owner of. What is resumed goes before new messages."""
+        requests = await self._store.take_owner_requests()
+        messages = {id(request): _message_of(request) for request in requests if request.kind == MESSAGE}
+        left = {each.task_id for each in requests if (message := messages.get(id(each))) and message.accepted}
+        for task_id in begun:
+            if task_id not in left:
+                await self._attempt(partial(self._resume, task_id))
+        for request in requests:
+            if message := messages.get(id(request)):
+                await self._attempt(partial(self._receive, request, message))
+            elif request.kind == CANCEL:
+                self._spawn(partial(self._cancel, request.task_id))
+            elif request.kind == RELOAD_PUSH_TARGETS:
+                await self._attempt(partial(self._reload_push_targets, request.task_id))
 
-    async def _receive(self, request: OwnerRequest) -> None:
-        """Execute a message. One that is not in the history yet is dropped where the task has stopped: its sender sees that."""
+    async def _attempt(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """What can't be done for one task must not keep the others waiting."""
         try:
-            queued = decode_message(request.body)
-        except msgspec.DecodeError as exc:
-            return log.error("task.unreadable_request", task=request.task_id, exc=exc)
+            await work()
+        except FailureError:  # the task is gone, or the message refused: its sender sees that nothing came of it
+            pass
+        except StoreError as exc:
+            log_failure(exc)
+
+    async def _receive(self, request: OwnerRequest, queued: QueuedMessage) -> None:
+        """Execute a message. One that is not in the history yet is dropped where the task has stopped: its sender sees that."""
         async with self._cache.pinned(request.task_id, None) as live:
             await self._become_local(live)
             context = queued.context(live.task())
@@ -139,8 +146,7 @@ class OwnedWork:
                 return False
             claimed = await self._store.claim(limit)
             if claimed:
-                await self._take_requests()
-                await self._begin(claimed)
+                await self._take_requests(claimed)
             return len(claimed) == limit
 
     # -- tasks without anybody ---------------------------------------------------------------------------------
@@ -167,8 +173,7 @@ class OwnedWork:
                 ]
                 taken = await take_ownership(self._store, wanted)
                 if taken:
-                    await self._take_requests()
-                    await self._begin([live.id for live in taken])
+                    await self._take_requests([live.id for live in taken])
 
     async def _pin(self, task_id: str, pinned: AsyncExitStack) -> LiveTask | None:
         """The task, in memory until the stack is closed, and whose it is now; None where that can't be found out."""
@@ -191,28 +196,28 @@ class OwnedWork:
             forgotten = [task_id for task_id in owned if task_id in self._forgotten]
             self._forgotten = frozenset(owned)
             if forgotten:
-                await self._take_requests()
-                await self._begin(forgotten)
+                await self._take_requests(forgotten)
 
     def _works_on(self, task_id: str) -> bool:
         live = self._cache.peek(task_id)
         return live is not None and (live.busy or bool(live.pending))
 
-    async def _begin(self, task_ids: Iterable[str]) -> None:
-        """Resume, or fail, the tasks for which no message was left. This daemon owns them."""
-        for task_id in task_ids:
-            try:
-                async with self._cache.pinned(task_id, None) as live:
-                    await self._become_local(live)
-                    if not (live.busy or live.pending or live.lost or live.state in INACTIVE):
-                        self._resume(live)
-            except FailureError:  # the task is gone, or there is no room: `begin_forgotten` tries again
-                pass
-            except StoreError as exc:
-                log_failure(exc)
+    async def _resume(self, task_id: str) -> None:
+        """Resume, or fail, a task that this daemon owns and for which no message was left. Where there is no room,
+        `begin_forgotten` tries again."""
+        async with self._cache.pinned(task_id, None) as live:
+            await self._become_local(live)
+            if live.busy or live.pending or live.lost or live.state in INACTIVE:
+                return
+            if self._runner.supports_resume:
+                return self._runner.resume(live)
+            log.warning("task.orphaned", task=live.id)
+            fail_task(live, Part(text=ORPHANED_TEXT))
 
-    def _resume(self, live: LiveTask) -> None:
-        if self._runner.supports_resume:
-            return self._runner.resume(live)
-        log.warning("task.orphaned", task=live.id)
-        fail_task(live, Part(text=ORPHANED_TEXT))
+
+def _message_of(request: OwnerRequest) -> QueuedMessage | None:
+    try:
+        return decode_message(request.body)
+    except msgspec.DecodeError as exc:  # another version of this program has left it
+        log.error("task.unreadable_request", task=request.task_id, exc=exc)
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, closing
 from typing import Final, final
 
@@ -14,7 +14,7 @@ from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, T
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
 from ..stores.interface import LoggedEvent, LogTruncatedError, TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
-from ..tasks.live_task import wait_committed
+from ..tasks.live_task import LiveTask, wait_committed
 from ..tasks.task_cache import TaskCache
 from .cancellation import Cancellation
 from .push_configs import PushConfigs
@@ -23,9 +23,10 @@ from .submission import Submission
 
 @final
 class RequestHandler:
-    """One per daemon. Every method raises `FailureError`, or a declared error, where the request can't be fulfilled.
+    """One per daemon. `follow(live)` reads what other daemons have done to a task.
 
-    Cancelling a method stops its waiting. The task goes on.
+    Every method raises `FailureError`, or a declared error, where the request can't be fulfilled. Cancelling a method stops its
+    waiting. The task goes on.
     """
 
     def __init__(
@@ -35,11 +36,13 @@ class RequestHandler:
         submission: Submission,
         cancellation: Cancellation,
         push_configs: PushConfigs,
+        follow: Callable[[LiveTask], Awaitable[None]],
     ) -> None:
         self._store = store
         self._cache = cache
         self._submission = submission
         self._cancellation = cancellation
+        self._follow = follow
         self.push_configs: Final = push_configs
 
     # -- messages ----------------------------------------------------------------------------------------------
@@ -146,6 +149,8 @@ class RequestHandler:
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended and after is None:
                 raise FailureError(task_has_ended(live.id, live.state))
+            if after is not None and after > live.generation:  # it has seen more elsewhere than was heard of here
+                await self._follow(live)
             if after is not None and after > live.generation:
                 raise FailureError(InvalidParams("Last-Event-ID", f"integer <= {live.generation}", "number"))
             with closing(EventReader(live, self._store.event_log, after=after)) as reader:

@@ -127,6 +127,7 @@ class Runtime:
             Submission(self._cache, self._runner, delegator, push_configs),
             Cancellation(store, self._cache, self._runner, remote_seconds=waits.remote_cancel),
             push_configs,
+            self._cluster.follow,
         )
 
     @property

@@ -46,9 +46,9 @@ MAX_LOSSES: Final = 8
 
 @final
 class ServerLink(Generic[S]):
-    """Used by one thread. `reopen()` gives a new session, and raises `StoreError` or one of `errors`, which are also what work with
-    a session raises when it is lost. `is_stuck(exc)` tells that the server did not answer; `why(exc)` is one line for the
-    operator, without secrets.
+    """Used by one thread. `reopen()` gives a new session, and raises `StoreError` or one of `errors`, which are also what work
+    with a session raises when it is lost. `is_stuck(exc)` tells that the server did not answer; `why(exc)` is one line for
+    the operator, without secrets.
     """
 
     def __init__(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Execution(Submitted):
     """`superseded` says that its task
     waited for its caller and that the next message came while this execution still ran: it need not stop its task again.
-    `origin` is the span in which it was asked for. `done` says that it is over.
+    `origin` is the span in which it was asked for. `done` says that it is over. With `accepted` its
+    message is in the task's history already.
     """
 
     __slots__ = (
@@ -38,12 +39,12 @@ class Execution(Submitted):
         "superseded",
     )
 
-    def __init__(self, live: LiveTask, context: RequestContext, *, may_reply: bool) -> None:
+    def __init__(self, live: LiveTask, context: RequestContext, *, may_reply: bool, accepted: bool = False) -> None:
         super().__init__(live)
         self.context = context
-        self.events = TaskEvents(live, may_reply=may_reply and live.generation == 0)
+        self.events = TaskEvents(live, may_reply=may_reply and live.generation == accepted)
         self._creates_task = live.generation == 0
-        self._accepted_generation: int | None = None
+        self._accepted_generation = live.generation if accepted else None
         self.superseded = False
         self.origin: Origin = None
         self.scope: anyio.CancelScope | None = None
@@ -95,10 +96,6 @@ class Execution(Submitted):
         elif live.state not in INACTIVE and not self.superseded:
             log.error("agent.unfinished", task=live.id, state=live.state.name.lower(), hint=_way_to_end(returned))
             fail_task(live, Part(text=UNFINISHED_TEXT))
-
-    def was_accepted(self) -> None:
-        """Its message is in the task's history already."""
-        self._accepted_generation = self.live.generation
 
     @property
     def over(self) -> bool:

@@ -113,8 +113,7 @@ class Runner:
 
     def submit_accepted(self, live: LiveTask, context: RequestContext) -> None:
         """Queue an execution for a message that is in the task's history already. Raises as `submit`."""
-        execution = self._new(live, self.check(live, context))
-        execution.was_accepted()
+        execution = self._new(live, self.check(live, context), accepted=True)
         self._queue(execution).append(execution)
         self._start(live)
 
@@ -139,10 +138,10 @@ class Runner:
         self._queue(execution).appendleft(execution)
         self._start(live)
 
-    def _new(self, live: LiveTask, context: RequestContext) -> Execution:
+    def _new(self, live: LiveTask, context: RequestContext, *, accepted: bool = False) -> Execution:
         if self.full:
             raise FailureError(Overloaded())
-        execution = Execution(live, context, may_reply=self._replies_without_task)
+        execution = Execution(live, context, may_reply=self._replies_without_task, accepted=accepted)
         if self._tracing is not None:
             execution.origin = self._tracing.origin()
         return execution

@@ -23,23 +23,23 @@ class Resumer(Scripted):
 
     def __init__(self, execute: Execute) -> None:
         super().__init__(execute)
-        self.take_owner_requests: list[str] = []
+        self.calls: list[str] = []
         self.may_end = anyio.Event()
         self.may_end.set()
         self._news = anyio.Event()
 
     async def are_asked(self, count: int) -> None:
-        while len(self.take_owner_requests) < count:
+        while len(self.calls) < count:
             self._news = anyio.Event()
             await self._news.wait()
 
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        self.take_owner_requests.append("execute")
+        self.calls.append("execute")
         await super().execute(context, events)
 
     async def resume(self, context: RequestContext, events: TaskEvents) -> None:
         assert context.message is None
-        self.take_owner_requests.append("resume")
+        self.calls.append("resume")
         self._news.set()
         await self.may_end.wait()
         await events.artifact("resumed")

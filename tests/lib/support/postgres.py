@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any, Final
 
 from .requirements import missing
+from .waits import wait_until
 
 WITH_PASSWORD: Final = "known"
 PASSWORD: Final = "Ope1n-Sesa2me"
@@ -53,19 +54,30 @@ def as_server() -> dict[str, Any]:  # Any: options of `subprocess`
 
 
 class Server:
-    """A cluster in a folder. `fsync` is off: the tests end its processes, never the machine."""
+    """A cluster in a folder: a new one, or a standby of the `primary`. `fsync` is off: the tests end its processes, never the
+    machine."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, primary: Server | None = None) -> None:
         self.folder = folder
         self.port = free_port()
         if os.geteuid() == 0:
             shutil.chown(folder, _USER)
+        if primary is None:
+            self._create()
+        else:
+            self._copy(primary)
+
+    def _create(self) -> None:
         self._run("initdb", "-D", self._data, "-A", "trust", "-U", _USER, "-E", "UTF8", "--locale=C", "--no-sync")
-        with open(f"{self._data}/postgresql.auto.conf", "a", encoding="utf-8") as file:
-            file.write(
-                f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\nfsync = off\n"
-                "shared_buffers = 16MB\nmax_connections = 60\nautovacuum_naptime = 10min\n"
-            )
+        self._configure(
+            f"port = {self.port}",
+            "listen_addresses = '127.0.0.1'",
+            "unix_socket_directories = ''",
+            "fsync = off",
+            "shared_buffers = 16MB",
+            "max_connections = 60",
+            "autovacuum_naptime = 10min",
+        )
         with open(f"{self._data}/pg_hba.conf", "r+", encoding="utf-8") as file:
             others = file.read()
             file.seek(0)
@@ -73,6 +85,38 @@ class Server:
         self.start()
         with self.connect() as connection:
             connection.execute(f"CREATE ROLE {WITH_PASSWORD} LOGIN SUPERUSER PASSWORD '{PASSWORD}'")
+
+    def _copy(self, primary: Server) -> None:
+        """Follow the primary, which from then on acknowledges what both have."""
+        source = f"postgresql://{_USER}@127.0.0.1:{primary.port}"
+        self._run("pg_basebackup", "-d", source, "-D", self._data, "-R", "-c", "fast", "--no-sync")
+        self._configure(f"port = {self.port}")
+        self.start()
+        with primary.connect() as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+            state = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+            wait_until(lambda: connection.execute(state).fetchone())
+
+    def promote(self) -> None:
+        """A standby becomes a primary."""
+        self._run("pg_ctl", "promote", "-w", "-D", self._data)
+
+    def use_certificate(self, certificate: bytes, key: bytes) -> None:
+        """Take TLS from now on. Both are PEM."""
+        for name, content in (("server.crt", certificate), ("server.key", key)):
+            path = f"{self._data}/{name}"
+            with open(path, "wb") as file:
+                file.write(content)
+            os.chmod(path, 0o600)
+            if os.geteuid() == 0:
+                shutil.chown(path, _USER)
+        self._configure("ssl = on")
+        self.restart()
+
+    def _configure(self, *lines: str) -> None:
+        with open(f"{self._data}/postgresql.auto.conf", "a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
 
     @property
     def _data(self) -> str:
@@ -87,6 +131,10 @@ class Server:
 
     def stop(self, mode: str = "immediate") -> None:
         self._run("pg_ctl", "stop", "-w", "-D", self._data, "-m", mode)
+
+    def stop_if_running(self) -> None:
+        if os.path.exists(f"{self._data}/postmaster.pid"):
+            self.stop()
 
     def restart(self) -> None:
         """As after a crash: nobody is told, nothing is written to the disk before."""
@@ -120,16 +168,17 @@ class Server:
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
-    """One for the block. Skips the test where PostgreSQL or psycopg is not installed."""
+def running_server(primary: Server | None = None) -> Iterator[Server]:
+    """One for the block; a standby of the `primary`, if one is given. Skips the test where PostgreSQL or psycopg is not
+    installed."""
     _programs()
     folder = tempfile.mkdtemp(prefix="pg-")
     os.chmod(folder, 0o755)
     try:
-        server = Server(folder)
+        server = Server(folder, primary)
         try:
             yield server
         finally:
-            server.stop()
+            server.stop_if_running()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -80,11 +80,14 @@ def change(
     snapshot: bool = False,
     owner: str | None = None,
     previous_owner: str | None = None,
+    requests: tuple[OwnerRequest, ...] = (),
 ) -> TaskChange:
     """Of a new task, unless `expected` is given. The task is as before the events."""
     logged = events if expected else (TaskCreated(task), *events)
     after = apply_events(task, events)
-    return change_to(after, expected, logged, owner=owner, snapshot=snapshot, previous_owner=previous_owner)
+    return change_to(
+        after, expected, logged, owner=owner, snapshot=snapshot, previous_owner=previous_owner, requests=requests
+    )
 
 
 def said(text: str) -> MessageAdded:

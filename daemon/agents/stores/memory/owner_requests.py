@@ -31,12 +31,12 @@ class OwnerRequests:
             self._budget.add("tasks", _size(request))
 
     def deliver(self, task_id: str) -> None:
-        """The next `take` is to look for requests of this task."""
+        """Let the next `take` see whether the task is owned. To be called when that may have begun, and after `add`."""
         if task_id in self._by_task:
             self._deliverable.add(task_id)
 
     def take(self, is_owned: Callable[[str], bool]) -> list[OwnerRequest]:
-        """Remove and return, oldest first, the requests of tasks that were delivered and are `is_owned` still."""
+        """Remove and return, oldest first, the requests of tasks that were delivered and are owned."""
         taken = [item for task_id in self._deliverable if is_owned(task_id) for item in self._remove(task_id).items()]
         self._deliverable.clear()
         return [request for request, _ in sorted(taken, key=lambda item: item[1])]

@@ -135,12 +135,16 @@ class MemoryStore:
         if isinstance(encoded, Unserializable):
             return encoded
         if record is None:
-            self._create(change, encoded)
+            record = self._create(change, encoded)
         else:
             self._update(record, change, encoded)
+        self._enqueue(record)
+        for request in change.requests:
+            self._requests.add(request)
+        self._requests.deliver(record.id)
         return None
 
-    def _create(self, change: TaskChange, encoded: EncodedChange) -> None:
+    def _create(self, change: TaskChange, encoded: EncodedChange) -> TaskRecord:
         record = TaskRecord(
             change.task_id,
             change.scope,
@@ -155,8 +159,7 @@ class MemoryStore:
         self._append(record, encoded.events, covered=change.snapshot is not None)
         self._tasks[record.id] = record
         self._add_to_indexes(record)
-        self._enqueue(record)
-        self._add_requests(change)
+        return record
 
     def _update(self, record: TaskRecord, change: TaskChange, encoded: EncodedChange) -> None:
         if record.state in TERMINAL:
@@ -175,14 +178,6 @@ class MemoryStore:
             self._remove_from_indexes(record)
             record.state, record.status_timestamp = change.state, change.status_timestamp
             self._add_to_indexes(record)
-        self._enqueue(record)
-        self._add_requests(change)
-
-    def _add_requests(self, change: TaskChange) -> None:
-        for request in change.requests:
-            self._requests.add(request)
-        if change.owner == self.owner_id:
-            self._requests.deliver(change.task_id)
 
     def _enqueue(self, record: TaskRecord) -> None:
         if record.owner == QUEUED:
@@ -383,8 +378,7 @@ class MemoryStore:
         if record is None or record.owner is None:
             return False
         self._requests.add(request)
-        if record.owner == self.owner_id:
-            self._requests.deliver(record.id)
+        self._requests.deliver(record.id)
         return True
 
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:

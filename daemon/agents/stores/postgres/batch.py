@@ -11,10 +11,11 @@ from typing import Final, final
 
 from ...model.types import STATE_NUMBERS
 from ..checks import find_conflict
-from ..interface import CommitRefusal, TaskChange
+from ..interface import QUEUED, CommitRefusal, TaskChange
 from ..serialization import EncodedChange
-from .rows import COLUMNS, EventRow, TaskRow, columns, event_rows, to_text
-from .schema import COUNT_SHARDS, COVERED_EVENTS_KEPT, TERMINAL_NUMBERS, AnyConnection
+from .notices import Notice
+from .rows import COLUMNS, EventRow, RequestRow, TaskRow, columns, event_rows, from_text, request_row, to_text
+from .schema import ALL_SCOPES, COUNT_SHARDS, COVERED_EVENTS_KEPT, TERMINAL_NUMBERS, AnyConnection
 from .session import OwnerNames
 
 _BEGIN: Final = """
@@ -45,6 +46,15 @@ _DELETE_COVERED: Final = """
     DELETE FROM discreet.events USING unnest(%s::bigint[], %s::bigint[]) AS covered (key, generation)
     WHERE task_key = covered.key AND last_generation <= covered.generation
 """
+_CLAIM: Final = f"""
+    WITH next AS MATERIALIZED (
+        SELECT key FROM discreet.tasks WHERE owner = '{QUEUED}' ORDER BY sequence LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
+    ) UPDATE discreet.tasks SET owner = %s FROM next WHERE tasks.key = next.key RETURNING sequence, id
+"""
+_INSERT_REQUESTS: Final = """
+    INSERT INTO discreet.owner_requests (task_key, kind, digest, body)
+    SELECT * FROM unnest(%s::bigint[], %s::text[], %b::bytea[], %b::bytea[]) ON CONFLICT DO NOTHING
+"""
 _DELETE_REQUESTS: Final = "DELETE FROM discreet.owner_requests WHERE task_key = ANY(%s::bigint[])"
 _ADD_COUNTS: Final = """
     INSERT INTO discreet.task_counts (scope, state, shard, tasks)
@@ -56,12 +66,13 @@ _ADD_COUNTS: Final = """
 
 @final
 class Batch:
-    """One transaction of one daemon, whose present name is `owner_id`."""
+    """One transaction of one daemon, whose present name is `owner_id`. `notice` is what to tell the others of it."""
 
     def __init__(self, connection: AnyConnection, names: OwnerNames, owner_id: str, now_ms: int) -> None:
-        self._connection = connection
+        self.connection = connection
+        self.owner_id = owner_id
+        self.notice = Notice()
         self._names = names
-        self._owner_id = owner_id
         self._now_ms = now_ms
         self._sequences: list[int] = []
         self._rows: dict[str, TaskRow] = {}
@@ -71,12 +82,12 @@ class Batch:
         self._events: list[EventRow] = []
         self._covered: dict[int, int] = {}
         self._released: set[int] = set()
+        self._requests: list[RequestRow] = []
         self._counts: Counter[tuple[str, int]] = Counter()
-        self.has_changes = False
 
     def begin(self, changes: Sequence[TaskChange]) -> int:
         """Begin, and load the tasks of the changes. Returns the server's process."""
-        connection = self._connection
+        connection = self.connection
         connection.execute("BEGIN")
         begun = connection.execute(_BEGIN, (len(changes),))
         ids = [to_text(change.task_id) for change in changes]
@@ -92,10 +103,9 @@ class Batch:
     def apply(self, change: TaskChange, encoded: EncodedChange) -> CommitRefusal | None:
         """Make a change in memory, unless it conflicts."""
         row = self._rows.get(to_text(change.task_id))
-        conflict = find_conflict(change, row, self._owner_id)
+        conflict = find_conflict(change, row, self.owner_id)
         if conflict is not None:
             return conflict
-        self.has_changes = True
         if row is None:
             row = self._create(change)
         else:
@@ -103,7 +113,16 @@ class Batch:
         if encoded.snapshot is not None:
             self._snapshots[row.key] = encoded.snapshot
         self._events += event_rows(row.key, row.generation - len(encoded.events) + 1, encoded.events)
+        self.notice.task_ids.add(row.id)
+        if row.owner is not None:
+            self._requests += [request_row(row.key, request) for request in change.requests]
+            self.tell_owner(row.owner, requests=bool(change.requests))
         return None
+
+    def tell_owner(self, owner: str, *, requests: bool) -> None:
+        """Say whom the change of a task of this owner concerns. One that waits may have been skipped by who claims."""
+        self.notice.queued = self.notice.queued or owner == QUEUED
+        self.notice.requests = self.notice.requests or (requests and owner not in (QUEUED, self.owner_id))
 
     def _create(self, change: TaskChange) -> TaskRow:
         key = self._sequences.pop()
@@ -129,6 +148,7 @@ class Batch:
         owner = self._owner_of(change)
         if row.owner is not None and owner is None:
             self._released.add(row.key)
+            self._requests = [request for request in self._requests if request.task_key != row.key]
         row.owner = owner
         row.generation = change.generation
         if has_snapshot and change.generation != row.snapshot_generation:
@@ -153,11 +173,11 @@ class Batch:
 
     def _owner_of(self, change: TaskChange) -> str | None:
         """A task that was taken into memory under a former name of this daemon is its own as before."""
-        return self._owner_id if self._names.is_own(change.owner) else change.owner
+        return self.owner_id if self._names.is_own(change.owner) else change.owner
 
     def flush(self) -> None:
         """Write the changes made so far."""
-        run = self._connection.execute
+        run = self.connection.execute
         if self._created:
             run(_INSERT_TASKS, columns([*self._created.values()]))
         if self._updated:
@@ -171,19 +191,34 @@ class Batch:
             run(_DELETE_COVERED, ([*self._covered], [*self._covered.values()]))
         if self._released:
             run(_DELETE_REQUESTS, ([*self._released],))
+        if self._requests:
+            run(_INSERT_REQUESTS, columns(self._requests))
         for changed_since in (self._created, self._updated, self._snapshots, self._covered):
             changed_since.clear()
         self._events.clear()
         self._released.clear()
+        self._requests.clear()
+
+    def claim(self, limit: int) -> list[str]:
+        """Become the owner of queued tasks, of which this returns the ids. What was changed before is written."""
+        found = sorted(self.connection.execute(_CLAIM, (limit, self.owner_id)).fetchall())
+        for _, text in found:
+            if text in self._rows:  # a later change of this transaction
+                self._rows[text].owner = self.owner_id
+            self.notice.task_ids.add(text)
+        return [from_text(text) for _, text in found]
 
     def count(self) -> None:
         """Last, as other daemons may wait for these rows."""
-        add_counts(self._connection, self._owner_id, self._counts)
+        add_counts(self.connection, self.owner_id, self._counts)
 
 
 def add_counts(connection: AnyConnection, owner_id: str, counts: Counter[tuple[str, int]]) -> None:
-    """Add to the numbers of tasks of each scope and state."""
-    changed = sorted((scope, state, count) for (scope, state), count in counts.items() if count)
+    """Add to the numbers of tasks of each scope and state, and to those of all scopes."""
+    totals: Counter[tuple[str, int]] = Counter()
+    for (_, state), count in counts.items():
+        totals[ALL_SCOPES, state] += count
+    changed = sorted((scope, state, count) for (scope, state), count in (*counts.items(), *totals.items()) if count)
     if changed:
         shard = sum(owner_id.encode()) % COUNT_SHARDS
         connection.execute(_ADD_COUNTS, (shard, *map(list, zip(*changed, strict=True))))

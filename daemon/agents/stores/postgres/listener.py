@@ -1,6 +1,6 @@
-"""Hears that other daemons have committed something, on a session of its own. Reads no task.
+"""Hears what other daemons have committed, on a session of its own. Reads no task.
 
-While that session is lost it says so once a second: then the daemon reads what it follows.
+While that session is lost, anything may have happened: it says so once a second.
 """
 
 from __future__ import annotations
@@ -17,30 +17,29 @@ import psycopg
 
 from ..interface import StoreError
 from .link import Link
+from .notices import Inbox
 from .schema import AnyConnection
 
 POLL_SECONDS: Final = 1.0
-"""How often the daemon reads the store while nobody tells it of changes, and how often the links are looked after."""
+"""How often the daemon looks for changes while nobody tells it of them, and how often the links are looked after."""
 
 
 @final
 class Listener:
     """One thread. Begins with a connection that listens; `reopen()` gives another one, and raises as that of a link.
 
-    `base` begins the names of this daemon, whose own commits are not counted. Raises `RuntimeError` if the system provides no
-    thread.
+    What it hears goes to the inbox. Raises `RuntimeError` if the system provides no thread.
     """
 
     def __init__(
-        self, connection: AnyConnection, reopen: Callable[[], AnyConnection], base: str, links: Sequence[Link]
+        self, connection: AnyConnection, reopen: Callable[[], AnyConnection], inbox: Inbox, links: Sequence[Link]
     ) -> None:
         self._connection: AnyConnection | None = connection
         self._reopen = reopen
-        self._base = base
+        self._inbox = inbox
         self._links = links
         self._closing = False
         self._wake, self._woken = socket.socketpair()
-        self.version = 0
         self._thread = threading.Thread(target=self._main, name="discreet-store-listener", daemon=True)
         try:
             self._thread.start()
@@ -71,7 +70,7 @@ class Listener:
                         connection.close()
                     self._connection = None
             if self._connection is not connection:  # what happened before it listened again, nobody has told
-                self.version += 1
+                self._inbox.add_everything()
         if self._connection is not None:
             self._connection.close()
         self._wake.close()
@@ -79,15 +78,15 @@ class Listener:
 
     def _sleep(self) -> None:
         self._wait_for(self._woken)
-        self.version += 1
+        self._inbox.add_everything()
         self._look_after_links()
 
     def _listen(self, connection: AnyConnection) -> None:
         last_looked = monotonic()
         while not self._closing:
             self._wait_for(self._woken, connection)
-            if [notify for notify in connection.notifies(timeout=0) if notify.payload != self._base]:
-                self.version += 1
+            for notify in connection.notifies(timeout=0):
+                self._inbox.add(notify.payload)
             if monotonic() - last_looked >= POLL_SECONDS:
                 last_looked = monotonic()
                 self._look_after_links()

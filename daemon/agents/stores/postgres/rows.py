@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
+
+from ..interface import OwnerRequest
 
 EVENTS_PER_ROW: Final = 64
 """Reading one event reads its whole row."""
@@ -48,6 +51,19 @@ class EventRow(msgspec.Struct):
     last_generation: int
     first_generation: int
     bodies: bytes
+
+
+class RequestRow(msgspec.Struct):
+    """A row of `owner_requests`. An equal request has an equal digest."""
+
+    task_key: int
+    kind: str
+    digest: bytes
+    body: bytes
+
+
+def request_row(key: int, request: OwnerRequest) -> RequestRow:
+    return RequestRow(key, to_text(request.kind), blake2b(request.body, digest_size=32).digest(), request.body)
 
 
 def event_rows(key: int, first: int, events: Sequence[bytes]) -> Iterator[EventRow]:

@@ -21,16 +21,24 @@ COVERED_EVENTS_KEPT: Final = 1024
 TERMINAL_NUMBERS: Final = [number for state, number in STATE_NUMBERS.items() if state in TERMINAL]
 """The numbers in column `state` of tasks that have ended."""
 
+OWNED: Final = "owner <> 'queue'"
+"""Part of every condition on owners, as the index by owner has it, too: it holds no task that waits for a daemon."""
+
 COUNT_SHARDS: Final = 16
 """Rows over which the count of a caller's tasks in one state is spread: daemons that commit at once seldom wait for one."""
+
+ALL_SCOPES: Final = "\x1a"
+"""Scope of the rows that count the tasks of all callers. No caller has it: `to_text` never makes this text."""
 
 MIGRATION_LOCK: Final = 0x6469736372656574
 """Key of the advisory lock of whoever migrates: `discreet`."""
 
 # `tasks` holds what queries look for; snapshots, which may be large, are in a table of their own.
 #   tasks.sequence   number of the task's last change among the changes of all tasks
+#   tasks.owner      `queue` where the task waits for a daemon; see `QUEUED`
 #   tasks.ended_ms   when the task ended, in milliseconds since 1970
 #   events           one row holds up to 64 consecutive events of one commit
+#   owner_requests   the digest tells equal ones, as an index takes no large value
 #   writers          of each daemon, its last transaction: whether one was made that the server never acknowledged
 #   task_counts      kept by the store, because counting rows takes longer the more there are
 _TABLES: Final = """
@@ -45,7 +53,8 @@ CREATE INDEX tasks_by_scope ON discreet.tasks (scope, sequence);
 CREATE INDEX tasks_by_context ON discreet.tasks (scope, context_id, sequence);
 CREATE INDEX tasks_by_state ON discreet.tasks (scope, state, sequence);
 CREATE INDEX tasks_by_status_timestamp ON discreet.tasks (scope, status_timestamp);
-CREATE INDEX tasks_by_owner ON discreet.tasks (owner) WHERE owner IS NOT NULL;
+CREATE INDEX tasks_by_owner ON discreet.tasks (owner) WHERE owner <> 'queue';
+CREATE INDEX tasks_queued ON discreet.tasks (sequence) WHERE owner = 'queue';
 CREATE INDEX tasks_by_end ON discreet.tasks (ended_ms, key) WHERE ended_ms IS NOT NULL;
 CREATE TABLE discreet.snapshots (task_key bigint PRIMARY KEY, body bytea NOT NULL);
 CREATE TABLE discreet.events (
@@ -58,7 +67,7 @@ CREATE TABLE discreet.push_targets (
 );
 CREATE TABLE discreet.owner_requests (
     row bigint GENERATED ALWAYS AS IDENTITY, task_key bigint NOT NULL, kind text COLLATE "C" NOT NULL,
-    PRIMARY KEY (task_key, kind)
+    digest bytea NOT NULL, body bytea NOT NULL, PRIMARY KEY (task_key, kind, digest)
 );
 CREATE TABLE discreet.writers (
     base text COLLATE "C" PRIMARY KEY, transaction bigint NOT NULL, written_ms bigint NOT NULL

@@ -29,15 +29,22 @@ _SETTINGS: Final = {
     "enable_hashjoin": "off",  # every statement finds its rows by an index, also while the planner takes a table for small
     "enable_mergejoin": "off",
     "enable_seqscan": "off",
-    "idle_in_transaction_session_timeout": "10s",  # a daemon that was stopped within a transaction keeps no rows locked
-    "idle_session_timeout": "0",  # the session is the daemon's name
+    "idle_in_transaction_session_timeout": "4s",  # a daemon that was stopped within a transaction keeps no rows locked
+    "idle_session_timeout": "0",
+    "jit": "off",  # no statement is worth compiling, but a scan of a small table seems so where such scans are off
     "lock_timeout": "0",
     "statement_timeout": "0",
-    "tcp_keepalives_idle": "2",  # seconds: a daemon whose machine has died is dead within 5 of them
+    "tcp_keepalives_idle": "1",  # seconds: the session of a daemon whose machine has died ends within 4 of them
     "tcp_keepalives_interval": "1",
     "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "4000",  # milliseconds: the same where the server waits for an acknowledgement
 }
 """Of every session, where the server knows them."""
+
+STOPPED_SECONDS: Final = 10.0
+"""How long the session that holds a daemon's name may be silent. It asks something each second: a daemon that does not was
+stopped, though its machine still answers for it. (The server's `idle_session_timeout` does not end every such session: its
+time does not run within a pipeline, and not after each one.)"""
 
 _SET: Final = """
     SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS wanted (name, value)
@@ -118,6 +125,11 @@ def take_name(connection: AnyConnection, name: str) -> None:
     connection.execute("SELECT pg_advisory_lock(%s)", (lock_key(name),))
 
 
+def release_names(connection: AnyConnection) -> None:
+    """The daemon is dead from now on."""
+    connection.execute("SELECT pg_advisory_unlock_all()")
+
+
 _HOLDERS: Final = """
     FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -149,3 +161,16 @@ def held_keys(connection: AnyConnection) -> set[int]:
     """The keys of all advisory locks of this database."""
     rows = connection.execute(f"SELECT classid::bigint << 32 | objid::bigint {_HOLDERS}").fetchall()
     return {int(key) for (key,) in rows}
+
+
+_END_SILENT: Final = f"""
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid IN (
+        SELECT pid {_HOLDERS} AND (classid::bigint << 32 | objid::bigint) = ANY(%s::bigint[])
+    ) AND usename = current_user AND wait_event = 'ClientRead'
+    AND greatest(state_change, query_start) < clock_timestamp() - make_interval(secs => %s)
+"""
+
+
+def end_silent_sessions(connection: AnyConnection, names: Sequence[str]) -> None:
+    """End the sessions of those of these daemons that were stopped: soon they count as dead, and hold no rows locked."""
+    connection.execute(_END_SILENT, ([lock_key(name) for name in names], STOPPED_SECONDS))

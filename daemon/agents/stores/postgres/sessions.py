@@ -13,6 +13,7 @@ from .address import Address
 from .failures import translate_errors, why_not_connected
 from .link import Link
 from .listener import Listener
+from .notices import Inbox
 from .schema import AnyConnection, migrate
 from .session import OwnerNames, backend_pid, check_own_sessions, open_session, take_name
 from .writer import CHANNEL, PostgresWriter
@@ -26,6 +27,7 @@ class Sessions:
     def __init__(self, address: Address, clock: Callable[[], float]) -> None:
         self._address = address
         self._names = OwnerNames()
+        self.inbox = Inbox(self._names.base)
         with ExitStack() as stack:
             with _connecting(address.label):
                 writing, reading, listening = (_open(stack, address) for _ in range(3))
@@ -38,7 +40,7 @@ class Sessions:
                 self.writer = PostgresWriter(address.label, self._names, name, backend_pid(writing), clock)
             self.writing = Link(address.label, writing, self._reopen_writing)
             self.reading = Link(address.label, reading, lambda: open_session(address))
-            self.listener = Listener(listening, self._reopen_listening, self._names.base, (self.writing, self.reading))
+            self.listener = Listener(listening, self._reopen_listening, self.inbox, (self.writing, self.reading))
             stack.pop_all()
 
     def _reopen_writing(self) -> AnyConnection:
@@ -47,6 +49,7 @@ class Sessions:
             migrate(connection, self._address.label)
             self.writer.take_new_name(connection, backend_pid(connection))
             stack.pop_all()
+        self.inbox.add_everything()  # also requests that this daemon gave back to itself
         return connection
 
     def _reopen_listening(self) -> AnyConnection:

@@ -1,200 +1,93 @@
 """Stores tasks in a PostgreSQL database, which daemons of several machines may share. Committed tasks survive `kill -9` of a
 daemon, and of the server.
 
-The event loop never waits for the server: one thread writes, one reads, one listens. psycopg's own asynchronous connections
-work with asyncio alone; with threads both event loops run the same code, which they also do for SQLite.
+One thread writes, one reads, one listens. psycopg's own asynchronous connections work with asyncio alone.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias, TypeVar, final
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeAlias, final
 
 import psycopg
 
 from .....lazy import anyio
-from ...model.types import TaskState
-from ..checks import ENDED_TASK_SECONDS, MAX_ENDED_TASKS, check_changes, page_bound
-from ..interface import (
-    CommitRefusal,
-    LoggedEvent,
-    OwnerRequest,
-    PushTarget,
-    StoredTask,
-    StoreError,
-    TaskChange,
-    TaskPage,
-    TaskQuery,
-    Unserializable,
-)
-from ..retained_tasks import RetainedTasks
-from ..serialization import EncodedChange, encode, encode_change
-from ..worker_thread import Job, WorkerThread
+from ..checks import Retention
+from ..interface import Changes, OwnerRequest, StoreError
+from ..threaded_store import ThreadedStore
+from ..worker_thread import Job, WorkerThread, loop_caller
 from . import reader, statements
 from .address import read_address
+from .batch import Batch
 from .failures import translate_errors
-from .retention import INTERVAL_SECONDS, Retention
 from .schema import AnyConnection
+from .session import release_names
 from .sessions import Sessions
-from .writer import CommitRequest, WriteRequest
+from .writer import ClaimRequest, TakeRequest, WriteRequest
 
-T = TypeVar("T")
 ReadRequest: TypeAlias = Callable[[AnyConnection], object]
+
+_DEFAULT_RETENTION: Final = Retention()
 
 CLOSE_SECONDS: Final = 0.4
 """How long closing waits for what is queued, and then for the threads to notice that they wait in vain."""
+
+EXPIRY_SECONDS: Final = 10.0
+"""Between two looks for expired tasks."""
 
 HEARTBEAT_SECONDS: Final = 1.0
 """How often an idle daemon finds out whether it still has its session, and so its name."""
 
 
 @final
-class PostgresStore:
+class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
     """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons.
 
-    Keeps at most `max_ended_tasks` tasks that have ended, each for at most `ended_task_seconds`, and for a while some more.
     Raises `StoreError` for an address that libpq can't read.
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        max_ended_tasks: int = MAX_ENDED_TASKS,
-        ended_task_seconds: float = ENDED_TASK_SECONDS,
-        clock: Callable[[], float] = time.time,
+        self, url: str, retention: Retention = _DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._address = read_address(url)
-        self._retained = RetainedTasks()
-        self._retention = Retention(
-            self._retained, max_tasks=max_ended_tasks, max_seconds=ended_task_seconds, clock=clock
-        )
+        super().__init__(self._address.label, reader, statements)
+        self._retention = retention
         self._clock = clock
-        self._opened: _OpenStore | None = None
 
-    @property
-    def durable(self) -> bool:
-        return True
-
-    @property
-    def event_log(self) -> PostgresStore:
-        return self
-
-    @property
-    def owner_id(self) -> str:
-        return self._open_store.sessions.writer.owner_id
-
-    @property
-    def _open_store(self) -> _OpenStore:
-        if self._opened is None:
-            raise StoreError(f"{self._address.label} is not open")
-        return self._opened
-
-    # -- open and close ----------------------------------------------------------------------------------------
-
-    def open_early(self) -> None:
+    def _open(self) -> _OpenStore:
         if not psycopg.Pipeline.is_supported():
             raise StoreError("psycopg needs libpq 14 or later; pip install 'discreet[postgres]' has one")
-        try:
-            sessions = Sessions(self._address, self._clock)
-            self._opened = _OpenStore(self._address.label, sessions, self._retention)
-        except RuntimeError as exc:
-            raise StoreError(f"{self._address.label} needs threads, which the system does not provide") from exc
-
-    def close_early(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            opened.close_unattached()
-
-    async def open(self) -> None:
-        if self._opened is None:
-            await anyio.to_thread.run_sync(self.open_early)
-        self._open_store.attach()
-
-    async def close(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            with anyio.CancelScope(shield=True):  # for `CLOSE_SECONDS`, twice
-                await opened.close()
-
-    async def _read(self, read: Callable[[AnyConnection], T]) -> T:
-        result: T = await self._open_store.reader_thread.run(read)
-        return result
-
-    async def _write(self, write: Callable[[AnyConnection], T]) -> T:
-        result: T = await self._open_store.writer_thread.run(write)
-        return result
-
-    # -- tasks -------------------------------------------------------------------------------------------------
-
-    async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
-        check_changes(changes)
-        encoded = [(change, encode_change(change)) for change in changes]
-        valid = [(change, each) for change, each in encoded if isinstance(each, EncodedChange)]
-        results = iter(await self._open_store.writer_thread.run(CommitRequest(valid)) if valid else ())
-        return [each if isinstance(each, Unserializable) else next(results) for _, each in encoded]
-
-    async def load(self, task_id: str) -> StoredTask | None:
-        return await self._read(lambda connection: reader.load_task(connection, task_id))
-
-    async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
-        return await self._read(lambda connection: reader.read_events(connection, task_id, after, limit))
-
-    def retain(self, task_id: str) -> None:
-        self._retained.add(task_id)
-
-    def release(self, task_id: str) -> None:
-        self._retained.remove(task_id)
-
-    async def list(self, query: TaskQuery) -> TaskPage:
-        bound = page_bound(query)
-        return await self._read(lambda connection: reader.list_tasks(connection, query, bound))
-
-    async def count(self) -> Mapping[TaskState, int]:
-        return await self._read(reader.count_states)
-
-    async def probe(self) -> None:
-        await self._write(lambda _: None)  # a transaction with nothing in it but its own mark, which goes to the disk
+        return _OpenStore(self._label, Sessions(self._address, self._clock), self._delete_expired)
 
     async def delete_expired_tasks(self) -> bool:
         """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""
-        return await self._write(self._open_store.delete_expired)
+        return await self._write(self._delete_expired)
 
-    # -- push targets ------------------------------------------------------------------------------------------
-
-    async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
-        body = encode(target)
-        return await self._write(lambda connection: statements.put_push_target(connection, task_id, target, body))
-
-    async def load_push_targets(self, task_id: str) -> Sequence[PushTarget]:
-        return await self._read(lambda connection: reader.load_push_targets(connection, task_id))
-
-    async def delete_push_target(self, task_id: str, config_id: str) -> bool:
-        return await self._write(lambda connection: statements.delete_push_target(connection, task_id, config_id))
+    def _delete_expired(self, batch: Batch) -> bool:
+        return statements.delete_expired(batch, self._retention, self._retained, self._clock())
 
     # -- other daemons -----------------------------------------------------------------------------------------
 
     async def list_orphans(self) -> Sequence[str]:
-        return await self._read(lambda connection: reader.list_orphans(connection, self.owner_id))
+        owner_id = self.owner_id
+        return await self._read(lambda connection: reader.list_orphans(connection, owner_id))
 
-    async def send_owner_request(self, task_id: str, kind: str) -> bool:
-        return await self._write(lambda connection: statements.insert_owner_request(connection, task_id, kind))
+    def _claim_request(self, limit: int) -> ClaimRequest:
+        return ClaimRequest(limit)
 
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
         owner_id = self.owner_id
         if not await self._read(lambda connection: reader.has_owner_requests(connection, owner_id)):
             return ()
-        taken: list[OwnerRequest] = []
-        with anyio.CancelScope(shield=True):  # for one write: what is deleted from the store must reach the caller
-            taken += await self._write(self._open_store.take_owner_requests)
+        taken: Sequence[OwnerRequest] = await self._receive(TakeRequest())
         return taken
 
-    def free(self, size: int) -> None:
-        """Nothing: no task is in memory."""
-
-    def data_version(self) -> int:
-        return 0 if self._opened is None else self._opened.sessions.listener.version
+    async def wait_for_changes(self, poll_seconds: float) -> Changes:
+        if self._opened is None:
+            await anyio.sleep_forever()
+        return await self._open_store.sessions.inbox.wait()
 
 
 @final
@@ -202,11 +95,11 @@ class _OpenStore:
     """What exists while the store is open: the sessions, and the threads that read and write. Raises `RuntimeError` if there is
     no thread, and then closes the sessions."""
 
-    def __init__(self, label: str, sessions: Sessions, retention: Retention) -> None:
+    def __init__(self, label: str, sessions: Sessions, delete_expired: Callable[[Batch], bool]) -> None:
         self.sessions = sessions
         self._label = label
-        self._retention = retention
-        self._next_retention = 0.0
+        self._delete_expired = delete_expired
+        self._next_expiry = time.monotonic() + EXPIRY_SECONDS
         try:
             self.reader_thread: WorkerThread[ReadRequest] = WorkerThread(
                 "discreet-store-reader", self._process_reads, finish=sessions.reading.close
@@ -216,7 +109,7 @@ class _OpenStore:
             raise
         try:
             self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
-                "discreet-store-writer", self._process_writes, maintain=self._maintain, finish=sessions.writing.close
+                "discreet-store-writer", self._process_writes, maintain=self._maintain, finish=self._finish
             )
         except RuntimeError:
             self.reader_thread.close_unattached()
@@ -228,10 +121,15 @@ class _OpenStore:
         self.sessions.reading.close()
         self.sessions.writing.close()
 
+    @property
+    def owner_id(self) -> str:
+        return self.sessions.writer.owner_id
+
     def attach(self) -> None:
         """Take jobs from this event loop."""
         self.reader_thread.attach()
         self.writer_thread.attach()
+        self.sessions.inbox.attach(loop_caller())
 
     # -- in the threads ----------------------------------------------------------------------------------------
 
@@ -247,30 +145,26 @@ class _OpenStore:
         with translate_errors(self._label):
             return self.sessions.reading.run(read)
 
-    def delete_expired(self, connection: AnyConnection) -> bool:
-        return self._retention.delete_batch(connection, self.sessions.writer.owner_id)
-
-    def take_owner_requests(self, connection: AnyConnection) -> list[OwnerRequest]:
-        """Those to the present name, also where that changed since somebody looked."""
-        return statements.take_owner_requests(connection, self.sessions.writer.owner_id)
-
     def _maintain(self) -> float:
         """Find out whether the session is still there, and delete expired tasks. What fails is made up for later."""
         link = self.sessions.writing
         try:
-            if time.monotonic() < self._next_retention:
+            if time.monotonic() < self._next_expiry:
                 link.run(lambda connection: connection.execute("SELECT"))
-            elif not link.run(self._delete_expired_alone):
-                self._next_retention = time.monotonic() + INTERVAL_SECONDS
+            elif not link.run(lambda connection: self.sessions.writer.run_alone(connection, self._delete_expired)):
+                self._next_expiry = time.monotonic() + EXPIRY_SECONDS
         except (StoreError, psycopg.Error):
-            self._next_retention = time.monotonic() + INTERVAL_SECONDS
+            self._next_expiry = time.monotonic() + EXPIRY_SECONDS
         if link.away:
             return link.seconds_to_next_try
-        return HEARTBEAT_SECONDS if time.monotonic() < self._next_retention else 0.0
+        return HEARTBEAT_SECONDS if time.monotonic() < self._next_expiry else 0.0
 
-    def _delete_expired_alone(self, connection: AnyConnection) -> bool:
-        with connection.transaction():
-            return self.delete_expired(connection)
+    def _finish(self) -> None:
+        """Give the name back before the session ends, which the server may notice later than others look for orphans."""
+        link = self.sessions.writing
+        with suppress(StoreError, psycopg.Error):
+            link.run(release_names)
+        link.close()
 
     # -- the end -----------------------------------------------------------------------------------------------
 

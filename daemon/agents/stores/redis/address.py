@@ -14,7 +14,7 @@ from ..interface import StoreError
 
 DEFAULT_PORT: Final = 6379
 DEFAULT_PREFIX: Final = "discreet"
-PASSWORD_VARIABLE: Final = "REDISCLI_AUTH"  # noqa: S105 - the name of a variable, which redis-cli reads, too
+PASSWORD_VARIABLE: Final = "REDISCLI_AUTH"
 """Holds the password where the address has none."""
 
 _SECRETS: Final = ("password", "ssl_password")

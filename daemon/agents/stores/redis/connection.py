@@ -31,12 +31,15 @@ OLDEST_SERVER: Final = (6, 2)
 
 _Endpoint: TypeAlias = tuple[str, int]
 
+_KINDS: Final[dict[str, Any]] = {"redis": Connection, "rediss": SSLConnection, "unix": UnixDomainSocketConnection}
+"""By scheme. Any: as below."""
+
 
 @final
 class Session:
     """One connection. Used by one thread."""
 
-    def __init__(self, connection: Connection | SSLConnection | UnixDomainSocketConnection) -> None:
+    def __init__(self, connection: Any) -> None:  # Any: redis-py has types for its clients only
         self._connection = connection
         self.closed = False
 
@@ -92,7 +95,7 @@ class Server:
 
     def _connect(self, endpoint: _Endpoint) -> Session:
         address = self.address
-        options = {
+        options: dict[str, Any] = {  # Any: as in `Address`
             "client_name": "discreet",
             "socket_timeout": ANSWER_SECONDS,
             "socket_connect_timeout": CONNECT_SECONDS,
@@ -100,15 +103,11 @@ class Server:
             "protocol": 2,
             **address.options,
         }
-        connection: Connection | SSLConnection | UnixDomainSocketConnection
-        match address.scheme:
-            case "unix":
-                del options["socket_connect_timeout"]
-                connection = UnixDomainSocketConnection(**options)
-            case "rediss":
-                connection = SSLConnection(host=endpoint[0], port=endpoint[1], socket_keepalive=True, **options)
-            case _:
-                connection = Connection(host=endpoint[0], port=endpoint[1], socket_keepalive=True, **options)
+        if address.scheme == "unix":
+            del options["socket_connect_timeout"]
+        else:
+            options |= {"host": endpoint[0], "port": endpoint[1], "socket_keepalive": True}
+        connection = _KINDS[address.scheme](**options)
         try:
             connection.connect()
         except OSError as exc:  # a file of TLS that is not there

@@ -20,7 +20,7 @@ Keys, each after `{prefix}:`
     list:STATE:LENGTH:SCOPE:CONTEXT, times:...  the same of one context; LENGTH is that of the scope
     ended               sorted set: ids of tasks that have ended, by the number of their last change
     owners              set: the owners that had tasks
-    owned:OWNER         sorted set: ids of its tasks that have not ended, by the number of their last change
+    owned:OWNER         sorted set: ids of its tasks that have not ended (of the queue: all), by the number of their last change
     asked:OWNER         set: ids of its tasks that have requests
     lease:OWNER         there as long as the daemon is alive; since when, in milliseconds, if it had run out before; else 0
     writer:OWNER        hash: number of its last transaction, the reply to it, and what it gave away
@@ -115,13 +115,12 @@ local function pass(id, from, to, sequence, has_ended)
   if from then
     call('ZREM', P .. 'owned:' .. from, id)
   end
-  if to and not has_ended then
+  if to == QUEUED then
     call('ZADD', P .. 'owned:' .. to, sequence, id)
-    if to == QUEUED then
-      queued = true
-    elseif to ~= from then
-      call('SADD', P .. 'owners', to)
-    end
+    queued = true
+  elseif to and not has_ended then
+    call('ZADD', P .. 'owned:' .. to, sequence, id)
+    call('SADD', P .. 'owners', to)
   end
   if from and not to then
     drop_requests(id, from)
@@ -233,6 +232,7 @@ local function delete(id)
     unlist(id, scope, context, state, timestamp)
     call('HINCRBY', P .. 'counts', state, -1)
     if owner then
+      call('ZREM', P .. 'owned:' .. owner, id)
       drop_requests(id, owner)
     end
     call('UNLINK', task, P .. 'events:' .. id, P .. 'targets:' .. id)

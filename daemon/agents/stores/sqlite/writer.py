@@ -19,6 +19,7 @@ from ...model.types import STATE_NUMBERS
 from ..checks import find_conflict
 from ..interface import CommitRefusal, OwnerRequest, TaskChange
 from ..serialization import EncodedChange
+from ..threaded_store import CommitRequest
 from ..worker_thread import Job
 from .busy import BusyWait
 from .rows import COLUMN_COUNT, COLUMNS, TaskRow, row_checksum
@@ -34,12 +35,6 @@ EVENTS_PER_ROW: Final = 64
 BYTES_PER_ROW: Final = 1024 * 1024
 
 _encode_bodies: Final = msgspec.msgpack.Encoder().encode
-
-
-class CommitRequest(msgspec.Struct, frozen=True):
-    """Changes, each with its encoded form."""
-
-    changes: Sequence[tuple[TaskChange, EncodedChange]]
 
 
 WriteRequest: TypeAlias = CommitRequest | Callable[[sqlite3.Connection], object]

@@ -13,9 +13,10 @@ import pytest
 from discreet.daemon.agents.stores.interface import TaskStore
 from discreet.daemon.agents.stores.memory import MemoryStore
 from support.postgres import Server
+from support.redis import Server as RedisServer
 from support.sqlite_files import opened
 
-SHARED = ["sqlite", "postgres"]
+SHARED = ["sqlite", "postgres", "redis"]
 """Kinds of stores that several daemons may share. Another one is added here and in `_places`."""
 
 
@@ -33,10 +34,11 @@ def path(tmp_path: Path) -> str:
 
 class Place(NamedTuple):
     """A file or a database for the stores of some daemons. `kill(store)`: to the other daemons, that daemon is dead. If it is not
-    closed by that, it can still try to write."""
+    closed by that, it can still try to write. `is_quick`: a store opens in milliseconds."""
 
     new_store: NewStore
     kill: Callable[[TaskStore], Awaitable[None]]
+    is_quick: bool = False
 
 
 @pytest.fixture(params=["memory", *SHARED])
@@ -73,9 +75,14 @@ def _places(request: pytest.FixtureRequest) -> Callable[[Path], Place]:
     """Skips the test where a package or a server is missing."""
     match request.param:
         case "memory":
-            return lambda _: Place(MemoryStore, _close)
+            return lambda _: Place(MemoryStore, _close, is_quick=True)
         case "sqlite":
             return _sqlite_place
+        case "redis":
+            redis_server: RedisServer = request.getfixturevalue("redis_server")
+            from discreet.daemon.agents.stores.redis.store import RedisStore
+
+            return lambda _: Place(partial(RedisStore, redis_server.new_store()), _close)
         case _:
             server: Server = request.getfixturevalue("postgres")
             from discreet.daemon.agents.stores.postgres.store import PostgresStore
@@ -95,4 +102,4 @@ def _sqlite_place(folder: Path) -> Place:
     async def take_lock_away(store: TaskStore) -> None:
         os.unlink(f"{path}-daemon-{store.owner_id}")
 
-    return Place(partial(SqliteStore, path), take_lock_away)
+    return Place(partial(SqliteStore, path), take_lock_away, is_quick=True)

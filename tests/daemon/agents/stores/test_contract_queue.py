@@ -300,7 +300,7 @@ async def test_a_task_that_ended_in_the_queue_is_no_orphan(store: TaskStore) -> 
 
 
 async def test_a_daemon_finds_the_tasks_that_it_owns(store: TaskStore) -> None:
-    task = a_task("ended", TaskState.COMPLETED)
+    task = a_task("ended", state=TaskState.COMPLETED)
     await commit_all(store, to_create(a_task("t"), owner=store.owner_id), to_create(a_task("free")))
     await commit_all(store, to_create(a_task("queued"), owner=QUEUED), to_create(task, owner=store.owner_id))
     assert list(await store.list_owned()) == ["t"]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from discreet.daemon.agents.model.types import PushConfig, Task, TaskState, TaskStatus
+from discreet.daemon.agents.model.types import PushConfig, StatusChanged, Task, TaskCreated, TaskState, TaskStatus
+from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import (
     CANCEL,
+    MESSAGE,
+    QUEUED,
     CommitConflict,
     OwnerRequest,
     PushTarget,
@@ -21,8 +25,8 @@ from discreet.daemon.agents.stores.interface import (
 from discreet.errors.redaction import scrub
 from support.postgres import PASSWORD, WITH_PASSWORD, Server
 from support.sqlite_files import opened
-from support.task_changes import change, said
-from support.waits import until
+from support.task_changes import change, change_to, said
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -168,7 +172,6 @@ async def test_a_closed_store_refuses_calls_and_leaves_no_session(
         pass
     with pytest.raises(StoreError):
         await store.load("t")
-    assert store.data_version() == 0
     with postgres.connect() as connection:
         count = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
         await until(lambda: connection.execute(count, (url.rpartition("/")[2],)).fetchone() == (0,))
@@ -196,7 +199,7 @@ async def test_any_string_may_be_an_id(new_store: NewStore) -> None:
     async with opened(new_store()) as store:
         for name in names:
             assert await store.commit([change(a_task(name), owner=store.owner_id)]) == [None]
-            assert await store.send_owner_request(name, CANCEL)
+            assert await store.send_owner_request(OwnerRequest(name, CANCEL))
         assert await store.load("\ud800") is None
         assert [task.id for task in (await store.list(TaskQuery(scope="me"))).tasks] == names[::-1]
         assert list(await store.take_owner_requests()) == [OwnerRequest(name, CANCEL) for name in names]
@@ -206,7 +209,7 @@ async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(
     postgres: Server, new_store: NewStore, url: str
 ) -> None:
     time = 1e9
-    async with opened(new_store(max_ended_tasks=3, ended_task_seconds=60, clock=lambda: time)) as store:
+    async with opened(new_store(retention=Retention(3, 60), clock=lambda: time)) as store:
         await store.commit([change(a_task("live"), owner=store.owner_id)])
         await store.commit([change(a_task(f"{n}", COMPLETED), said("x")) for n in range(5)])
         await store.put_push_target("0", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
@@ -227,6 +230,21 @@ async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(
     with postgres.connect(url.rpartition("/")[2]) as connection:
         for table, count in (("tasks", 3), ("snapshots", 3), ("events", 1), ("push_targets", 0), ("owner_requests", 0)):
             assert connection.execute(f"SELECT count(*) FROM discreet.{table}").fetchone() == (count,), table
+
+
+async def test_of_a_caller_whose_tasks_are_all_deleted_no_count_stays(
+    postgres: Server, new_store: NewStore, url: str
+) -> None:
+    async with opened(new_store()) as ours, opened(new_store(retention=Retention(max_tasks=1))) as theirs:
+        new, ended = a_task("gone"), a_task("gone", COMPLETED)
+        await ours.commit([change_to(new, 0, [TaskCreated(new)], scope="gone")])
+        await theirs.commit([change_to(ended, 1, [StatusChanged(ended.status)], scope="gone")])
+        await theirs.commit([change(a_task("t", COMPLETED))])
+        await theirs.delete_expired_tasks()
+        assert (await theirs.count())[COMPLETED] == 1
+    with postgres.connect(url.rpartition("/")[2]) as connection:
+        scopes = connection.execute("SELECT DISTINCT scope FROM discreet.task_counts WHERE tasks <> 0 OR scope = 'gone'")
+        assert sorted(scope for (scope,) in scopes) == ["\x1a", "me"]
 
 
 @pytest.mark.parametrize("token", ["", "30"])
@@ -255,6 +273,30 @@ async def test_a_page_is_read_without_a_table_scan_or_a_sort(
     assert "Index" in plan and "Sort" not in plan and "Seq Scan" not in plan
 
 
+async def test_the_requests_to_a_daemon_are_found_from_its_tasks_however_many_tasks_are_queued(
+    new_store: NewStore, url: str
+) -> None:
+    from discreet.daemon.agents.stores.postgres.address import read_address
+    from discreet.daemon.agents.stores.postgres.reader import HAS_REQUESTS
+    from discreet.daemon.agents.stores.postgres.session import open_session
+    from discreet.daemon.agents.stores.postgres.statements import TAKE_REQUESTS
+
+    async with opened(new_store()) as store:
+        await store.commit(
+            [
+                change(a_task(f"{n}"), owner=QUEUED, requests=(OwnerRequest(f"{n}", MESSAGE, b"hello"),))
+                for n in range(500)
+            ]
+        )
+        assert await store.claim(2) == ["0", "1"]
+        with open_session(read_address(url)) as connection:
+            connection.execute("ANALYZE discreet.tasks, discreet.owner_requests")
+            for statement in (HAS_REQUESTS, TAKE_REQUESTS):
+                plan = connection.execute(f"EXPLAIN {statement}", (store.owner_id,)).fetchall()
+                assert any("Index Cond: (task_key = own.key)" in line for (line,) in plan), plan
+        assert [each.task_id for each in await store.take_owner_requests()] == ["0", "1"]
+
+
 # -- several daemons -------------------------------------------------------------------------------------------
 
 
@@ -280,7 +322,7 @@ async def test_an_orphan_is_taken_over_by_exactly_one_daemon(new_store: NewStore
         dead = gone.owner_id
         await gone.commit([change(a_task(name), owner=dead) for name in "tu"])
         await gone.commit([change(a_task("ended", COMPLETED), owner=dead), change(a_task("free"))])
-        assert await gone.send_owner_request("t", CANCEL)
+        assert await gone.send_owner_request(OwnerRequest("t", CANCEL))
     async with opened(new_store()) as one, opened(new_store()) as other:
         await until(lambda: _has_orphans(one))
         assert sorted(await one.list_orphans()) == sorted(await other.list_orphans()) == ["t", "u"]
@@ -332,26 +374,123 @@ async def test_of_tasks_that_two_daemons_create_and_change_at_once_each_change_i
     assert (await pair[0].list(TaskQuery(scope="me"))).total_size == len(names)
 
 
-async def test_an_owner_request_reaches_the_owner_of_the_task(pair: tuple[TaskStore, TaskStore]) -> None:
+async def test_of_the_changes_of_others_a_daemon_hears_which_tasks_they_concern(
+    pair: tuple[TaskStore, TaskStore],
+) -> None:
     ours, theirs = pair
-    await ours.commit([change(a_task("t"), owner=ours.owner_id)])
-    assert await theirs.send_owner_request("t", CANCEL)
-    assert list(await theirs.take_owner_requests()) == []
-    assert list(await ours.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
-    assert list(await ours.take_owner_requests()) == []
+    with anyio.fail_after(DEADLINE_SECONDS):
+        await ours.commit([change(a_task("own"))])
+        await theirs.commit([change(a_task("t\0")), change(a_task("u"))])
+        heard = await ours.wait_for_changes(0.0)
+        assert [heard.may_concern(name) for name in ("t\0", "u", "own", "t")] == [True, True, False, False]
+        assert not heard.requests and not heard.queued
+        await theirs.put_push_target("u", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
+        heard = await ours.wait_for_changes(0.0)
+        assert heard.may_concern("u") and not heard.may_concern("t\0")
 
 
-async def test_the_data_version_changes_with_the_writes_of_others_only(pair: tuple[TaskStore, TaskStore]) -> None:
+async def test_more_tasks_than_fit_into_a_notification_all_count_as_changed(pair: tuple[TaskStore, TaskStore]) -> None:
     ours, theirs = pair
-    before = ours.data_version()
-    await ours.commit([change(a_task("t"))])
-    seen = theirs.data_version()
-    await theirs.commit([change(a_task("u"))])
-    await until(lambda: ours.data_version() > before)
-    before = ours.data_version()
-    await theirs.put_push_target("u", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
-    await until(lambda: ours.data_version() > before)
-    assert theirs.data_version() in (seen, seen + 1)
+    assert set(await theirs.commit([change(a_task(f"{n}")) for n in range(1000)])) == {None}
+    with anyio.fail_after(DEADLINE_SECONDS):
+        heard = await ours.wait_for_changes(0.0)
+    assert heard.may_concern("0") and heard.may_concern("999") and heard.may_concern("another")
+    assert not heard.requests and not heard.queued
+
+
+async def test_requests_and_queued_tasks_are_told_to_who_may_want_them(pair: tuple[TaskStore, TaskStore]) -> None:
+    ours, theirs = pair
+    body = b"x" * 10_000  # more than an index takes
+
+    async def heard() -> tuple[bool, bool]:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            changes = await ours.wait_for_changes(0.0)
+        return changes.requests, changes.queued
+
+    message = OwnerRequest("t", MESSAGE, body)
+    assert await theirs.commit([change(a_task("t"), owner=QUEUED, requests=(message,))]) == [None]
+    assert await heard() == (False, True)
+    assert await ours.claim(9) == ["t"]
+    assert list(await ours.take_owner_requests()) == [message]
+    assert await theirs.send_owner_request(message)
+    assert await theirs.send_owner_request(message)
+    assert await theirs.send_owner_request(OwnerRequest("t", MESSAGE, body + b"y"))
+    assert await heard() == (True, False)
+    assert len(await ours.take_owner_requests()) == 2
+
+
+async def test_a_notification_that_no_daemon_has_sent_may_mean_anything(
+    postgres: Server, pair: tuple[TaskStore, TaskStore], url: str
+) -> None:
+    for payload in ("", "someone", "someone:", "someone::short"):
+        with postgres.connect(url.rpartition("/")[2]) as connection:
+            connection.execute("SELECT pg_notify('discreet', %s)", (payload,))
+        with anyio.fail_after(DEADLINE_SECONDS):
+            assert (await pair[0].wait_for_changes(0.0)).may_concern("t")
+
+
+# -- the queue -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim_first", [True, False])
+async def test_a_claim_and_a_change_in_one_transaction_follow_each_other(
+    new_store: NewStore, claim_first: bool
+) -> None:
+    """The writer joins what is queued: whichever comes second finds what the first has done."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold_up(_: object) -> None:
+        begun.set()
+        assert go_on.wait(DEADLINE_SECONDS)
+
+    async with opened(new_store()) as store:
+        await store.commit([change(a_task(name), owner=QUEUED) for name in "tu"])
+        cancelled = [change(a_task(name), said("x"), expected=1, previous_owner=QUEUED) for name in "tu"]
+        queue = store._open_store.writer_thread._queue
+        made: dict[str, Any] = {}
+
+        async def claim() -> None:
+            made["claim"] = list(await store.claim(1))
+
+        async def commit() -> None:
+            made["commit"] = await store.commit(cancelled)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(store._write, hold_up)
+            await until(begun.is_set)
+            for number, work in enumerate((claim, commit) if claim_first else (commit, claim), 1):
+                group.start_soon(work)
+                await until(lambda expected=number: queue.qsize() == expected)
+            go_on.set()
+        assert made["claim"] == (["t"] if claim_first else [])
+        assert made["commit"] == [CommitConflict(1, store.owner_id) if claim_first else None, None]
+        stored = await store.load("t")
+        assert (stored.owner, stored.generation) == ((store.owner_id, 1) if claim_first else (None, 2))
+
+
+async def test_an_idle_daemon_that_looks_for_work_writes_nothing(
+    postgres: Server, new_store: NewStore, url: str
+) -> None:
+    async with opened(new_store()) as store:
+        with postgres.connect(url.rpartition("/")[2]) as connection:
+            await store.commit([change(a_task("t"), owner=store.owner_id)])
+            mark = "SELECT max(transaction) FROM discreet.writers"
+            before = connection.execute(mark).fetchone()
+            assert list(await store.claim(5)) == list(await store.take_owner_requests()) == []
+            assert await store.count_queued() == 0
+            assert connection.execute(mark).fetchone() == before
+
+
+async def test_of_queued_tasks_none_is_looked_for_in_the_whole_table(new_store: NewStore, url: str) -> None:
+    from discreet.daemon.agents.stores.postgres.address import read_address
+    from discreet.daemon.agents.stores.postgres.batch import _CLAIM
+    from discreet.daemon.agents.stores.postgres.session import open_session
+
+    async with opened(new_store()) as store:
+        await store.commit([change(a_task(f"{n}"), owner=QUEUED if n % 2 else None) for n in range(50)])
+    with open_session(read_address(url)) as connection:
+        plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {_CLAIM}", (5, "x")).fetchall())
+    assert "tasks_queued" in plan and "Seq Scan" not in plan
 
 
 async def test_a_pooler_that_shares_sessions_is_found_out(url: str) -> None:

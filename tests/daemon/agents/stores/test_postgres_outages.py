@@ -69,9 +69,12 @@ async def test_a_daemon_that_lost_its_session_goes_on_with_its_tasks_under_a_new
     stored = await theirs.load("t")
     assert (stored.generation, stored.owner) == (2, ours.owner_id)
     assert list(await theirs.list_orphans()) == []
-    before = ours.data_version()
-    await theirs.commit([change(a_task("u"))])
-    await until(lambda: ours.data_version() > before)
+    with anyio.fail_after(DEADLINE_SECONDS):
+        while not (await ours.wait_for_changes(0.0)).may_concern("another"):
+            pass
+        await theirs.commit([change(a_task("u"))])
+        while not (await ours.wait_for_changes(0.0)).may_concern("u"):
+            pass
 
 
 async def test_an_idle_daemon_notices_that_its_session_was_lost_and_keeps_its_tasks(
@@ -172,9 +175,13 @@ async def test_a_server_that_does_not_answer_is_given_up_after_a_while(
 
     store, _ = pair
     monkeypatch.setattr(link, "ANSWER_SECONDS", 0.0)
-    for ask in (store._read, store._write):
+    sleep = f"SELECT pg_sleep({DEADLINE_SECONDS})"
+    for ask in (
+        lambda: store._read(lambda connection: connection.execute(sleep).fetchone()),
+        lambda: store._write(lambda batch: batch.connection.execute(sleep).fetchone()),
+    ):
         with anyio.fail_after(DEADLINE_SECONDS / 2), pytest.raises(StoreUnavailableError):
-            await ask(lambda connection: connection.execute(f"SELECT pg_sleep({DEADLINE_SECONDS})").fetchone())
+            await ask()
     monkeypatch.setattr(link, "ANSWER_SECONDS", DEADLINE_SECONDS)
     assert await store.commit([change(a_task("t"))]) == [None]
     assert await store.load("t") is not None

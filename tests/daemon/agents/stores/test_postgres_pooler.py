@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import anyio
 import pytest
 
 from discreet.daemon.agents.model.types import Task, TaskState, TaskStatus
@@ -17,7 +18,7 @@ from support.postgres import Server, as_server, free_port
 from support.requirements import missing
 from support.sqlite_files import opened
 from support.task_changes import change, said
-from support.waits import until, wait_until
+from support.waits import DEADLINE_SECONDS, until, wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -71,9 +72,9 @@ async def test_two_daemons_share_a_database_behind_a_pooler_of_sessions(postgres
     with pooled(postgres, "session", postgres.new_database()) as address:
         async with opened(PostgresStore(address)) as ours:
             async with opened(PostgresStore(address)) as theirs:
-                before = ours.data_version()
                 await theirs.commit([change(a_task("t"), owner=theirs.owner_id)])
-                await until(lambda: ours.data_version() > before)
+                with anyio.fail_after(DEADLINE_SECONDS):
+                    assert (await ours.wait_for_changes(0.0)).may_concern("t")
                 assert list(await ours.list_orphans()) == []
                 for n in range(20):  # prepared statements too
                     assert await theirs.commit([change(a_task("t"), said(f"{n}"), expected=n + 1)]) == [None]

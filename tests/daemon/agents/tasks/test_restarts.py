@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from discreet.daemon.agents.model.types import Task, TaskState
+from discreet.daemon.agents.service.runtime import Role
 from discreet.daemon.agents.tasks.runner import MAX_EXECUTIONS
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.errors import FailureError, UnsupportedOperation
@@ -67,21 +68,22 @@ async def test_an_interrupted_task_still_waits_and_can_be_watched_and_answered(
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_path: Path) -> None:
+@pytest.mark.parametrize("max_runs", [100, MAX_EXECUTIONS])
+async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_path: Path, max_runs: int) -> None:
     path = tmp_path / "tasks.db"
-    count = MAX_EXECUTIONS + 10
+    count = max_runs + 10
     async with daemon_on(path, Scripted(for_ever), killed=True) as first:
         async with anyio.create_task_group() as senders:  # together, so that few commits are made
-            for _ in range(MAX_EXECUTIONS):
+            for _ in range(max_runs):
                 senders.start_soon(task_of, first, request(at_once=True))
         async with daemon_on(path, Scripted(for_ever), killed=True) as second:
-            for _ in range(count - MAX_EXECUTIONS):
+            for _ in range(count - max_runs):
                 await task_of(second, request(at_once=True))
     heir = Resumer(for_ever)
     heir.may_end = anyio.Event()
-    async with daemon_on(path, heir) as handler:
+    async with daemon_on(path, heir, role=Role(max_runs=max_runs)) as handler:
         with anyio.fail_after(DEADLINE_SECONDS):
-            await heir.are_asked(MAX_EXECUTIONS)
+            await heir.are_asked(max_runs)
         await anyio.wait_all_tasks_blocked()
         heir.may_end.set()
         await until_ended(handler, count)

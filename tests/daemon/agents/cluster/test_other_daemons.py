@@ -79,10 +79,10 @@ class Ordered:
         await self._before_read()
         return await self._inner.read(task_id, after=after)
 
-    async def send_owner_request(self, task_id: str, kind: str) -> bool:
+    async def send_owner_request(self, request: OwnerRequest) -> bool:
         if not self.sent.is_set():
             await self._before_send()
-        sent = await self._inner.send_owner_request(task_id, kind)
+        sent = await self._inner.send_owner_request(request)
         self.sent.set()
         return sent
 
@@ -298,7 +298,7 @@ async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_th
         assert [type(failure) for failure in answers] == [UnsupportedOperation]
     assert watcher.states[-1] is found.status.state
     if isinstance(heir, Resumer):
-        assert heir.take_owner_requests == ["resume"]
+        assert heir.calls == ["resume"]
 
 
 async def test_of_two_daemons_that_find_the_same_orphans_one_adopts_each(daemon_on, tmp_path: Path) -> None:
