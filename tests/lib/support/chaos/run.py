@@ -111,8 +111,7 @@ class Chaos:
         finally:
             for task in supervising:
                 task.cancel()
-        for daemon in self.daemons:
-            await daemon.end(signal.SIGTERM)
+        await asyncio.gather(*(daemon.end(signal.SIGTERM) for daemon in self.daemons))
         return await self._judge()
 
     async def _ready(self, daemon: Daemon) -> None:
