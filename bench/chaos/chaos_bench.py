@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--tasks", type=int, default=2000)
     parser.add_argument("--task-seconds", type=float, help="about how long a task takes; default: half of the minutes")
     parser.add_argument(
-        "--pause", type=float, help="seconds between two numbers of a task; default: one event each 25 ms in all"
+        "--pause", type=float, help="seconds between two numbers of a task; default: one number each 10 ms in all"
     )
     parser.add_argument("--fault-pause", type=float, default=3.0, help="seconds from one fault to the next, on average")
     parser.add_argument("--seed", type=int, help="default: a random one, which is printed")
@@ -49,7 +49,7 @@ def main() -> int:
         tasks=chosen.tasks,
         begin_seconds=begin_seconds,
         task_seconds=task_seconds,
-        pause=chosen.pause or max(0.05, under_way * 0.025),
+        pause=chosen.pause or max(0.05, under_way * 0.01),
         fault_pause=chosen.fault_pause,
         roles=not chosen.same_role,
         resuming=not chosen.without_resume,

@@ -42,12 +42,15 @@ class Counting:
     async def _count(self, run: str, context: RequestContext, events: TaskEvents) -> None:
         work = json.loads(context.task.history[0].parts[0].text or "")
         await events.working(f"begin {run}")
-        done = len(context.task.artifacts[0].parts) if context.task.artifacts else 0
-        for number in range(done + 1, work["numbers"] + 1):
+        chunks = [part.text or "" for artifact in context.task.artifacts for part in artifact.parts]
+        last = float(chunks[-1].split()[2]) if chunks else time.time()
+        for number in range(len(chunks) + 1, work["numbers"] + 1):
             if number > work["ask_at"] > 0 and not self._answered(events):
                 return await events.require_input(f"Go on? {run}")
-            await anyio.sleep(work["pause"] * (0.5 + number * 7 % 10 / 10))
-            await events.artifact(f"{number} {run} {time.time():.4f}", artifact_id="numbers", append=True)
+            pause = work["pause"] * (0.5 + number * 7 % 10 / 10) if chunks or number > 1 else 0.0
+            await anyio.sleep(max(0.0, last + pause - time.time()))  # after a takeover no longer than without
+            last = time.time()
+            await events.artifact(f"{number} {run} {last:.4f}", artifact_id="numbers", append=True)
             if number % STATUS_EVERY == 0:
                 await events.working(f"at {number} {run}")
         await events.complete(f"done {run}")

@@ -1,7 +1,8 @@
 """A process between daemons and the server of their store. It passes bytes on, late or not at all, and cuts connections.
 
 `python proxy.py SERVER_PORT COUNT` listens on so many ports, prints them as JSON, and does what the lines on its stdin say:
-`cut I`, `delay I SECONDS`, `silence I` (nothing passes), `mute I` (nothing of what the server says passes), `normal I`.
+`cut I`, `delay I SECONDS`, `silence I` (nothing passes), `mute I` (nothing of what the server says passes), `isolate I` (nothing
+passes, and the server thinks that the daemon is gone), `normal I`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Gate:
 
     def __init__(self) -> None:
         self.delay = 0.0
-        self.writers: set[asyncio.StreamWriter] = set()
+        self.to_daemon: set[asyncio.StreamWriter] = set()
+        self.to_server: set[asyncio.StreamWriter] = set()
         self._passing = {"up": asyncio.Event(), "down": asyncio.Event()}
         self.let_pass("up", "down")
 
@@ -38,7 +40,12 @@ class Gate:
         await self._passing[way].wait()
 
     def cut(self) -> None:
-        for writer in self.writers:
+        for writer in (*self.to_daemon, *self.to_server):
+            reset(writer)
+
+    def isolate(self) -> None:
+        self.let_pass()
+        for writer in self.to_server:
             reset(writer)
 
 
@@ -58,21 +65,23 @@ async def pump(gate: Gate, way: str, reader: asyncio.StreamReader, writer: async
         await gate.passes(way)
         writer.close()
     except OSError:
+        await gate.passes(way)
         reset(writer)
 
 
 async def serve(gate: Gate, server_port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    gate.writers.add(writer)
+    gate.to_daemon.add(writer)
     try:
         await gate.passes("up")
         there, onward = await asyncio.open_connection("127.0.0.1", server_port)
     except OSError:
-        gate.writers.discard(writer)
+        gate.to_daemon.discard(writer)
         return reset(writer)
-    gate.writers.add(onward)
+    gate.to_server.add(onward)
     await asyncio.gather(pump(gate, "up", reader, onward), pump(gate, "down", there, writer))
+    gate.to_daemon.discard(writer)
+    gate.to_server.discard(onward)
     for each in (writer, onward):
-        gate.writers.discard(each)
         each.close()
 
 
@@ -88,6 +97,8 @@ def obey(gates: list[Gate], line: str) -> None:
             gate.let_pass()
         case "mute":
             gate.let_pass("up")
+        case "isolate":
+            gate.isolate()
         case _:
             gate.delay = 0.0
             gate.let_pass("up", "down")

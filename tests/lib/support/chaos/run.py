@@ -179,8 +179,10 @@ class Chaos:
         happened.ended = time.time()
 
     async def _hit(self, how: str, daemon: Daemon, seconds: float) -> None:
-        if how == "stop":
+        if how in ("stop", "strand"):
             daemon.send(signal.SIGSTOP)
+            if how == "strand" and self.proxies is not None:
+                self.proxies.tell(f"cut {self.daemons.index(daemon)}")
             await asyncio.sleep(seconds)
             return daemon.send(signal.SIGCONT)
         daemon.send(signal.SIGCONT)
