@@ -31,6 +31,7 @@ _SETTINGS: Final = {
     "enable_seqscan": "off",
     "idle_in_transaction_session_timeout": "4s",  # a daemon that was stopped within a transaction keeps no rows locked
     "idle_session_timeout": "0",
+    "jit": "off",  # no statement is worth compiling, but a scan of a small table seems so where such scans are off
     "lock_timeout": "0",
     "statement_timeout": "0",
     "tcp_keepalives_idle": "1",  # seconds: the session of a daemon whose machine has died ends within 4 of them
@@ -119,9 +120,13 @@ def lock_key(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
+_SHOW_NAME: Final = "SELECT set_config('application_name', current_setting('application_name') || ' ' || %s, false)"
+
+
 def take_name(connection: AnyConnection, name: str) -> None:
-    """Lock a new name for this session."""
+    """Lock a new name for this session, and show it to operators in `pg_stat_activity`."""
     connection.execute("SELECT pg_advisory_lock(%s)", (lock_key(name),))
+    connection.execute(_SHOW_NAME, (name,))
 
 
 def release_names(connection: AnyConnection) -> None:
