@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+AT_ONCE = {"configuration": {"returnImmediately": True}}
 NAMES_03 = {"SendMessage": "message/send", "SendStreamingMessage": "message/stream", "GetTask": "tasks/get"}
 
 
@@ -15,15 +16,19 @@ class Requests:
         self.version = version
         self.number = 0
 
-    def send(self, text: str, *, context: str | None = None, stream: bool = False) -> bytes:
-        """A message that begins a task."""
+    def send(self, text: str, *, context: str | None = None, stream: bool = False, wait: bool = True) -> bytes:
+        """A message that begins a task. Without `wait` the reply comes at once (in version 1.0)."""
         old = self.version == "0.3"
         part = {"kind": "text", "text": text} if old else {"text": text}
         message: dict[str, Any] = {"messageId": f"message-{self.number}", "parts": [part]}
         message |= {"kind": "message", "role": "user"} if old else {"role": "ROLE_USER"}
         if context is not None:
             message["contextId"] = context
-        return self.request("SendStreamingMessage" if stream else "SendMessage", {"message": message})
+        params: dict[str, Any] = {"message": message} if wait else {"message": message, **AT_ONCE}
+        return self.request("SendStreamingMessage" if stream else "SendMessage", params)
+
+    def subscribe(self, task: str) -> bytes:
+        return self.request("SubscribeToTask", {"id": task})
 
     def get(self, task: str) -> bytes:
         return self.request("GetTask", {"id": task})

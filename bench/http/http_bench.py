@@ -2,7 +2,7 @@
 
 `run` sets it up; bench/README.md says what it measures.
 
-http_bench.py [--json FILE] [--rounds N] [--uvloop] [--quick] [--only discreet]
+http_bench.py [--json FILE] [--rounds N] [--uvloop] [--quick] [--only discreet] [--stores memory,sqlite,postgresql,redis]
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ import asyncio
 import json
 import os
 import platform
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from agents_requests import Requests
 from load import Load, post, send
+from servers import Server, free_port, listens, postgres, redis
 from stdio_machine import cpu_clock, wait_quiet
 
 HERE = Path(__file__).parent
 EVENTS = 100
+SERVERS = {"postgresql": postgres, "redis": redis}
 DISCREET = "-P -m discreet serve ./agents_app.py:agent --no-stdio --backend asyncio --log-level error"
 
 
@@ -40,15 +42,19 @@ class Contestant(NamedTuple):
     variable: str
     version: str
     script: str
+    stores: tuple[str, ...] = ("memory", "sqlite")
 
 
 CONTESTANTS = (
-    Contestant("discreet, 1.0", "DISCREET_PY", "1.0", ""),
-    Contestant("a2a-sdk 1", "DISCREET_A2A_V1", "1.0", "server_v1.py"),
+    Contestant("discreet, 1.0", "DISCREET_PY", "1.0", "", ("memory", "sqlite", "postgresql", "redis")),
+    Contestant("a2a-sdk 1", "DISCREET_A2A_V1", "1.0", "server_v1.py", ("memory", "sqlite", "postgresql")),
     Contestant("discreet, 0.3", "DISCREET_PY", "0.3", ""),
     Contestant("a2a-sdk 0.3", "DISCREET_A2A_V03", "0.3", "server_v03.py"),
 )
 PAIRS = (("discreet, 1.0", "a2a-sdk 1"), ("discreet, 0.3", "a2a-sdk 0.3"))
+
+
+Found: TypeAlias = dict[str, dict[str, list[dict[str, float]]]]
 
 
 class Scenario(NamedTuple):
@@ -74,8 +80,22 @@ SCENARIOS = (
     Scenario("memory", "stream", 8, 160, 40),
     Scenario("sqlite", "send", 32, 2000, 200),
     Scenario("sqlite", "get", 32, 3000, 500),
+    *(
+        scenario
+        for store in SERVERS
+        for scenario in (
+            Scenario(store, "send", 1, 300, 80),
+            Scenario(store, "send", 32, 2000, 160),
+            Scenario(store, "get", 1, 1000, 400),
+            Scenario(store, "get", 32, 3000, 800),
+            Scenario(store, "list", 1, 100, 40),
+            Scenario(store, "list", 32, 320, 64),
+            Scenario(store, "stream", 1, 20, 3),
+            Scenario(store, "stream", 8, 80, 8),
+        )
+    ),
 )
-FIGURES = ("per_s", "p50_ms", "p99_ms", "cpu_ms")
+FIGURES = ("per_s", "p50_ms", "p99_ms", "cpu_ms", "store_cpu_ms")
 
 
 def main() -> None:
@@ -85,24 +105,46 @@ def main() -> None:
     parser.add_argument("--uvloop", action="store_true", help="all servers on uvloop instead of asyncio's loop")
     parser.add_argument("--only", default="", help="contestants whose names begin so")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything, one round")
+    parser.add_argument("--stores", default="memory,sqlite", help="of memory, sqlite, postgresql, redis")
     args = parser.parse_args()
     pythons = _pythons()
     taking_part = [each for each in CONTESTANTS if each.variable in pythons and each.name.startswith(args.only)]
-    found: dict[str, dict[str, list[dict[str, float]]]] = defaultdict(lambda: defaultdict(list))
-    for number in range(1 if args.quick else args.rounds):
-        turn = number % len(taking_part)
-        for contestant in taking_part[turn:] + taking_part[:turn]:
-            for store in ("memory", "sqlite"):
-                with _server(contestant, pythons[contestant.variable], store, args) as (port, pid):
-                    for scenario in SCENARIOS:
-                        if scenario.store == store:
-                            figures = asyncio.run(_measured(contestant, scenario, port, pid, quick=args.quick))
-                            found[scenario.title][contestant.name].append(figures)
-                            _say(f"{contestant.name:14} {scenario.title:40} {figures['per_s']:8,.0f}/s")
+    with ExitStack() as stack:
+        stores = {
+            name: stack.enter_context(SERVERS[name]()) if name in SERVERS else None for name in args.stores.split(",")
+        }
+        found = _rounds(taking_part, pythons, stores, args)
     ceiling = _ceiling()
     if args.json:
         Path(args.json).write_text(json.dumps({"ceiling": ceiling, "figures": found}, indent=1), encoding="utf-8")
     print("\n".join(_table(found, ceiling)))
+
+
+def _rounds(
+    contestants: list[Contestant], pythons: dict[str, str], stores: dict[str, Server | None], args: argparse.Namespace
+) -> Found:
+    """The figures of every round: by scenario, by contestant. Contestants take turns, another first in each round."""
+    found: Found = defaultdict(lambda: defaultdict(list))
+    for number in range(1 if args.quick else args.rounds):
+        for store, server in stores.items():
+            names = [each for each in contestants if store in each.stores]
+            turn = number % len(names)
+            for contestant in names[turn:] + names[:turn]:
+                with _server(contestant, pythons[contestant.variable], _address(store, server), args) as (port, pid):
+                    clocks = {"cpu_ms": partial(cpu_clock, [pid])}
+                    if server is not None:
+                        clocks["store_cpu_ms"] = server.cpu
+                    for scenario in SCENARIOS:
+                        if scenario.store == store:
+                            figures = asyncio.run(_measured(contestant, scenario, port, clocks, quick=args.quick))
+                            found[scenario.title][contestant.name].append(figures)
+                            _say(f"{contestant.name:14} {scenario.title:40} {figures['per_s']:8,.0f}/s")
+    return found
+
+
+def _address(store: str, server: Server | None) -> str:
+    """Of a store that is empty."""
+    return store if server is None else server.new_database()
 
 
 def _pythons() -> dict[str, str]:
@@ -119,7 +161,7 @@ def _pythons() -> dict[str, str]:
 def _server(contestant: Contestant, python: str, store: str, args: argparse.Namespace) -> Iterator[tuple[int, int]]:
     """The port and the process id of a server that listens."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DISK")) as folder:
-        port, place = _free_port(), store if store == "memory" else f"sqlite:{folder}/tasks.db"
+        port, place = free_port(), f"sqlite:{folder}/tasks.db" if store == "sqlite" else store
         loop = "uvloop" if args.uvloop else "asyncio"
         if contestant.script:
             command = [python, str(HERE / contestant.script), str(port), place, loop]
@@ -134,7 +176,7 @@ def _process(command: list[str], port: int) -> Iterator[int]:
     process = subprocess.Popen(command, cwd=HERE.parent, stdin=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 30
-        while not _listens(port):
+        while not listens(port):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"{command}: it does not listen")
             time.sleep(0.05)
@@ -148,19 +190,8 @@ def _process(command: list[str], port: int) -> Iterator[int]:
             process.wait()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 async def _measured(
-    contestant: Contestant, scenario: Scenario, port: int, pid: int, *, quick: bool
+    contestant: Contestant, scenario: Scenario, port: int, clocks: dict[str, Callable[[], float]], *, quick: bool
 ) -> dict[str, float]:
     count = scenario.slow_count if contestant.script else scenario.count
     count = max(scenario.connections, count // 10) if quick else count
@@ -169,9 +200,9 @@ async def _measured(
     await send(port, await _texts(scenario, requests, port, scenario.connections * 2), connections=scenario.connections)
     texts = await _texts(scenario, requests, port, count)
     wait_quiet(2)
-    cpu = cpu_clock([pid])
+    before = {name: clock() for name, clock in clocks.items()}
     load = await send(port, texts, connections=scenario.connections)
-    cpu = cpu_clock([pid]) - cpu
+    cpu = {name: clock() - before[name] for name, clock in clocks.items()}
     for body in load.bodies:
         assert scenario.kind != "stream" or body.count(b"data: ") >= EVENTS + 1, body[-600:]
     return _figures(load, cpu)
@@ -184,6 +215,8 @@ async def _texts(scenario: Scenario, requests: Requests, port: int, count: int) 
     match scenario.kind:
         case "send":
             return [posted(requests.send("do")) for _ in range(count)]
+        case "list":
+            return [posted(requests.list()) for _ in range(count)]
         case "get":
             load = await send(port, [posted(requests.send("do"))], connections=1)
             task = json.loads(load.bodies[0].partition(b"\r\n\r\n")[2])["result"]
@@ -193,41 +226,45 @@ async def _texts(scenario: Scenario, requests: Requests, port: int, count: int) 
             return [posted(requests.send(f"stream {EVENTS} 64", stream=True)) for _ in range(count)]
 
 
-def _figures(load: Load, cpu: float) -> dict[str, float]:
+def _figures(load: Load, cpu: dict[str, float]) -> dict[str, float]:
     count = len(load.latencies)
     cuts = statistics.quantiles(load.latencies, n=100) if count > 1 else load.latencies * 99
     return {
         "per_s": count / load.seconds,
         "p50_ms": cuts[49] * 1e3,
         "p99_ms": cuts[98] * 1e3,
-        "cpu_ms": cpu / count * 1e3,
+        **{name: seconds / count * 1e3 for name, seconds in cpu.items()},
     }
 
 
 def _ceiling() -> float:
     """Requests a second of the load generator against a server that does nothing."""
-    port = _free_port()
+    port = free_port()
     with _process([sys.executable, str(HERE / "server_raw.py"), str(port)], port):
         texts = [post(port, "1.0", Requests("1.0").get("none"))] * 20_000
         return 20_000 / asyncio.run(send(port, texts, connections=32)).seconds
 
 
-def _table(found: Any, ceiling: float) -> list[str]:
+def _table(found: Found, ceiling: float) -> list[str]:
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, CPython {platform.python_version()}"
+    pairs = [pair for pair in PAIRS if any(name in by_name for by_name in found.values() for name in pair)]
     lines = [
         f"{machine}; the load generator itself: {ceiling:,.0f} requests/s",
         "",
-        "| scenario | figure | " + " | ".join(f"{ours} | {theirs} | times" for ours, theirs in PAIRS) + " |",
-        "| --- | --- |" + " --- |" * (3 * len(PAIRS)),
+        "| scenario | figure | " + " | ".join(f"{ours} | {theirs} | times" for ours, theirs in pairs) + " |",
+        "| --- | --- |" + " --- |" * (3 * len(pairs)),
     ]
     for title, by_name in found.items():
+        figures = [
+            figure for figure in FIGURES if all(figure in each for rounds in by_name.values() for each in rounds)
+        ]
         medians = {
-            name: {figure: statistics.median(round_[figure] for round_ in rounds) for figure in FIGURES}
+            name: {figure: statistics.median(round_[figure] for round_ in rounds) for figure in figures}
             for name, rounds in by_name.items()
         }
-        for figure in FIGURES:
-            cells = [cell for pair in PAIRS for cell in _cells(medians, pair, figure)]
-            lines.append(f"| {title} | {figure.replace('_per_s', '/s').replace('_', ' ')} | {' | '.join(cells)} |")
+        for figure in figures:
+            cells = [cell for pair in pairs for cell in _cells(medians, pair, figure)]
+            lines.append(f"| {title} | {figure.replace('_', ' ')} | {' | '.join(cells)} |")
     return lines
 
 

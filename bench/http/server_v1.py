@@ -26,7 +26,7 @@ async def main(port: int, store: str) -> None:
         from a2a.server.tasks import DatabaseTaskStore
         from sqlalchemy.ext.asyncio import create_async_engine
 
-        url = store.replace("sqlite:", "sqlite+aiosqlite:///", 1)
+        url = store.replace("sqlite:", "sqlite+aiosqlite:///", 1).replace("postgresql:", "postgresql+asyncpg:", 1)
         kept = DatabaseTaskStore(create_async_engine(url, connect_args={"timeout": 60}))
         await kept.initialize()
     handler = DefaultRequestHandler(Worker(), kept, card)

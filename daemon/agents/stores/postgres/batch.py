@@ -15,7 +15,7 @@ from ..interface import QUEUED, CommitRefusal, TaskChange
 from ..serialization import EncodedChange
 from .notices import Notice
 from .rows import COLUMNS, EventRow, RequestRow, TaskRow, columns, event_rows, from_text, request_row, to_text
-from .schema import COUNT_SHARDS, COVERED_EVENTS_KEPT, TERMINAL_NUMBERS, AnyConnection
+from .schema import ALL_SCOPES, COUNT_SHARDS, COVERED_EVENTS_KEPT, TERMINAL_NUMBERS, AnyConnection
 from .session import OwnerNames
 
 _BEGIN: Final = """
@@ -214,8 +214,11 @@ class Batch:
 
 
 def add_counts(connection: AnyConnection, owner_id: str, counts: Counter[tuple[str, int]]) -> None:
-    """Add to the numbers of tasks of each scope and state."""
-    changed = sorted((scope, state, count) for (scope, state), count in counts.items() if count)
+    """Add to the numbers of tasks of each scope and state, and to those of all scopes."""
+    totals: Counter[tuple[str, int]] = Counter()
+    for (_, state), count in counts.items():
+        totals[ALL_SCOPES, state] += count
+    changed = sorted((scope, state, count) for (scope, state), count in (*counts.items(), *totals.items()) if count)
     if changed:
         shard = sum(owner_id.encode()) % COUNT_SHARDS
         connection.execute(_ADD_COUNTS, (shard, *map(list, zip(*changed, strict=True))))

@@ -14,7 +14,7 @@ from ..interface import DamagedTaskError, LoggedEvent, LogTruncatedError, PushTa
 from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
 from .rows import decode_bodies, from_text, to_text
-from .schema import OWNED, TERMINAL_NUMBERS, AnyConnection
+from .schema import ALL_SCOPES, OWNED, TERMINAL_NUMBERS, AnyConnection
 from .session import end_silent_sessions, held_keys, lock_key
 
 FETCHED_BYTES: Final = 1024 * 1024
@@ -156,7 +156,9 @@ def _count_tasks(
 
 def count_states(connection: AnyConnection) -> dict[TaskState, int]:
     """How many tasks are in each state."""
-    rows = connection.execute("SELECT state, sum(tasks)::bigint FROM discreet.task_counts GROUP BY state").fetchall()
+    rows = connection.execute(
+        "SELECT state, sum(tasks)::bigint FROM discreet.task_counts WHERE scope = %s GROUP BY state", (ALL_SCOPES,)
+    ).fetchall()
     counts = {number: int(count) for number, count in rows}
     return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
 
@@ -170,6 +172,16 @@ def load_push_targets(connection: AnyConnection, task_id: str) -> Sequence[PushT
     return [decode_push_target(body) for (body,) in rows]
 
 
+# One look into the index by owner for each daemon: the tasks may be many.
+_OWNERS: Final = f"""
+    WITH RECURSIVE owners AS (
+        (SELECT owner FROM discreet.tasks WHERE {OWNED} ORDER BY owner LIMIT 1) UNION ALL
+        SELECT (SELECT owner FROM discreet.tasks WHERE {OWNED} AND owner > owners.owner ORDER BY owner LIMIT 1)
+        FROM owners WHERE owner IS NOT NULL
+    ) SELECT owner FROM owners WHERE owner IS NOT NULL
+"""
+
+
 def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
     """The ids of tasks that have not ended and whose owner is dead, least recently changed first. Queued ones wait for any
     daemon, and have no owner that could die.
@@ -177,10 +189,7 @@ def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
     The owners are read before the locks: one that took its name in between has it locked. The sessions of daemons that were
     stopped are ended; their tasks are found the next time.
     """
-    rows = connection.execute(
-        f"SELECT DISTINCT owner FROM discreet.tasks WHERE {OWNED} AND owner <> %s AND ended_ms IS NULL", (owner_id,)
-    ).fetchall()
-    owners = [owner for (owner,) in rows]
+    owners = [owner for (owner,) in connection.execute(_OWNERS).fetchall() if owner != owner_id]
     if not owners:
         return ()
     alive = held_keys(connection)
@@ -202,12 +211,15 @@ def list_owned_tasks(connection: AnyConnection, owner_id: str) -> Sequence[str]:
     return [from_text(task_id) for (task_id,) in rows]
 
 
+# From the tasks to the requests: those of queued tasks may be many.
+HAS_REQUESTS: Final = f"""
+    WITH own AS MATERIALIZED (SELECT key FROM discreet.tasks WHERE {OWNED} AND owner = %s)
+    SELECT 1 FROM own, LATERAL (SELECT FROM discreet.owner_requests WHERE task_key = own.key LIMIT 1) AS found LIMIT 1
+"""
+
+
 def has_owner_requests(connection: AnyConnection, owner_id: str) -> bool:
-    row = connection.execute(
-        f"SELECT 1 FROM discreet.owner_requests JOIN discreet.tasks ON key = task_key WHERE {OWNED} AND owner = %s LIMIT 1",
-        (owner_id,),
-    ).fetchone()
-    return row is not None
+    return connection.execute(HAS_REQUESTS, (owner_id,)).fetchone() is not None
 
 
 def has_queued(connection: AnyConnection) -> bool:
@@ -227,8 +239,8 @@ def expired_tasks(
     Without the `retained` ones.
     """
     ((ended,),) = connection.execute(
-        "SELECT coalesce(sum(tasks), 0)::bigint FROM discreet.task_counts WHERE state = ANY(%s::smallint[])",
-        (TERMINAL_NUMBERS,),
+        "SELECT coalesce(sum(tasks), 0)::bigint FROM discreet.task_counts WHERE scope = %s AND state = ANY(%s::smallint[])",
+        (ALL_SCOPES, TERMINAL_NUMBERS),
     ).fetchall()
     rows = connection.execute(
         "SELECT key, id, ended_ms FROM discreet.tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT %s",

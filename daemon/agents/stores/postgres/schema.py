@@ -27,6 +27,9 @@ OWNED: Final = "owner <> 'queue'"
 COUNT_SHARDS: Final = 16
 """Rows over which the count of a caller's tasks in one state is spread: daemons that commit at once seldom wait for one."""
 
+ALL_SCOPES: Final = "\x1a"
+"""Scope of the rows that count the tasks of all callers. No caller has it: `to_text` never makes this text."""
+
 MIGRATION_LOCK: Final = 0x6469736372656574
 """Key of the advisory lock of whoever migrates: `discreet`."""
 

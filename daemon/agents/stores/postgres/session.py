@@ -31,7 +31,7 @@ _SETTINGS: Final = {
     "enable_seqscan": "off",
     "idle_in_transaction_session_timeout": "4s",  # a daemon that was stopped within a transaction keeps no rows locked
     "idle_session_timeout": "0",
-    "jit": "off",  # a planner without seqscan takes statements for expensive, and compiling takes longer than any of them
+    "jit": "off",  # no statement is worth compiling, but a scan of a small table seems so where such scans are off
     "lock_timeout": "0",
     "statement_timeout": "0",
     "tcp_keepalives_idle": "1",  # seconds: the session of a daemon whose machine has died ends within 4 of them

@@ -79,13 +79,15 @@ def _insert_owner_request(connection: AnyConnection, request: OwnerRequest) -> s
     return str(found[1])
 
 
+# From the tasks to the requests, as in `reader.HAS_REQUESTS`.
+TAKE_REQUESTS: Final = f"""
+    WITH own AS MATERIALIZED (SELECT key, id FROM discreet.tasks WHERE {OWNED} AND owner = %s)
+    DELETE FROM discreet.owner_requests USING own WHERE task_key = own.key RETURNING row, id, kind, body
+"""
+
+
 def take_owner_requests(connection: AnyConnection, owner_id: str) -> list[OwnerRequest]:
-    rows = connection.execute(
-        f"DELETE FROM discreet.owner_requests USING discreet.tasks WHERE key = task_key AND {OWNED} AND owner = %s"
-        " RETURNING row, id, kind, body",
-        (owner_id,),
-        binary=True,
-    ).fetchall()
+    rows = connection.execute(TAKE_REQUESTS, (owner_id,), binary=True).fetchall()
     return [OwnerRequest(from_text(task_id), from_text(kind), body) for _, task_id, kind, body in sorted(rows)]
 
 
@@ -145,6 +147,18 @@ _DELETE_TASKS: Final = """
     ) RETURNING key, id, scope, state
 """
 
+# Every row of a count that is zero, unless a daemon changes one of them now: then it is left for the next time.
+_DELETE_COUNTS: Final = """
+    WITH locked AS MATERIALIZED (
+        SELECT scope, state, tasks FROM discreet.task_counts WHERE scope = ANY(%s::text[])
+        FOR NO KEY UPDATE SKIP LOCKED
+    ), zero AS MATERIALIZED (
+        SELECT scope, state FROM locked GROUP BY scope, state HAVING sum(tasks) = 0 AND count(*) = (
+            SELECT count(*) FROM discreet.task_counts AS every WHERE every.scope = locked.scope AND every.state = locked.state
+        )
+    ) DELETE FROM discreet.task_counts USING zero WHERE task_counts.scope = zero.scope AND task_counts.state = zero.state
+"""
+
 
 def delete_expired(batch: Batch, retention: Retention, retained: RetainedTasks, now: float) -> bool:
     """Delete some of the tasks that ended long ago, but for `retained` ones. Returns whether there may be more to delete. `now`
@@ -169,4 +183,5 @@ def delete_expired(batch: Batch, retention: Retention, retained: RetainedTasks, 
         counts[scope, state] -= 1
         batch.notice.task_ids.add(text)
     add_counts(connection, batch.owner_id, counts)
+    connection.execute(_DELETE_COUNTS, ([*{scope for scope, _ in counts}],))
     return len(keys) == EXPIRED_BATCH and bool(rows)

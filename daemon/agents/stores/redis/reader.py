@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,6 +26,16 @@ from .read_scripts import EXPIRED, LISTING, LOADING, ORPHANS, READING
 from .script import pack, packed_bytes
 
 
+class Source(NamedTuple):
+    """What is read: a session, and where the keys are."""
+
+    session: Session
+    address: Address
+
+    def key(self, name: str) -> str:
+        return self.address.key(name)
+
+
 def to_bytes(text: str) -> bytes:
     """As it is stored. A lone surrogate never is, and may be asked for."""
     return text.encode("utf-8", "surrogatepass")
@@ -34,8 +45,8 @@ def packed_text(text: str) -> msgspec.Raw:
     return packed_bytes(to_bytes(text))
 
 
-def load_task(session: Session, address: Address, task_id: str) -> StoredTask | None:
-    found = LOADING.run(session, address.key("store"), to_bytes(task_id))
+def load_task(source: Source, task_id: str) -> StoredTask | None:
+    found = LOADING.run(source.session, source.key("store"), to_bytes(task_id))
     if found is None:
         return None
     body, snapshot_generation, generation, scope, owner, events = found
@@ -51,14 +62,16 @@ def load_task(session: Session, address: Address, task_id: str) -> StoredTask | 
     )
 
 
-def read_events(session: Session, address: Address, task_id: str, *, after: int, limit: int) -> Sequence[LoggedEvent]:
-    generation, events = READING.run(session, address.key("store"), to_bytes(task_id), after, limit, MAX_READ_BYTES)
+def read_events(source: Source, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
+    generation, events = READING.run(
+        source.session, source.key("store"), to_bytes(task_id), after, limit, MAX_READ_BYTES
+    )
     if events is None or generation == 0:
         raise LogTruncatedError(task_id, generation)
     return decode_events(events, first_generation=after + 1)
 
 
-def list_tasks(session: Session, address: Address, query: TaskQuery, bound: int) -> TaskPage:
+def list_tasks(source: Source, query: TaskQuery, bound: int) -> TaskPage:
     """One page, of tasks whose sequence number is below `bound`."""
     after = query.status_timestamp_after
     asked = (
@@ -70,41 +83,50 @@ def list_tasks(session: Session, address: Address, query: TaskQuery, bound: int)
         query.page_size + 1,
         MAX_PAGE_BYTES,
     )
-    total, found, rows = LISTING.run(session, address.key("store"), pack(asked))
+    total, found, rows = LISTING.run(source.session, source.key("store"), pack(asked))
     tasks = up_to_max_page_bytes(
         decode_current_task(body, events, include_artifacts=query.include_artifacts) for _, body, events in rows
     )
     return TaskPage(tuple(tasks), rows[len(tasks) - 1][0].decode() if found > len(tasks) else "", total)
 
 
-def count_states(session: Session, address: Address) -> dict[TaskState, int]:
+def count_states(source: Source) -> dict[TaskState, int]:
     """How many tasks are in each state."""
-    reply = session.call("HGETALL", address.key("counts"))
+    reply = source.session.call("HGETALL", source.key("counts"))
     counts = dict(zip(map(int, reply[::2]), map(int, reply[1::2]), strict=True))
     return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
 
 
-def load_push_targets(session: Session, address: Address, task_id: str) -> Sequence[PushTarget]:
-    values: list[bytes] = session.call("HVALS", to_bytes(address.key(f"targets:{task_id}")))
+def load_push_targets(source: Source, task_id: str) -> Sequence[PushTarget]:
+    values: list[bytes] = source.session.call("HVALS", to_bytes(source.key(f"targets:{task_id}")))
     numbered = [value.partition(b":") for value in values]
     return [decode_push_target(body) for _, _, body in sorted(numbered, key=lambda each: int(each[0]))]
 
 
-def list_orphans(session: Session, address: Address, owner_id: str, lease_ms: int) -> Sequence[str]:
-    return [each.decode() for each in ORPHANS.run(session, address.key("store"), owner_id, lease_ms)]
+def list_orphans(source: Source, owner_id: str, lease_ms: int) -> Sequence[str]:
+    return [each.decode() for each in ORPHANS.run(source.session, source.key("store"), owner_id, lease_ms)]
 
 
-def count_queued(session: Session, address: Address) -> int:
-    return int(session.call("ZCARD", address.key(f"owned:{QUEUED}")))
+def list_owned_tasks(source: Source, owner_id: str) -> Sequence[str]:
+    """Of those that have not ended."""
+    return [each.decode() for each in source.session.call("ZRANGE", source.key(f"owned:{owner_id}"), 0, -1)]
 
 
-def has_owner_requests(session: Session, address: Address, owner_id: str) -> bool:
-    return bool(session.call("EXISTS", address.key(f"asked:{owner_id}")))
+def has_queued(source: Source) -> bool:
+    return count_queued(source) > 0
 
 
-def expired_tasks(
-    session: Session, address: Address, *, ended_before_ms: float, max_tasks: int, limit: int
-) -> list[bytes]:
+def count_queued(source: Source) -> int:
+    return int(source.session.call("ZCARD", source.key(f"owned:{QUEUED}")))
+
+
+def has_owner_requests(source: Source, owner_id: str) -> bool:
+    return bool(source.session.call("EXISTS", source.key(f"asked:{owner_id}")))
+
+
+def expired_tasks(source: Source, *, ended_before_ms: float, max_tasks: int, limit: int) -> list[bytes]:
     """The ids of ended tasks that are too old (milliseconds since 1970) or too many, of the `limit` oldest."""
-    found: list[bytes] = EXPIRED.run(session, address.key("store"), max_tasks, f"{max(ended_before_ms, -1):.0f}", limit)
+    found: list[bytes] = EXPIRED.run(
+        source.session, source.key("store"), max_tasks, f"{max(ended_before_ms, -1):.0f}", limit
+    )
     return found

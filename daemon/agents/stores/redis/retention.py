@@ -14,7 +14,7 @@ from ..server_link import ServerLink
 from .address import Address
 from .connection import Session
 from .failures import translate_errors
-from .reader import expired_tasks
+from .reader import Source, expired_tasks
 from .writer import RedisWriter, delete_request
 
 INTERVAL_SECONDS: Final = 10.0
@@ -36,11 +36,10 @@ class ExpiredTasks:
         self._limits = limits
         self._clock = clock
 
-    def find(self, session: Session, address: Address) -> list[bytes]:
+    def find(self, source: Source) -> list[bytes]:
         """The ids of one batch. Raises `redis.RedisError`."""
         found = expired_tasks(
-            session,
-            address,
+            source,
             ended_before_ms=self._limits.ended_before(self._clock()) * 1000,
             max_tasks=self._limits.max_tasks,
             limit=BATCH + len(self._retained),
@@ -50,7 +49,7 @@ class ExpiredTasks:
     def delete_batch(self, link: ServerLink[Session], writer: RedisWriter) -> bool:
         """Delete one batch. Returns whether there may be more. Raises `StoreError`."""
         with translate_errors(self._address.label):
-            ids = link.run(lambda session: self.find(session, self._address))
+            ids = link.run(lambda session: self.find(Source(session, self._address)))
         if ids:
             writer.write(link, [delete_request(ids)])
         return len(ids) == BATCH

@@ -1,45 +1,30 @@
 """Stores tasks in a Redis server, or a cluster, which daemons of several machines may share. Committed tasks survive `kill -9` of
 a daemon, and of the server as far as its settings say: the server's append-only file is what makes it durable.
 
-The event loop never waits for the server: one thread writes, one reads, one listens. So both event loops run the same code,
-which they also do for the other stores.
+One thread writes, one reads, one listens.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, TypeVar, final
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeAlias, final
 
 from .....lazy import anyio
-from ...model.types import TaskState
-from ..checks import Retention, check_changes, page_bound
-from ..interface import (
-    Changes,
-    CommitRefusal,
-    LoggedEvent,
-    OwnerRequest,
-    PushTarget,
-    StoredTask,
-    StoreError,
-    TaskChange,
-    TaskPage,
-    TaskQuery,
-    Unserializable,
-)
-from ..retained_tasks import RetainedTasks
-from ..serialization import EncodedChange, encode_change
+from ..checks import Retention
+from ..interface import Changes, OwnerRequest, StoreError
+from ..threaded_store import ThreadedStore
 from ..worker_thread import Job, WorkerThread, loop_caller
-from . import reader, writer
+from . import reader, statements, writer
 from .address import Address, read_address
-from .connection import Session
 from .failures import translate_errors
+from .reader import Source
 from .retention import BATCH, INTERVAL_SECONDS, ExpiredTasks
 from .sessions import Sessions
-from .writer import WriteRequest
+from .writer import AnyRequest, Run, WriteRequest
 
-T = TypeVar("T")
-ReadRequest: TypeAlias = Callable[[Session, Address], object]
+ReadRequest: TypeAlias = Callable[[Source], object]
 
 _DEFAULT_RETENTION: Final = Retention()
 
@@ -51,162 +36,54 @@ HEARTBEAT_SECONDS: Final = 1.0
 
 
 @final
-class RedisStore:
+class RedisStore(ThreadedStore["_OpenStore", Source, Run]):
     """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons.
 
-    Raises `StoreError` for an address that is wrong.
+    It is durable as all stores that outlive their process are. Whether the server outlives a crash of its own, it says in the
+    log, as `store.volatile`. Raises `StoreError` for an address that is wrong.
     """
 
     def __init__(
         self, url: str, retention: Retention = _DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._address = read_address(url)
-        self._retained = RetainedTasks()
+        super().__init__(self._address.label, reader, statements)
         self._expired_tasks = ExpiredTasks(self._address, self._retained, retention, clock)
         self._clock = clock
-        self._opened: _OpenStore | None = None
 
-    @property
-    def durable(self) -> bool:
-        """True: what is committed survives this process. Whether it survives the server, `store.volatile` in the log says."""
-        return True
-
-    @property
-    def event_log(self) -> RedisStore:
-        return self
-
-    @property
-    def owner_id(self) -> str:
-        return self._open_store.sessions.writer.owner_id
-
-    @property
-    def _open_store(self) -> _OpenStore:
-        if self._opened is None:
-            raise StoreError(f"{self._address.label} is not open")
-        return self._opened
-
-    # -- open and close ----------------------------------------------------------------------------------------
-
-    def open_early(self) -> None:
-        try:
-            sessions = Sessions(self._address, self._clock)
-            self._opened = _OpenStore(self._address, sessions, self._expired_tasks)
-        except RuntimeError as exc:
-            raise StoreError(f"{self._address.label} needs threads, which the system does not provide") from exc
-
-    def close_early(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            opened.close_unattached()
-
-    async def open(self) -> None:
-        if self._opened is None:
-            await anyio.to_thread.run_sync(self.open_early)
-        self._open_store.attach()
-
-    async def close(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            with anyio.CancelScope(shield=True):  # for `CLOSE_SECONDS`, twice
-                await opened.close()
-
-    async def _read(self, read: Callable[[Session, Address], T]) -> T:
-        result: T = await self._open_store.reader_thread.run(read)
-        return result
-
-    async def _write(self, request: WriteRequest) -> Any:  # Any: the result of the request
-        return await self._open_store.writer_thread.run(request)
-
-    # -- tasks -------------------------------------------------------------------------------------------------
-
-    async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
-        check_changes(changes)
-        encoded = [(change, encode_change(change)) for change in changes]
-        valid = [(change, each) for change, each in encoded if isinstance(each, EncodedChange)]
-        results = iter(await self._write(writer.commit_request(valid)) if valid else ())
-        return [each if isinstance(each, Unserializable) else next(results) for _, each in encoded]
-
-    async def load(self, task_id: str) -> StoredTask | None:
-        return await self._read(lambda session, address: reader.load_task(session, address, task_id))
-
-    async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
-        return await self._read(
-            lambda session, address: reader.read_events(session, address, task_id, after=after, limit=limit)
-        )
-
-    def retain(self, task_id: str) -> None:
-        self._retained.add(task_id)
-
-    def release(self, task_id: str) -> None:
-        self._retained.remove(task_id)
-
-    async def list(self, query: TaskQuery) -> TaskPage:
-        bound = page_bound(query)
-        return await self._read(lambda session, address: reader.list_tasks(session, address, query, bound))
-
-    async def count(self) -> Mapping[TaskState, int]:
-        return await self._read(reader.count_states)
+    def _open(self) -> _OpenStore:
+        return _OpenStore(self._address, Sessions(self._address, self._clock), self._expired_tasks)
 
     async def probe(self) -> None:
-        await self._write(writer.PROBE)
+        await self._open_store.writer_thread.run(writer.PROBE)
 
     async def delete_expired_tasks(self) -> bool:
         """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""
         ids = await self._read(self._expired_tasks.find)
         if ids:
-            await self._write(writer.delete_request(ids))
+            await self._open_store.writer_thread.run(writer.delete_request(ids))
         return len(ids) == BATCH
-
-    # -- push targets ------------------------------------------------------------------------------------------
-
-    async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
-        done: bool = await self._write(writer.put_target_request(task_id, target))
-        return done
-
-    async def load_push_targets(self, task_id: str) -> Sequence[PushTarget]:
-        return await self._read(lambda session, address: reader.load_push_targets(session, address, task_id))
-
-    async def delete_push_target(self, task_id: str, config_id: str) -> bool:
-        done: bool = await self._write(writer.delete_target_request(task_id, config_id))
-        return done
 
     # -- other daemons -----------------------------------------------------------------------------------------
 
     async def list_orphans(self) -> Sequence[str]:
         owner_id = self.owner_id
-        return await self._read(
-            lambda session, address: reader.list_orphans(session, address, owner_id, writer.LEASE_MS)
-        )
+        return await self._read(lambda source: reader.list_orphans(source, owner_id, writer.LEASE_MS))
 
-    async def claim(self, limit: int) -> Sequence[str]:
-        if limit < 1 or not await self.count_queued():
-            return ()
-        return await self._receive(writer.claim_request(limit))
-
-    async def count_queued(self) -> int:
-        return await self._read(reader.count_queued)
-
-    async def send_owner_request(self, request: OwnerRequest) -> bool:
-        done: bool = await self._write(writer.send_request(request))
-        return done
+    def _claim_request(self, limit: int) -> WriteRequest:
+        return writer.claim_request(limit)
 
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
         owner_id = self.owner_id
-        if not await self._read(lambda session, address: reader.has_owner_requests(session, address, owner_id)):
+        if not await self._read(lambda source: reader.has_owner_requests(source, owner_id)):
             return ()
-        return await self._receive(writer.TAKE)
-
-    async def _receive(self, request: WriteRequest) -> Sequence[Any]:  # Any: what the server gives to this daemon
-        received: list[Any] = []
-        with anyio.CancelScope(shield=True):  # for one write: what the server no longer has must reach the caller
-            received += await self._write(request)
-        return received
+        taken: Sequence[OwnerRequest] = await self._receive(writer.TAKE)
+        return taken
 
     async def wait_for_changes(self, poll_seconds: float) -> Changes:
+        if self._opened is None:
+            await anyio.sleep_forever()
         return await self._open_store.sessions.inbox.wait()
-
-    def free(self, size: int) -> None:
-        """Nothing: no task is in memory."""
 
 
 @final
@@ -227,13 +104,17 @@ class _OpenStore:
             sessions.close()
             raise
         try:
-            self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
+            self.writer_thread: WorkerThread[AnyRequest] = WorkerThread(
                 "discreet-store-writer", self._process_writes, maintain=self._maintain, finish=self._leave
             )
         except RuntimeError:
             self.reader_thread.close_unattached()
             sessions.close()
             raise
+
+    @property
+    def owner_id(self) -> str:
+        return self.sessions.writer.owner_id
 
     def attach(self) -> None:
         """Take jobs from this event loop."""
@@ -243,7 +124,7 @@ class _OpenStore:
 
     # -- in the threads ----------------------------------------------------------------------------------------
 
-    def _process_writes(self, jobs: Sequence[Job[WriteRequest]]) -> None:
+    def _process_writes(self, jobs: Sequence[Job[AnyRequest]]) -> None:
         self.sessions.writer.process(self.sessions.writing, jobs)
 
     def _process_reads(self, jobs: Sequence[Job[ReadRequest]]) -> None:
@@ -252,15 +133,13 @@ class _OpenStore:
 
     def _read(self, read: ReadRequest) -> object:
         with translate_errors(self._address.label):
-            return self.sessions.reading.run(lambda session: read(session, self._address))
+            return self.sessions.reading.run(lambda session: read(Source(session, self._address)))
 
     def _ping(self) -> float:
         """Find out whether the session is still there, before a caller has to."""
         link = self.sessions.reading
-        try:
-            self._read(lambda session, _: session.call("PING"))
-        except StoreError:
-            pass  # whoever reads is told
+        with suppress(StoreError):  # whoever reads is told
+            self._read(lambda source: source.session.call("PING"))
         return link.seconds_to_next_try if link.away else HEARTBEAT_SECONDS
 
     def _maintain(self) -> float:
@@ -280,13 +159,10 @@ class _OpenStore:
     def _leave(self) -> None:
         """The last thing in the writer's thread: be dead at once, not when the lease has run out."""
         link = self.sessions.writing
-        try:
+        with suppress(StoreError):  # the lease runs out
             if not link.away:
                 self.sessions.writer.write(link, [writer.LEAVE])
-        except StoreError:
-            pass  # the lease runs out
-        finally:
-            link.close()
+        link.close()
 
     # -- the end -----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ a later one, is refused by it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
@@ -18,13 +18,13 @@ from ..interface import (
     CommitConflict,
     CommitRefusal,
     OwnerRequest,
-    PushTarget,
     StoreError,
     StoreUnavailableError,
     TaskChange,
 )
-from ..serialization import EncodedChange, encode
+from ..serialization import EncodedChange
 from ..server_link import ServerLink
+from ..threaded_store import CommitRequest
 from ..worker_thread import Job
 from .address import Address
 from .connection import Session
@@ -58,11 +58,14 @@ class WriteRequest(msgspec.Struct, frozen=True):
     creates: tuple[str, ...] = ()
 
 
-_Jobs: TypeAlias = Sequence[Job[WriteRequest]]
+Run: TypeAlias = Callable[[WriteRequest], Any]
+"""Makes a transaction of one request, and returns its result. Raises `StoreError`."""
+
+AnyRequest: TypeAlias = CommitRequest | WriteRequest | Callable[[Run], object]
 
 
-def commit_request(changes: Sequence[tuple[TaskChange, EncodedChange]]) -> WriteRequest:
-    """Changes, each with its encoded form."""
+def _commit(request: CommitRequest) -> WriteRequest:
+    changes = request.changes
 
     def refusals(refused: Sequence[tuple[int, int, bytes | None]]) -> list[CommitRefusal | None]:
         found: dict[int, CommitConflict] = {
@@ -93,28 +96,14 @@ def _encoded(change: TaskChange, encoded: EncodedChange) -> tuple[Any, ...]:  # 
         change.previous_owner or False,
         False if encoded.snapshot is None else (packed_bytes(encoded.snapshot), covered),
         tuple(map(packed_bytes, encoded.events)),
-        tuple(map(_member, change.requests)),
+        tuple(map(packed_request, change.requests)),
         bool(change.events),
     )
 
 
-def _member(request: OwnerRequest) -> msgspec.Raw:
+def packed_request(request: OwnerRequest) -> msgspec.Raw:
+    """What the script keeps of a request."""
     return packed_bytes(to_bytes(request.kind) + b"\0" + request.body)
-
-
-def put_target_request(task_id: str, target: PushTarget) -> WriteRequest:
-    body = encode(target)
-    operation = ("put_target", packed_text(task_id), packed_text(target.config.id or ""), packed_bytes(body))
-    return WriteRequest(operation, bool, len(body), grows=True)
-
-
-def delete_target_request(task_id: str, config_id: str) -> WriteRequest:
-    return WriteRequest(("delete_target", packed_text(task_id), packed_text(config_id)), bool)
-
-
-def send_request(request: OwnerRequest) -> WriteRequest:
-    operation = ("request", packed_text(request.task_id), _member(request))
-    return WriteRequest(operation, bool, len(request.body), grows=True)
 
 
 def _requests(taken: Sequence[tuple[int, bytes, bytes]]) -> list[OwnerRequest]:
@@ -128,6 +117,8 @@ def _requests(taken: Sequence[tuple[int, bytes, bytes]]) -> list[OwnerRequest]:
 TAKE: Final = WriteRequest(("take",), _requests)
 NOTHING: Final = WriteRequest(("nothing",), bool)
 PROBE: Final = WriteRequest(("nothing",), bool, grows=True)
+"""Fails where nothing can be committed."""
+
 LEAVE: Final = WriteRequest(("leave",), bool)
 
 
@@ -155,20 +146,35 @@ class RedisWriter:
         """Be alive, before there are jobs. Raises `redis.RedisError`."""
         WRITING.run(session, self._address.key("store"), self._transaction([NOTHING]))
 
-    def process(self, link: ServerLink[Session], jobs: _Jobs) -> None:
-        """Run the jobs in order. Those of a transaction that fails are told so by their failure."""
-        for some in _transactions(jobs):
-            try:
-                self.run(link, some)
-            except StoreError as exc:
-                for job in some:
-                    job.failure = exc
+    def process(self, link: ServerLink[Session], jobs: Sequence[Job[AnyRequest]]) -> None:
+        """Run the jobs in order, as many in one transaction as can be; a function runs alone. Those of a transaction that fails
+        are told so by their failure."""
+        waiting: list[tuple[Job[AnyRequest], WriteRequest]] = []
+        for job in jobs:
+            if isinstance(job.request, (CommitRequest, WriteRequest)):
+                request = _commit(job.request) if isinstance(job.request, CommitRequest) else job.request
+                if sum(each.size for _, each in waiting) + request.size > MAX_TRANSACTION_BYTES:
+                    self._run_waiting(link, waiting)
+                waiting.append((job, request))
+            else:
+                self._run_waiting(link, waiting)
+                job.run(lambda request: self._run_alone(link, request))
+        self._run_waiting(link, waiting)
 
-    def run(self, link: ServerLink[Session], jobs: _Jobs) -> None:
-        """One transaction. Raises `StoreError`."""
-        results = self.write(link, [job.request for job in jobs])
-        for job, result in zip(jobs, results, strict=True):
-            job.result = result
+    def _run_alone(self, link: ServerLink[Session], request: AnyRequest) -> object:
+        assert callable(request), "others are in one transaction with what is queued"
+        return request(lambda each: self.write(link, [each])[0])
+
+    def _run_waiting(self, link: ServerLink[Session], waiting: list[tuple[Job[AnyRequest], WriteRequest]]) -> None:
+        """One transaction."""
+        try:
+            results = self.write(link, [request for _, request in waiting]) if waiting else ()
+            for (job, _), result in zip(waiting, results, strict=True):
+                job.result = result
+        except StoreError as exc:
+            for job, _ in waiting:
+                job.failure = exc
+        waiting.clear()
 
     def write(self, link: ServerLink[Session], requests: Sequence[WriteRequest]) -> list[object]:
         """One transaction, and the results of its requests. Raises `StoreError`."""
@@ -219,17 +225,3 @@ class RedisWriter:
                 self._abandoned.update(request.creates)
         if sent and not self._doubtful:
             self._doubtful = self._transactions
-
-
-def _transactions(jobs: _Jobs) -> Iterator[_Jobs]:
-    """The jobs, cut where they are large together."""
-    some: list[Job[WriteRequest]] = []
-    size = 0
-    for job in jobs:
-        if some and size + job.request.size > MAX_TRANSACTION_BYTES:
-            yield some
-            some, size = [], 0
-        some.append(job)
-        size += job.request.size
-    if some:
-        yield some
