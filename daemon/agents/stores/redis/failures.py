@@ -94,8 +94,10 @@ def why_not_connected(exc: Exception) -> str:
     """Why there is no connection, in one line, without the password."""
     if isinstance(exc, StoreError):
         return str(exc)
-    if isinstance(exc, redis.AuthenticationError):
+    if "WRONGPASS" in str(exc) or "invalid username-password" in str(exc):
         return "the user or the password is wrong"
+    if isinstance(exc, redis.AuthenticationError):
+        return "the server needs a password"
     if isinstance(exc, redis.InvalidResponse) or "Protocol Error" in str(exc):
         return "what answers is not Redis"
     if isinstance(exc, redis.ResponseError) and code_of(exc) in _TEXTS:
