@@ -221,8 +221,6 @@ def test_an_unknown_flag_names_the_nearest_one() -> None:
         ["--ordered=yes"],
         ["--help"],
         ["-5"],
-        ["--store", "redis:x"],
-        ["--store=sqlite:"],
         ["--http"],
     ],
 )

@@ -26,8 +26,10 @@ def test_the_address_of_a_server_is_taken_as_it_is(address: str) -> None:
     assert load_settings([], {"DISCREET_STORE": address}, HERE).store == address
 
 
-@pytest.mark.parametrize("address", ["postgresql://one, two/tasks", " redis://one", "mysql://one/tasks"])
+@pytest.mark.parametrize(
+    "address", ["postgresql://known, two/tasks", " redis://known", "mysql://known/tasks", "redis:known", "sqlite:"]
+)
 def test_another_address_is_refused_and_not_repeated(address: str) -> None:
     with pytest.raises(UsageError, match="expected memory") as refused:
         load_settings(["--store", address], {}, HERE)
-    assert address not in str(refused.value)
+    assert "known" not in str(refused.value)
