@@ -97,6 +97,7 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
         "psycopg",
         "pyjwt",
         "pyyaml",
+        "redis",
         "rich",
         "watchfiles",
         *served_by_http,

@@ -16,6 +16,7 @@ from discreet.daemon.agents.service.runtime import Runtime
 from discreet.daemon.agents.stores.interface import TaskStore
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.tasks.executor import AgentExecutor
+from support import redis
 from support.postgres import Server, running_server
 from support.waits import DEADLINE_SECONDS
 
@@ -36,6 +37,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> TaskStore:
 def postgres() -> Iterator[Server]:
     """A server of PostgreSQL for all tests of a process."""
     with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[redis.Server]:
+    """A server of Redis for all tests of a process."""
+    with redis.running_server() as server:
         yield server
 
 

@@ -94,14 +94,18 @@ class Inbox:
 
     def _add(self, hashes: set[str], *, everything: bool, requests: bool, queued: bool) -> None:
         with self._lock:
+            is_first = not self._has_news()
             self._hashes |= hashes
             self._everything = self._everything or everything or len(self._hashes) > MAX_HEARD
             if self._everything:
                 self._hashes.clear()
             self._requests = self._requests or requests
             self._queued = self._queued or queued
-        if self._call_on_loop is not None:
+        if is_first and self._call_on_loop is not None:  # else it was woken, and has not come yet
             self._call_on_loop(self._wake)
+
+    def _has_news(self) -> bool:
+        return bool(self._everything or self._hashes or self._requests or self._queued)
 
     # -- on the event loop -------------------------------------------------------------------------------------
 
@@ -120,7 +124,7 @@ class Inbox:
 
     def _take(self) -> Changes | None:
         with self._lock:
-            if not (self._everything or self._hashes or self._requests or self._queued):
+            if not self._has_news():
                 return None
             hashes, everything = frozenset(self._hashes), self._everything
             changes = Changes(

@@ -32,10 +32,8 @@ async def hear_all(store: TaskStore) -> None:
 
 
 async def commit_an_event(ours: TaskStore, theirs: TaskStore) -> Callable[[Changes], bool]:
-    await commit_all(
-        theirs, change_to(a_task("t"), 1, [said("x")], owner=theirs.owner_id, previous_owner=ours.owner_id)
-    )
-    return lambda changes: changes.may_concern("t")
+    await commit_all(theirs, change_to(a_task("free"), 1, [said("x")], owner=theirs.owner_id))
+    return lambda changes: changes.may_concern("free")
 
 
 async def create(ours: TaskStore, theirs: TaskStore) -> Callable[[Changes], bool]:
@@ -69,7 +67,7 @@ async def test_what_others_do_is_told_also_what_they_did_before(
     pair: tuple[TaskStore, TaskStore], act: Act, before: bool
 ) -> None:
     ours, theirs = pair
-    await commit_all(ours, to_create(a_task("t"), owner=ours.owner_id))
+    await commit_all(ours, to_create(a_task("t"), owner=ours.owner_id), to_create(a_task("free")))
     await hear_all(ours)
     heard: list[Changes] = []
 

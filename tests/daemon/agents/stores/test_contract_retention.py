@@ -95,10 +95,11 @@ async def test_requests_and_places_in_the_queue_go_with_the_task(new_store: Any,
 
 @pytest.mark.parametrize("limits", [(2, None), (100, 60)])
 async def test_of_two_daemons_with_different_limits_the_lowest_hold(shared: Any, clock: Clock, limits: Any) -> None:
-    async with opened(limited(shared, clock, 100, None)) as lax, opened(limited(shared, clock, *limits)) as strict:
+    async with opened(limited(shared, clock, 100, None)) as lax:
         await ended_one_by_one(lax, "ab")
         clock.now += 61
         await ended_one_by_one(lax, "cd")
         assert await remaining(lax) == "abcd"
-        assert await remaining(strict) == "cd"
+        async with opened(limited(shared, clock, *limits)) as strict:  # which deletes by itself, too
+            assert await remaining(strict) == "cd"
         assert await remaining(lax) == "cd"

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from discreet.daemon.agents.model.types import Task, TaskState
+from discreet.daemon.agents.service.runtime import Role
 from discreet.daemon.agents.tasks.runner import MAX_EXECUTIONS
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.errors import FailureError, UnsupportedOperation

@@ -1,0 +1,182 @@
+"""The scripts that read what must be of one moment. Only text: nothing is run here. `write_script` has the names of the keys."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .script import Script
+from .write_script import COMMON, WRITE
+
+WRITING: Final = Script(WRITE)
+
+READ_CHUNK: Final = 32
+"""Entries of a stream that are read at once: some more than asked for may be in the server's memory meanwhile."""
+
+LISTED_TOGETHER: Final = 1000
+"""Of at most so many tasks that match a timestamp, all are sorted. Of more, the last changed tasks are searched for them."""
+
+LOADING: Final = Script(
+    COMMON
+    + """
+local id = ARGV[1]
+local found = call('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation', 'generation', 'scope', 'owner')
+if not found[1] then
+  return false
+end
+local events = {}
+for place, entry in ipairs(call('XRANGE', P .. 'events:' .. id, (found[2] + 1) .. '-0', '+')) do
+  events[place] = entry[2][2]
+end
+found[6] = events
+return found
+"""
+)
+"""Of a task (id): its snapshot, the generation of that, its own, scope, owner, and the events after the snapshot."""
+
+READING: Final = Script(
+    COMMON
+    + f"""
+local id, after, limit, size = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local generation = tonumber(call('HGET', P .. 'task:' .. id, 'generation') or 0)
+local events, bytes, next_one = {{}}, 0, after + 1
+while next_one <= generation and #events < limit and bytes < size do
+  local entries = call('XRANGE', P .. 'events:' .. id, next_one .. '-0', '+', 'COUNT',
+    math.min(limit - #events, {READ_CHUNK}))
+  if not entries[1] or entries[1][1] ~= next_one .. '-0' then
+    return {{ generation, false }}
+  end
+  for _, entry in ipairs(entries) do
+    events[#events + 1] = entry[2][2]
+    bytes = bytes + #entry[2][2]
+    if bytes >= size then
+      break
+    end
+  end
+  next_one = after + 1 + #events
+end
+return {{ generation, events }}
+"""
+)
+"""Of a task (id, after, limit, bytes): its generation, and events; nil where the next one has been deleted."""
+
+LISTING: Final = Script(
+    COMMON
+    + f"""
+local scope, context, state, from, bound, limit, size = unpack(cmsgpack.unpack(ARGV[1]))
+local names = {{}}
+local all = {{}}
+if state then
+  all[1] = state
+else
+  for number = 1, {{STATES}} do
+    all[number] = tostring(number)
+  end
+end
+for _, number in ipairs(all) do
+  names[#names + 1] = indexes(number, scope, context or '')[context and 2 or 1]
+end
+
+local total, found = 0, {{}}
+local function add(member, sequence)
+  found[#found + 1] = {{ member, tonumber(sequence) }}
+end
+
+-- The last changed ones below the bound, of one index.
+local function search(name)
+  local below, count = '(' .. bound, 0
+  repeat
+    local some = call('ZREVRANGEBYSCORE', P .. 'list:' .. name, below, '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
+    for place = 1, #some, 2 do
+      if count < limit and (not from or some[place] >= from) then
+        add(some[place], some[place + 1])
+        count = count + 1
+      end
+      below = '(' .. some[place + 1]
+    end
+  until count >= limit or #some < 2 * limit
+end
+
+for _, name in ipairs(names) do
+  if not from then
+    total = total + call('ZCARD', P .. 'list:' .. name)
+    search(name)
+  else
+    local matching = call('ZLEXCOUNT', P .. 'times:' .. name, '[' .. from, '+')
+    total = total + matching
+    if matching > {LISTED_TOGETHER} then
+      search(name)
+    elseif matching > 0 then
+      for _, member in ipairs(call('ZRANGEBYLEX', P .. 'times:' .. name, '[' .. from, '+')) do
+        local sequence = tonumber(call('ZSCORE', P .. 'list:' .. name, member))
+        if sequence < tonumber(bound) then
+          add(member, sequence)
+        end
+      end
+    end
+  end
+end
+table.sort(found, function(one, other) return one[2] > other[2] end)
+
+local tasks, bytes = {{}}, 0
+for place = 1, math.min(#found, limit - 1) do
+  local id = string.sub(found[place][1], string.find(found[place][1], '\\0', 1, true) + 1)
+  local task = call('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation')
+  local events = {{}}
+  bytes = bytes + #task[1]
+  for number, entry in ipairs(call('XRANGE', P .. 'events:' .. id, (task[2] + 1) .. '-0', '+')) do
+    events[number] = entry[2][2]
+    bytes = bytes + #events[number]
+  end
+  if place > 1 and bytes > size then
+    break
+  end
+  tasks[place] = {{ string.format('%.0f', found[place][2]), task[1], events }}
+end
+return {{ total, #found, tasks }}
+""".replace("{STATES}", "8")
+)
+"""How many tasks match, how many were looked at, and of each on the page its number, snapshot and the events after it."""
+
+ORPHANS: Final = Script(
+    COMMON
+    + """
+local found = {}
+local since = call('GET', P .. 'lease:' .. ARGV[1])
+if not since or (since ~= '0' and server_ms() - since < tonumber(ARGV[2])) then
+  return found
+end
+for _, owner in ipairs(call('SMEMBERS', P .. 'owners')) do
+  if owner ~= ARGV[1] and not is_alive(owner) then
+    local owned = call('ZRANGE', P .. 'owned:' .. owner, 0, -1, 'WITHSCORES')
+    for place = 1, #owned, 2 do
+      found[#found + 1] = { owned[place], tonumber(owned[place + 1]) }
+    end
+  end
+end
+table.sort(found, function(one, other) return one[2] < other[2] end)
+for place, task in ipairs(found) do
+  found[place] = task[1]
+end
+return found
+"""
+)
+"""The ids of tasks that have not ended and whose owner is dead, least recently changed first (owner, milliseconds).
+
+None while the asking daemon has no lease itself, or had none a short while ago: then the server was away for all of them, and
+the others are about to renew theirs.
+"""
+
+EXPIRED: Final = Script(
+    COMMON
+    + """
+local surplus, ended_before, limit = call('ZCARD', P .. 'ended') - ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local found = {}
+for place, id in ipairs(call('ZRANGE', P .. 'ended', 0, limit - 1)) do
+  if place <= surplus or tonumber(call('HGET', P .. 'task:' .. id, 'ended_ms') or 0) < ended_before then
+    found[#found + 1] = id
+  end
+end
+return found
+"""
+)
+"""The ids of ended tasks beyond a number of them, or that ended before a time in milliseconds; of so many of the oldest."""

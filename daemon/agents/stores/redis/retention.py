@@ -1,0 +1,55 @@
+"""Deletes tasks that ended long ago, a few at a time.
+
+Runs in the writer's thread. Touches no task that has not ended, and none whose log is being read in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, final
+
+from ..checks import Retention
+from ..retained_tasks import RetainedTasks
+from ..server_link import ServerLink
+from .address import Address
+from .connection import Session
+from .failures import translate_errors
+from .reader import Source, expired_tasks
+from .writer import RedisWriter, delete_request
+
+INTERVAL_SECONDS: Final = 10.0
+"""Between two looks for expired tasks."""
+
+BATCH: Final = 200
+"""Tasks deleted in one transaction. Commits may run between two of them."""
+
+
+@final
+class ExpiredTasks:
+    """Deletes what `limits` does not keep. `clock` is in seconds since 1970."""
+
+    def __init__(
+        self, address: Address, retained: RetainedTasks, limits: Retention, clock: Callable[[], float]
+    ) -> None:
+        self._address = address
+        self._retained = retained
+        self._limits = limits
+        self._clock = clock
+
+    def find(self, source: Source) -> list[bytes]:
+        """The ids of one batch. Raises `redis.RedisError`."""
+        found = expired_tasks(
+            source,
+            ended_before_ms=self._limits.ended_before(self._clock()) * 1000,
+            max_tasks=self._limits.max_tasks,
+            limit=BATCH + len(self._retained),
+        )
+        return [task_id for task_id in found if task_id.decode() not in self._retained][:BATCH]
+
+    def delete_batch(self, link: ServerLink[Session], writer: RedisWriter) -> bool:
+        """Delete one batch. Returns whether there may be more. Raises `StoreError`."""
+        with translate_errors(self._address.label):
+            ids = link.run(lambda session: self.find(Source(session, self._address)))
+        if ids:
+            writer.write(link, [delete_request(ids)])
+        return len(ids) == BATCH

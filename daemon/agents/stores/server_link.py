@@ -1,0 +1,145 @@
+"""One session with the store's server, opened again when it is lost, with growing pauses. A short outage is waited for; during
+a longer one whoever uses the session is told at once when to try again. Knows no server.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, Generic, Protocol, TypeVar, final
+
+from ....errors.backoff import exponential_backoff
+from ...logs import log
+from .interface import StoreError, StoreUnavailableError
+
+
+class ServerSession(Protocol):
+    """A session with a server."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+    def shut_down(self) -> None:
+        """Have the thread that waits for the server hear that the session is over. Any thread may."""
+        ...
+
+
+S = TypeVar("S", bound=ServerSession)
+T = TypeVar("T")
+
+BRIDGED_SECONDS: Final = 5.0
+"""How long callers wait for the server from the moment that it is lost: about as long as a restart or a fail-over takes."""
+
+FIRST_PAUSE_SECONDS: Final = 0.1
+MAX_PAUSE_SECONDS: Final = 5.0
+"""Between two attempts to connect."""
+
+MIN_RETRY_MS: Final = 500
+"""The least that callers are told to wait."""
+
+MAX_LOSSES: Final = 8
+"""How many sessions may be lost over one and the same piece of work."""
+
+
+@final
+class ServerLink(Generic[S]):
+    """Used by one thread. `reopen()` gives a new session, and raises `StoreError` or one of `errors`, which are also what work
+    with a session raises when it is lost. `is_stuck(exc)` tells that the server did not answer; `why(exc)` is one line for
+    the operator, without secrets.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        session: S,
+        reopen: Callable[[], S],
+        *,
+        errors: type[Exception],
+        is_stuck: Callable[[Exception], bool],
+        why: Callable[[Exception], str],
+    ) -> None:
+        self._label = label
+        self._session: S | None = session
+        self._reopen = reopen
+        self._errors = errors
+        self._is_stuck = is_stuck
+        self._why = why
+        self._closing = threading.Event()
+        self._lost_at = 0.0
+        self._failures = 0
+        self._next_try = 0.0
+        self._busy = False
+        self._told = False
+
+    @property
+    def away(self) -> bool:
+        """Whether there is no session."""
+        return self._session is None
+
+    @property
+    def seconds_to_next_try(self) -> float:
+        return max(self._next_try - monotonic(), 0.0)
+
+    def run(self, work: Callable[[S], T]) -> T:
+        """What `work(session)` returns. It is called again, with another session, where one was lost.
+
+        Raises `StoreUnavailableError`, and what it raises for other reasons.
+        """
+        losses = 0
+        while True:
+            session = self._open()
+            self._busy = True
+            try:
+                return work(session)
+            except self._errors as exc:
+                if not session.closed:
+                    raise
+                self._lose()
+                losses += 1
+                if self._is_stuck(exc) or losses == MAX_LOSSES:  # what has ended that many would end the next one, too
+                    raise self._unavailable("does not answer") from None
+            finally:
+                self._busy = False
+
+    def _lose(self) -> None:
+        self._session = None
+        self._lost_at = monotonic()
+        self._failures = 0
+        self._next_try = 0.0
+        self._told = False
+
+    def _open(self) -> S:
+        while self._session is None:
+            self._closing.wait(min(self.seconds_to_next_try, max(self._lost_at + BRIDGED_SECONDS - monotonic(), 0.0)))
+            if self._closing.is_set() or monotonic() < self._next_try:
+                raise self._unavailable("does not answer")
+            try:
+                self._session = self._reopen()
+            except (self._errors, StoreError) as exc:
+                pause = exponential_backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, self._failures)
+                self._failures += 1
+                self._next_try = monotonic() + pause
+                if monotonic() > self._lost_at + BRIDGED_SECONDS:
+                    raise self._unavailable(f"can't be reached: {self._why(exc)}") from None
+            else:
+                log.warning("store.reconnected", seconds=round(monotonic() - self._lost_at, 3))
+        return self._session
+
+    def _unavailable(self, why: str) -> StoreUnavailableError:
+        repeated, self._told = self._told, True
+        retry_after_ms = max(int(self.seconds_to_next_try * 1000), MIN_RETRY_MS)
+        return StoreUnavailableError(f"{self._label} {why}", retry_after_ms=retry_after_ms, repeated=repeated)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Wait for no server any more; with `at_once` not even for the answer to what it was asked. Any thread may."""
+        self._closing.set()
+        session = self._session
+        if at_once and self._busy and session is not None:
+            session.shut_down()
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
