@@ -1,0 +1,70 @@
+"""The agent of a chaos run: it publishes numbers, so that each that is lost, repeated or out of order can be seen.
+
+A message's text is a `plan.Work` as JSON. A chunk is `NUMBER RUN SECONDS`: the run that published it, and when. Each run is also
+noted in the file that `CHAOS_RUNS` names, outside of the store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from itertools import count
+
+import anyio
+
+from discreet.agents import Agent, RequestContext, Role, TaskEvents
+
+_numbers = count()
+_runs = os.open(os.environ["CHAOS_RUNS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+STATUS_EVERY = 4
+
+
+def note(kind: str, run: str, task_id: str) -> None:
+    os.write(_runs, f"{time.time():.4f} {kind} {os.getpid()} {run} {task_id}\n".encode())
+
+
+class Counting:
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        await self._noted("execute", context, events)
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """There is nothing to clean up."""
+
+    async def _noted(self, kind: str, context: RequestContext, events: TaskEvents) -> None:
+        run = f"{os.getpid()}-{next(_numbers)}"
+        note(kind, run, context.task.id)
+        try:
+            await self._count(run, context, events)
+        finally:
+            note("end", run, context.task.id)
+
+    async def _count(self, run: str, context: RequestContext, events: TaskEvents) -> None:
+        work = json.loads(context.task.history[0].parts[0].text or "")
+        await events.working(f"begin {run}")
+        chunks = [part.text or "" for artifact in context.task.artifacts for part in artifact.parts]
+        last = float(chunks[-1].split()[2]) if chunks else time.time()
+        for number in range(len(chunks) + 1, work["numbers"] + 1):
+            if number > work["ask_at"] > 0 and not self._answered(events):
+                return await events.require_input(f"Go on? {run}")
+            pause = work["pause"] * (0.5 + number * 7 % 10 / 10) if chunks or number > 1 else 0.0
+            await anyio.sleep(max(0.0, last + pause - time.time()))  # after a takeover no longer than without
+            last = time.time()
+            await events.artifact(f"{number} {run} {last:.4f}", artifact_id="numbers", append=True)
+            if number % STATUS_EVERY == 0:
+                await events.working(f"at {number} {run}")
+        await events.complete(f"done {run}")
+
+    @staticmethod
+    def _answered(events: TaskEvents) -> bool:
+        assert events.task is not None
+        return sum(message.role is Role.USER for message in events.task.history) > 1
+
+
+class Resuming(Counting):
+    async def resume(self, context: RequestContext, events: TaskEvents) -> None:
+        await self._noted("resume", context, events)
+
+
+agent = Agent(Resuming(), name="Counting", description="Counts.")
+without_resume = Agent(Counting(), name="Counting", description="Counts, and can't go on after its daemon's death.")

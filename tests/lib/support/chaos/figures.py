@@ -1,0 +1,106 @@
+"""The figures of a chaos run: how long events, takeovers and refusals took. Judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Final
+
+import msgspec
+
+from .plan import QUIET_SECONDS, Fault
+from .record import Record
+from .stores import CommitTimes
+
+TAKEOVER_SECONDS: Final = 5.0
+"""What is promised."""
+CAUGHT_UP_SECONDS: Final = 0.25
+"""Events published sooner after the opening of a stream may have been in the log before it."""
+
+
+class Happened(msgspec.Struct):
+    """A fault as it came to be: from `began` to `ended`, in seconds since 1970. `pid` is that of a process that was killed."""
+
+    fault: Fault
+    began: float
+    ended: float
+    pid: int | None = None
+
+
+class RunNote(msgspec.Struct, frozen=True):
+    """A line of the file in which the agent notes its runs."""
+
+    at: float
+    kind: str
+    pid: int
+    run: str
+    task_id: str
+
+
+def run_notes(lines: Iterable[str]) -> list[RunNote]:
+    notes = []
+    for line in lines:
+        at, kind, pid, run, task_id = line.split()
+        notes.append(RunNote(float(at), kind, int(pid), run, task_id))
+    return notes
+
+
+class Takeover(msgspec.Struct, frozen=True):
+    """Of each task that a killed process was running: seconds until another one began with it. `alone`: nothing else was wrong."""
+
+    kill: Happened
+    alone: bool
+    seconds: list[float]
+
+
+def takeovers(happened: Sequence[Happened], notes: Sequence[RunNote]) -> list[Takeover]:
+    """Of every kill of a process that ran something."""
+    found: list[Takeover] = []
+    for kill in happened:
+        if not kill.fault.kind.startswith("kill"):
+            continue
+        running = {note.task_id for note in notes if note.pid == kill.pid and note.kind != "end"}
+        running -= {note.task_id for note in notes if note.pid == kill.pid and note.kind == "end"}
+        later: dict[str, float] = {}
+        for note in notes:
+            if note.task_id in running and note.pid != kill.pid and note.at > kill.began and note.kind != "end":
+                later.setdefault(note.task_id, note.at - kill.began)
+        until = kill.began + TAKEOVER_SECONDS
+        others = [each for each in happened if each is not kill]
+        alone = not any(each.began < until and kill.began < each.ended + QUIET_SECONDS for each in others)
+        if later:
+            found.append(Takeover(kill, alone, sorted(later.values())))
+    return found
+
+
+def latencies(
+    record: Record, happened: Sequence[Happened], commits: CommitTimes, pids: Sequence[Sequence[int]]
+) -> list[float]:
+    """Seconds from an event's commit (from its publication, where the store does not say) to each subscriber that got it live.
+
+    Only of numbers that another process published than the subscriber's gateway, while nothing was wrong.
+    """
+    troubled = [(each.began - 0.1, each.ended + QUIET_SECONDS) for each in happened]
+    found: list[float] = []
+    for subscriber in record.subscribers:
+        for segment in subscriber.segments:
+            for event in segment.seen:
+                if event.key[0] != "artifact":
+                    continue
+                _, run, published = event.key[1].split()
+                sent = float(published)
+                if sent < segment.opened + CAUGHT_UP_SECONDS or int(run.partition("-")[0]) in pids[segment.gateway]:
+                    continue
+                if any(began < sent < ended for began, ended in troubled):
+                    continue
+                found.append(event.at - commits.get((subscriber.task_id, event.number), sent))
+    return found
+
+
+def quantiles(values: Sequence[float]) -> str:
+    """`median / p99 / largest`, in milliseconds."""
+    if not values:
+        return "none"
+    ordered = sorted(values)
+    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+    return f"{median(ordered) * 1000:,.1f} / {p99 * 1000:,.1f} / {ordered[-1] * 1000:,.0f} ms of {len(ordered):,}"

@@ -1,0 +1,140 @@
+"""What a chaos run does, drawn from its seed: the tasks with what their clients do, and the faults. Does nothing itself."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+FaultKind: TypeAlias = Literal[
+    "kill front",
+    "kill worker",
+    "end worker",
+    "stop front",
+    "stop worker",
+    "strand worker",
+    "cut one",
+    "cut all",
+    "delay one",
+    "silence one",
+    "silence all",
+    "mute one",
+    "isolate one",
+    "restart store",
+    "store away",
+]
+
+_WEIGHTS: Final[dict[FaultKind, float]] = {
+    "kill front": 3,
+    "kill worker": 4,
+    "end worker": 1,
+    "stop front": 2,
+    "stop worker": 2,
+    "strand worker": 3,
+    "cut one": 3,
+    "cut all": 1,
+    "delay one": 2,
+    "silence one": 2,
+    "silence all": 1,
+    "mute one": 2,
+    "isolate one": 3,
+    "restart store": 1,
+    "store away": 1,
+}
+_OF_PROCESSES: Final = ("kill front", "kill worker", "end worker", "stop front", "stop worker")
+_LONGEST: Final[dict[FaultKind, float]] = {
+    "stop front": 8,
+    "stop worker": 12,
+    "strand worker": 12,
+    "store away": 8,
+    "silence one": 12,
+    "silence all": 6,
+    "mute one": 12,
+    "isolate one": 12,
+}
+"""Seconds; 3 where nothing else is said."""
+_ALONE_SECONDS: Final = 7.0
+"""After half of the kills of a worker nothing else happens for so long, so that what they alone cause can be measured. They come
+when what happened before is over."""
+QUIET_SECONDS: Final = 2.0
+"""After the end of a fault its consequences may last so long."""
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent is asked to do: publish so many numbers, with a pause of about so many seconds before each.
+
+    It asks for input behind number `ask_at`, 0 for never. `name` tells one task from another.
+    """
+
+    name: str
+    numbers: int
+    pause: float
+    ask_at: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A task and what its client does: `at` seconds after the start it begins it; behind number `cancel_at` it cancels it (0: never);
+    behind `note_at` it sends another message; behind every number of `look_at` it gets or lists it."""
+
+    work: Work
+    at: float
+    streamed: bool
+    subscribers: int
+    cancel_at: int
+    note_at: int
+    look_at: frozenset[int]
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """`target` is the daemon's number among those of its role, or among all. `alone`: nothing else is wrong then, and for
+    some seconds afterwards."""
+
+    at: float
+    kind: FaultKind
+    target: int
+    seconds: float
+    alone: bool = False
+
+
+def plan_tasks(seed: int, count: int, *, begin_seconds: float, task_seconds: float, pause: float) -> list[Plan]:
+    """So many tasks that begin within `begin_seconds` and take about `task_seconds` each."""
+    plans = []
+    for index in range(count):
+        dice = Random(f"{seed} task {index}")
+        numbers = max(3, round(task_seconds * dice.uniform(0.4, 1.2) / pause))
+        middle = dice.randrange(1, numbers)
+        what = dice.random()
+        work = Work(name=f"{seed}-{index}", numbers=numbers, pause=pause, ask_at=middle if what < 0.2 else 0)
+        plan = Plan(
+            work=work,
+            at=begin_seconds * index / count,
+            streamed=dice.random() < 0.5,
+            subscribers=2 if dice.random() < 0.2 else 1,
+            cancel_at=middle if 0.2 <= what < 0.3 else 0,
+            note_at=middle if 0.3 <= what < 0.4 else 0,
+            look_at=frozenset(dice.sample(range(1, numbers + 1), 2)),
+        )
+        plans.append(plan)
+    return plans
+
+
+def plan_faults(
+    seed: int, seconds: float, *, server: bool, fronts: int, workers: int, pause: float = 3.0, longest: float = 60.0
+) -> list[Fault]:
+    """Faults for so long, about `pause` seconds from one to the next. Without a `server` only processes fail."""
+    dice = Random(f"{seed} faults")
+    kinds = [kind for kind in _WEIGHTS if server or kind in _OF_PROCESSES]
+    weights = [_WEIGHTS[kind] for kind in kinds]
+    faults = []
+    at = dice.uniform(1, 2)
+    while at < seconds:
+        (kind,) = dice.choices(kinds, weights)
+        number = fronts if kind.endswith("front") else workers if kind.endswith("worker") else fronts + workers
+        alone = kind == "kill worker" and dice.random() < 0.5
+        lasts = dice.uniform(0.3, min(longest, _LONGEST.get(kind, 3)))
+        if alone:
+            at = max([at, *(fault.at + fault.seconds + QUIET_SECONDS for fault in faults)])
+        faults.append(Fault(at=at, kind=kind, target=dice.randrange(number), seconds=lasts, alone=alone))
+        at += max(_ALONE_SECONDS if alone else 0.0, dice.expovariate(1 / pause))
+    return faults

@@ -1,0 +1,301 @@
+"""One chaos run: starts the store, the proxies and the daemons, lets clients and faults at them, and checks what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..postgres import free_port
+from .calls import BrokenError, RefusedError, call
+from .checker import TaskLog, check, until_all_ended
+from .client import run_client
+from .figures import TAKEOVER_SECONDS, Happened, RunNote, latencies, quantiles, run_notes, takeovers
+from .plan import Fault, plan_faults, plan_tasks
+from .processes import Daemon, DaemonExit, Role, arguments
+from .proxy import Proxies
+from .record import Record
+from .stores import Store, running_store
+
+START_SECONDS: Final = 60.0
+WAITED_SECONDS: Final = 6.0
+"""Calls wait for a store that is away, and daemons look for it, about so long."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """`seconds` is how long faults happen. `begin_seconds` is within what time tasks begin, `task_seconds` about how long one takes.
+
+    With `roles` False every daemon takes calls and works. Without `resuming` the agent can't resume. `settle_seconds` bounds what may
+    follow when the last fault is over.
+    """
+
+    store: str
+    seed: int
+    seconds: float
+    tasks: int
+    begin_seconds: float
+    task_seconds: float
+    pause: float
+    fault_pause: float = 3.0
+    longest_fault: float = 60.0
+    fronts: int = 3
+    workers: int = 2
+    max_runs: int = 1024
+    roles: bool = True
+    resuming: bool = True
+    settle_seconds: float = 90.0
+
+
+class Outcome(msgspec.Struct):
+    """`wrong` is empty where everything was as promised. `figures` are the rows of a table."""
+
+    wrong: list[str]
+    figures: dict[str, str]
+    faults: list[Happened]
+    exits: list[DaemonExit]
+
+
+class Chaos:
+    """A run under way."""
+
+    def __init__(
+        self, options: Options, folder: Path, store: Store, proxies: Proxies | None, say: Callable[[str], None]
+    ) -> None:
+        self.options = options
+        self.store = store
+        self.proxies = proxies
+        self.record = Record()
+        self.happened: list[Happened] = []
+        self._say = say
+        self._folder = folder
+        self._app = "agent" if options.resuming else "without_resume"
+        self._store_away = 0
+        front: Role = "front" if options.roles else "both"
+        worker: Role = "worker" if options.roles else "both"
+        self.fronts = [self._daemon(f"front{n}", front, n) for n in range(options.fronts)]
+        self.workers = [self._daemon(f"worker{n}", worker, options.fronts + n) for n in range(options.workers)]
+
+    @property
+    def daemons(self) -> list[Daemon]:
+        return [*self.fronts, *self.workers]
+
+    @property
+    def _gateways(self) -> list[Daemon]:
+        """Those that clients call."""
+        return self.fronts if self.options.roles else self.daemons
+
+    def _daemon(self, name: str, role: Role, index: int | None = None) -> Daemon:
+        way = None if self.proxies is None or index is None else self.proxies.ports[index]
+        port = free_port()
+        return Daemon(
+            self._folder, name, port, arguments(self._app, self.store.url(way), port, role, self.options.max_runs)
+        )
+
+    async def run(self) -> Outcome:
+        self.daemons[0].start()  # it makes the tables
+        await self._ready(self.daemons[0])
+        for daemon in self.daemons[1:]:
+            daemon.start()
+        for daemon in self.daemons[1:]:
+            await self._ready(daemon)
+        supervising = [asyncio.create_task(daemon.supervise()) for daemon in self.daemons]
+        try:
+            await self._disturb()
+        finally:
+            for task in supervising:
+                task.cancel()
+        await asyncio.gather(*(daemon.end(signal.SIGTERM) for daemon in self.daemons))
+        return await self._judge()
+
+    async def _ready(self, daemon: Daemon) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                await call(daemon.port, "ListTasks", {"pageSize": 1})
+                return
+            except (BrokenError, RefusedError):
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"{daemon.name} did not start: {daemon.log.read_text()[-2000:]}") from None
+                await asyncio.sleep(0.1)
+
+    async def _disturb(self) -> None:
+        options = self.options
+        ports = [daemon.port for daemon in self._gateways]
+        plans = plan_tasks(
+            options.seed,
+            options.tasks,
+            begin_seconds=options.begin_seconds,
+            task_seconds=options.task_seconds,
+            pause=options.pause,
+        )
+        self._deadline = asyncio.Event()
+        clients = [asyncio.create_task(run_client(plan, ports, self.record, self._deadline)) for plan in plans]
+        began = time.monotonic()
+        faults = plan_faults(
+            options.seed,
+            options.seconds,
+            server=self.proxies is not None,
+            fronts=options.fronts,
+            workers=options.workers,
+            pause=options.fault_pause,
+            longest=options.longest_fault,
+        )
+        try:
+            async with asyncio.TaskGroup() as group:
+                for fault in faults:
+                    await asyncio.sleep(max(0.0, began + fault.at - time.monotonic()))
+                    group.create_task(self._happen(fault))
+            _, late = await asyncio.wait(clients, timeout=options.settle_seconds + options.task_seconds)
+            if late:
+                self._say(f"{len(late)} clients did not finish")
+        finally:
+            self._deadline.set()
+            await asyncio.gather(*clients)
+
+    # -- faults -------------------------------------------------------------------------------------------------
+
+    async def _happen(self, fault: Fault) -> None:
+        happened = Happened(fault, time.time(), time.time() + fault.seconds + 60)
+        self.happened.append(happened)
+        self._say(f"{fault.at:7.1f} s  {fault.kind} {fault.target}  for {fault.seconds:.1f} s")
+        words = fault.kind.split()
+        if words[1] in ("front", "worker"):
+            daemon = (self.fronts if words[1] == "front" else self.workers)[fault.target]
+            happened.pid = daemon.pids[-1]
+            await self._hit(words[0], daemon, fault.seconds)
+        elif "store" in words:
+            await self._take_store_away(0.0 if words[0] == "restart" else fault.seconds)
+        else:
+            await self._disturb_way(
+                words[0], range(len(self.daemons)) if words[1] == "all" else [fault.target], fault.seconds
+            )
+        happened.ended = time.time()
+
+    async def _hit(self, how: str, daemon: Daemon, seconds: float) -> None:
+        if how in ("stop", "strand"):
+            daemon.send(signal.SIGSTOP)
+            if how == "strand" and self.proxies is not None:
+                self.proxies.tell(f"cut {self.daemons.index(daemon)}")
+            await asyncio.sleep(seconds)
+            return daemon.send(signal.SIGCONT)
+        daemon.send(signal.SIGCONT)
+        await daemon.end(signal.SIGKILL if how == "kill" else signal.SIGTERM)
+        await asyncio.sleep(seconds)
+        if not daemon.wanted:  # another fault may have started it again
+            daemon.start()
+
+    async def _take_store_away(self, seconds: float) -> None:
+        self._store_away += 1
+        if self._store_away == 1:
+            await asyncio.to_thread(self.store.stop)
+        await asyncio.sleep(seconds)
+        self._store_away -= 1
+        if self._store_away == 0:
+            await asyncio.to_thread(self.store.start)
+
+    async def _disturb_way(self, how: str, targets: range | list[int], seconds: float) -> None:
+        assert self.proxies is not None
+        for target in targets:
+            self.proxies.tell(f"delay {target} {seconds / 20:.3f}" if how == "delay" else f"{how} {target}")
+        if how != "cut":
+            await asyncio.sleep(seconds)
+            for target in targets:
+                self.proxies.tell(f"normal {target}")
+
+    # -- afterwards ---------------------------------------------------------------------------------------------
+
+    async def _judge(self) -> Outcome:
+        """By a daemon that did not take part. It also ends what the others left when they ended."""
+        judge = self._daemon("judge", "both")
+        judge.start()
+        try:
+            await self._ready(judge)
+            tasks = await until_all_ended(judge.port, self.record, self.options.settle_seconds)
+            logs = await check(judge.port, self.record, tasks, resuming=self.options.resuming)
+        finally:
+            judge.kill()
+        for name in sorted(self.record.unfinished):
+            self.record.fail(f"the client of {name} did not finish")
+        exits = [each for daemon in self.daemons for each in daemon.exits]
+        for each in exits:
+            if each.status != 2 or "discreet: --store:" not in each.log:
+                self.record.fail(f"{each.name} ended by itself with status {each.status}: {each.log}")
+        figures = self._figures(logs) | {"failures that daemons logged": _counted(self._read_logs())}
+        return Outcome(self.record.wrong, figures, self.happened, exits)
+
+    def _read_logs(self) -> Counter[str]:
+        """How often which failure was logged. A traceback is wrong, unless it only says that the store is away."""
+        found: Counter[str] = Counter()
+        for daemon in self.daemons:
+            for line in daemon.log.read_text(errors="replace").splitlines():
+                if " level=error " in line:
+                    found[line.partition(" event=")[2].partition(" ")[0]] += 1
+                if "Traceback" in line and "StoreUnavailableError" not in line:
+                    self.record.fail(f"{daemon.name} logged a traceback: {line}")
+        return found
+
+    def _figures(self, logs: dict[str, TaskLog]) -> dict[str, str]:
+        record = self.record
+        with (self._folder / "runs").open() as lines:
+            notes: list[RunNote] = run_notes(lines)
+        commits = self.store.commit_times()
+        found = takeovers(self.happened, notes)
+        for each in found:
+            others = "" if each.alone else ", while something else was wrong"
+            killed = f"{each.kill.fault.kind} {each.kill.fault.target} at {each.kill.fault.at:.1f} s"
+            self._say(f"{killed}: {len(each.seconds)} tasks taken over within {each.seconds[-1]:.2f} s{others}")
+        taken = [seconds for each in found for seconds in each.seconds]
+        taken_alone = [seconds for each in found if each.alone for seconds in each.seconds]
+        away = [(each.began, each.ended + WAITED_SECONDS) for each in self.happened if "store" in each.fault.kind]
+        refused = [each for each in record.refusals if any(began <= each.at <= ended for began, ended in away)]
+        named = [each for each in refused if each.reason == "UNAVAILABLE"]
+        reasons = Counter(each.reason for each in record.refusals)
+        states = Counter(log.state.removeprefix("TASK_STATE_").lower() for log in logs.values())
+        delays = latencies(record, self.happened, commits, [daemon.pids for daemon in self._gateways])
+        streams = sum(len(subscriber.segments) for subscriber in record.subscribers)
+        return {
+            "tasks acknowledged": f"{len(record.begun):,} of {self.options.tasks:,}",
+            "tasks begun by a message that was not acknowledged": f"{len(logs.keys() - record.begun.keys()):,}",
+            "how tasks ended": _counted(states),
+            "events of their logs": f"{sum(len(log.events) for log in logs.values()):,}",
+            "subscribers, and their streams": f"{len(record.subscribers):,}, {streams:,}",
+            "events that subscribers saw": f"{record.counts['events seen']:,}",
+            "faults": _counted(Counter(each.fault.kind for each in self.happened)),
+            f"an event from its {'commit' if commits else 'publication'} to a subscriber of another replica, while"
+            " nothing is wrong (median / p99 / largest)": quantiles(delays),
+            "a killed worker's tasks until another runs them (median / p99 / largest)": quantiles(taken),
+            "the same, of kills while nothing else was wrong": quantiles(taken_alone),
+            f"of those more than {TAKEOVER_SECONDS:.0f} s": f"{sum(each > TAKEOVER_SECONDS for each in taken_alone):,}",
+            "calls and streams that were refused or broke": _counted(reasons),
+            "of those while the store was away": f"{len(refused):,}, {len(named):,} of them UNAVAILABLE",
+            "how long such a refusal took (median / p99 / largest)": quantiles(
+                [each.seconds for each in named if each.seconds]
+            ),
+            "reads that were behind what a subscriber had seen": f"{record.counts['looks behind what was seen']:,}"
+            f" of {record.counts['looks']:,}",
+            "daemons that ended because they found no store": f"{sum(each.status == 2 for d in self.daemons for each in d.exits):,}",
+        }
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in counts.most_common()) or "none"
+
+
+def run_chaos(options: Options, folder: Path, say: Callable[[str], None] = lambda _: None) -> Outcome:
+    """From beginning to end. Nothing that it started is left. Its files are in `folder`."""
+    with ExitStack() as stack:
+        store = stack.enter_context(running_store(options.store, folder))
+        proxies = None
+        if store.server_port is not None:
+            proxies = Proxies(store.server_port, options.fronts + options.workers)
+            stack.callback(proxies.close)
+        chaos = Chaos(options, folder, store, proxies, say)
+        stack.callback(lambda: [daemon.kill() for daemon in chaos.daemons])
+        return asyncio.run(chaos.run())

@@ -1,0 +1,106 @@
+"""The checker of chaos runs finds what it is there to find."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.chaos.checker import (
+    TaskLog,
+    fault_of_segment,
+    faults_of_log,
+    faults_of_promises,
+    faults_of_subscriber,
+    states_of,
+)
+from support.chaos.plan import Plan, Work
+from support.chaos.record import Begun, Key, Seen, Segment, Subscriber
+
+KEYS: list[Key] = [
+    ("status", "TASK_STATE_WORKING", "m begin"),
+    ("artifact", "1 a-0 0.0", ""),
+    ("artifact", "2 a-0 0.0", ""),
+    ("status", "TASK_STATE_COMPLETED", "n done"),
+]
+
+
+def a_log(keys: list[Key] = KEYS, numbers: list[int] | None = None, *, published: list[str] | None = None) -> TaskLog:
+    """A task with these events, whose numbers are 2 and so on."""
+    texts = [text for kind, text, _ in keys if kind == "artifact"] if published is None else published
+    events = [Seen(number, key, 0.0) for number, key in zip(numbers or range(2, 9), keys, strict=False)]
+    messages = [{"messageId": "first", "role": "ROLE_USER"}, {"messageId": "m", "role": "ROLE_AGENT"}]
+    last = [text for kind, text, _ in keys if kind == "status"][-1]
+    status = {"state": last, "message": {"messageId": "n"}}
+    task = {"status": status, "history": messages, "artifacts": [{"parts": [{"text": text} for text in texts]}]}
+    return TaskLog(task, events, list(states_of(keys)))
+
+
+def begun(**more: bool) -> Begun:
+    work = Work(name="t", numbers=2, pause=0.0)
+    plan = Plan(work=work, at=0.0, streamed=False, subscribers=1, cancel_at=0, note_at=0, look_at=frozenset())
+    return Begun(plan, "c", {"first"}, **more)
+
+
+def segment(events: list[Seen], after: int | None = 1) -> Segment:
+    return Segment(0, 0.0, after, None, events)
+
+
+def test_a_log_as_it_should_be_has_no_fault() -> None:
+    log = a_log()
+    assert [*faults_of_log(log), *faults_of_promises(log, begun(), resuming=True)] == []
+    assert fault_of_segment(segment(log.events), log) == ""
+    assert fault_of_segment(segment(log.events[1:], after=2), log) == ""
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        a_log(numbers=[2, 3, 5, 6]),
+        a_log(numbers=[2, 4, 3, 5]),
+        a_log(KEYS[:-1]),
+        a_log([*KEYS, KEYS[-1]]),
+        a_log([*KEYS, KEYS[1]]),
+        a_log([KEYS[0], KEYS[2], KEYS[1], KEYS[3]]),
+        a_log([KEYS[0], KEYS[1], KEYS[1], KEYS[3]]),
+        a_log([*KEYS[:2], ("artifact", "2 b-0 0.0", ""), ("artifact", "3 a-0 0.0", ""), KEYS[3]]),
+        a_log(published=["1 a-0 0.0"]),
+    ],
+    ids=[
+        "lost",
+        "out of order",
+        "no end",
+        "two ends",
+        "after the end",
+        "swapped",
+        "twice",
+        "two owners",
+        "another task",
+    ],
+)
+def test_a_fault_of_a_log_is_found(log: TaskLog) -> None:
+    log.task["status"]["state"] = "TASK_STATE_COMPLETED"
+    assert [*faults_of_log(log)] != []
+
+
+def test_what_was_acknowledged_and_is_not_there_is_found() -> None:
+    log = a_log()
+    of_message = begun()
+    of_message.messages.add("second")
+    assert [*faults_of_promises(log, of_message, resuming=True)] != []
+    assert [*faults_of_promises(log, begun(canceled=True, cancel_asked=True), resuming=True)] != []
+    failed = a_log([*KEYS[:3], ("status", "TASK_STATE_FAILED", "n lost")])
+    assert [*faults_of_promises(failed, begun(), resuming=True)] != []
+    assert [*faults_of_promises(failed, begun(), resuming=False)] == []
+
+
+@pytest.mark.parametrize("came", [[0, 2], [0, 1, 1], [1, 0], [1]], ids=["lost", "twice", "swapped", "the first"])
+def test_a_fault_of_a_stream_is_found(came: list[int]) -> None:
+    log = a_log()
+    assert fault_of_segment(segment([log.events[index] for index in came]), log) != ""
+
+
+def test_a_subscriber_that_did_not_see_the_end_is_found() -> None:
+    log = a_log()
+    subscriber = Subscriber("t", [segment(log.events)])
+    assert [*faults_of_subscriber(subscriber, log)] != []
+    subscriber.ended = True
+    assert [*faults_of_subscriber(subscriber, log)] == []
