@@ -134,7 +134,7 @@ def plan_faults(
         alone = kind == "kill worker" and dice.random() < 0.5
         lasts = dice.uniform(0.3, min(longest, _LONGEST.get(kind, 3)))
         if alone:
-            at = max([at, *(fault.at + fault.seconds + QUIET_SECONDS for fault in faults)])
+            at = max([at, *(fault.at + fault.seconds + QUIET_SECONDS + 1 for fault in faults)])
         faults.append(Fault(at=at, kind=kind, target=dice.randrange(number), seconds=lasts, alone=alone))
         at += max(_ALONE_SECONDS if alone else 0.0, dice.expovariate(1 / pause))
     return faults
