@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from agents_requests import Requests
 from load import Load, post, send
@@ -255,7 +255,9 @@ def _table(found: Found, ceiling: float) -> list[str]:
         "| --- | --- |" + " --- |" * (3 * len(pairs)),
     ]
     for title, by_name in found.items():
-        figures = [figure for figure in FIGURES if all(figure in each for rounds in by_name.values() for each in rounds)]
+        figures = [
+            figure for figure in FIGURES if all(figure in each for rounds in by_name.values() for each in rounds)
+        ]
         medians = {
             name: {figure: statistics.median(round_[figure] for round_ in rounds) for figure in figures}
             for name, rounds in by_name.items()

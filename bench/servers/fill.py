@@ -154,7 +154,9 @@ def _copy(connection: Any, template: str, *, first: int, last: int, callers: int
                 (table,),
             )
         ]
-        joined = "tasks" if table == "tasks" else f"tasks JOIN discreet.{table} AS copied ON copied.task_key = tasks.key"
+        joined = (
+            "tasks" if table == "tasks" else f"tasks JOIN discreet.{table} AS copied ON copied.task_key = tasks.key"
+        )
         source = "tasks" if table == "tasks" else "copied"
         taken = ", ".join(new.get(name, f"{source}.{name}") for name in names)
         taken = taken.format(rows=last, callers=callers, shared=SHARED)

@@ -181,13 +181,14 @@ def measure(server: Server, rounds: int) -> dict[str, dict[str, Figures]]:
         for count in REPLICAS:
             with replicas(server, count) as daemons:
                 found["one works"][f"{count} daemons"].append(asyncio.run(worked(server, daemons)))
-        with replicas(server, 2) as daemons:
-            for followers in FOLLOWERS:
-                column = f"{followers} followers"
-                found["followers of the task elsewhere"][column].append(asyncio.run(ticked(server, daemons, followers)))
-                found["followers of other tasks elsewhere"][column].append(
-                    asyncio.run(worked_beside(server, daemons, followers))
-                )
+                if count != 2:
+                    continue
+                for followers in FOLLOWERS:
+                    column = f"{followers} followers"
+                    beside = asyncio.run(worked_beside(server, daemons, followers))
+                    found["followers of other tasks elsewhere"][column].append(beside)
+                    ticks = asyncio.run(ticked(server, daemons, followers))
+                    found["followers of the task elsewhere"][column].append(ticks)
     return {
         title: {
             column: {name: statistics.median(each[name] for each in rounds_) for name in rounds_[0]}

@@ -18,12 +18,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from fill import SHARED, Work, begun, commit, copy, fill, kept
+from servers import Postgres, postgres
+
 from discreet.daemon.agents.model.types import TaskState
 from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import CANCEL, OwnerRequest, TaskQuery
 from discreet.daemon.agents.stores.postgres.store import PostgresStore
-from fill import SHARED, Work, begun, commit, copy, fill, kept
-from servers import Postgres, postgres
 
 CALLS = 60
 KEPT_FOR_EVER = Retention(max_tasks=2**40, max_seconds=None)
@@ -203,7 +204,10 @@ def table(what: str, found: dict[int, dict[str, Cost]]) -> list[str]:
     sizes = [*found]
     lines = []
     for title, figure in TITLES.items():
-        lines += [f"| {title} | {' | '.join(f'{rows:,} {what}' for rows in sizes)} | times |", "| --- " * (len(sizes) + 2) + "|"]
+        lines += [
+            f"| {title} | {' | '.join(f'{rows:,} {what}' for rows in sizes)} | times |",
+            "| --- " * (len(sizes) + 2) + "|",
+        ]
         for name in found[sizes[0]]:
             values = [getattr(found[rows][name], figure) for rows in sizes]
             if max(values) > 0.005:

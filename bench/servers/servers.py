@@ -89,7 +89,7 @@ class Redis(Server):
 
 @contextmanager
 def postgres() -> Iterator[Postgres]:
-    programs = Path(_program("pg_ctl", "/usr/lib/postgresql/*/bin/pg_ctl")).parent
+    programs = Path(_program("pg_ctl", "/usr/lib/postgresql/*/bin/pg_ctl")).resolve().parent
     as_user: dict[str, Any] = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
     with _folder() as folder:
         if as_user:
@@ -161,7 +161,7 @@ def _program(name: str, pattern: str = "") -> str:
     program = found[-1] if found else shutil.which(name)
     if program is None:
         raise SystemExit(f"{name} is not installed")
-    return os.path.realpath(program)
+    return program
 
 
 def free_port() -> int:

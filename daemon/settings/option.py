@@ -234,8 +234,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return value
         case "store", str() if value.startswith(SQLITE) and value != SQLITE:
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)
-        case "store", str() if value.startswith((*POSTGRES, *REDIS)) and _is_word(value):
-            return value
+        case "store", str() if value.startswith((*POSTGRES, *REDIS)) and value.split() == [value]:
+            return value  # commas stand between hosts
         case "word", str() if _is_word(value):
             return value
         case "keys", str() if is_key_address(value):

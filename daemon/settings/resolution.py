@@ -83,6 +83,8 @@ def require_listener(flags: Mapping[str, RawValue], settings: Settings) -> None:
     if settings.http is not None:
         return
     for option in OPTIONS:
+        if option.field == "no_stdio" and settings.role == "worker":  # its work comes from the store
+            continue
         given = flags.get(option.field)
         if option.info.group == HTTP and given is not None and given.value is not False:
             raise UsageError(f"{given.source} is for HTTP; add --http HOST:PORT")

@@ -96,8 +96,8 @@ class PushConfigs:
 
     async def save_for_owner(self, live: LiveTask, target: PushTarget) -> None:
         """Store a config for the daemon that works on the task, or will."""
-        await self._store.put_push_target(live.id, target)
-        live.push_targets = (*_without(live, target.config.id), target)
+        await self._store.put_push_target(live.id, target)  # first, as in `put`
+        self._activate(live, target)
         await self._notify_remote_owner(live)
 
     # -- steps -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
-from ..errors import task_has_ended
+from ..errors import TaskConflict, task_has_ended
 from ..model.states import INACTIVE, TERMINAL
 from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
@@ -19,6 +19,9 @@ from ..tasks.task_cache import TaskCache
 from .cancellation import Cancellation
 from .push_configs import PushConfigs
 from .submission import Submission
+
+MAX_LOSSES: Final = 8
+"""How often a task may go from daemon to daemon without an event that its subscribers see."""
 
 
 @final
@@ -146,6 +149,25 @@ class RequestHandler:
         `after` is the number of the last update that the caller has: it gets those behind it instead of the task, also where
         the task has ended. Raises `EventsLost` where the log does not hold them any more.
         """
+        lost = 0
+        while True:
+            try:
+                async with aclosing(self._updates(task_id, caller, after)) as updates:
+                    async for item, covered in updates:
+                        lost, after = 0, covered
+                        yield item
+                        if isinstance(item, TaskUpdate) and _leads_to(until, item.event):
+                            return
+                return
+            except TaskConflict:  # another daemon works on it now: go on with what that one does
+                lost += 1
+                if lost == MAX_LOSSES:
+                    raise
+
+    async def _updates(
+        self, task_id: str, caller: Caller, after: int | None
+    ) -> AsyncGenerator[tuple[StreamItem, int], None]:
+        """The task, unless `after` is given, and its updates; each with the number of the last update that it covers."""
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended and after is None:
                 raise FailureError(task_has_ended(live.id, live.state))
@@ -155,12 +177,12 @@ class RequestHandler:
                 raise FailureError(InvalidParams("Last-Event-ID", f"integer <= {live.generation}", "number"))
             with closing(EventReader(live, self._store.event_log, after=after)) as reader:
                 if after is None:
-                    yield await wait_committed(live)
+                    covered = live.generation
+                    yield await wait_committed(live), covered
                 while batch := await reader.next_batch():
                     for logged in batch:
-                        yield TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
-                        if _leads_to(until, logged.event):
-                            return
+                        update = TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
+                        yield update, logged.generation
 
 
 def _first_stop(batch: Sequence[LoggedEvent], start: int | None) -> int | None:

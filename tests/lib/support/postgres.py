@@ -119,6 +119,11 @@ class Server:
             file.writelines(f"{line}\n" for line in lines)
 
     @property
+    def programs(self) -> str:
+        """The folder of PostgreSQL's programs, which the server is one of."""
+        return _programs()
+
+    @property
     def _data(self) -> str:
         return f"{self.folder}/data"
 

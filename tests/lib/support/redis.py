@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import count
 from typing import Any, Final
@@ -92,12 +92,41 @@ class Server:
         return redis.Redis(port=self.port, socket_timeout=30)
 
 
+    def ask(self, *command: str) -> str:
+        """What redis-cli says."""
+        program = ["redis-cli", "-p", str(self.port), *command]
+        return subprocess.run(program, capture_output=True, check=True, text=True).stdout
+
+
 @contextmanager
-def running_server(*options: str) -> Iterator[Server]:
+def running_cluster() -> Iterator[list[Server]]:
+    """Three nodes, each with a third of the slots; and a replica of the first one."""
+    options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0")
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(running_server(*options, port=_cluster_port())) for _ in range(4)]
+        for n, node in enumerate(nodes[:3]):
+            node.ask("CLUSTER", "ADDSLOTS", *map(str, range(16384 * n // 3, 16384 * (n + 1) // 3)))
+            node.ask("CLUSTER", "SET-CONFIG-EPOCH", str(n + 1))
+        for node in nodes[1:]:
+            nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", str(node.port))
+        wait_until(lambda: all("cluster_known_nodes:4" in node.ask("CLUSTER", "INFO") for node in nodes))
+        nodes[3].ask("CLUSTER", "REPLICATE", nodes[0].ask("CLUSTER", "MYID").strip())
+        wait_until(lambda: all("cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in nodes))
+        wait_until(lambda: "master_link_status:up" in nodes[3].ask("INFO", "replication"))
+        yield nodes
+
+
+def _cluster_port() -> int:
+    """Nodes talk to each other at a port that is larger by 10,000."""
+    return next(port for port in iter(free_port, None) if port < 55_000)
+
+
+@contextmanager
+def running_server(*options: str, port: int | None = None) -> Iterator[Server]:
     """One for the block. Skips the test where Redis or redis-py is not installed."""
     _program()
     with tempfile.TemporaryDirectory(prefix="redis-") as folder:
-        server = Server(folder, *options)
+        server = Server(folder, *options, port=port)
         try:
             yield server
         finally:

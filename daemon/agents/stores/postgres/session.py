@@ -120,9 +120,13 @@ def lock_key(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
+_SHOW_NAME: Final = "SELECT set_config('application_name', current_setting('application_name') || ' ' || %s, false)"
+
+
 def take_name(connection: AnyConnection, name: str) -> None:
-    """Lock a new name for this session."""
+    """Lock a new name for this session, and show it to operators in `pg_stat_activity`."""
     connection.execute("SELECT pg_advisory_lock(%s)", (lock_key(name),))
+    connection.execute(_SHOW_NAME, (name,))
 
 
 def release_names(connection: AnyConnection) -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from discreet.daemon.agents.stores.interface import TaskStore
-from support.postgres import Server
+from support.places import SHARED, NewStore, places_of
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], TaskStore]:
-    """Makes stores on one file or on one database."""
-    if request.param == "sqlite":
-        from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+@pytest.fixture(params=SHARED)
+def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
+    """Makes stores on one file, or on one server."""
+    return places_of(request)(tmp_path).new_store
 
-        return lambda: SqliteStore(str(tmp_path / "tasks.db"))
-    server: Server = request.getfixturevalue("postgres")  # skips the test where psycopg is missing
-    from discreet.daemon.agents.stores.postgres.store import PostgresStore
 
-    url = server.new_database()
-    return lambda: PostgresStore(url)
+@pytest.fixture(params=[kind for kind in SHARED if kind != "redis"])
+def shared_by_living(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
+    """The same, where a task may be taken from a daemon that is not dead."""
+    return places_of(request)(tmp_path).new_store

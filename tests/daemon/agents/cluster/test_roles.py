@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
@@ -10,20 +9,21 @@ import anyio.lowlevel
 import pytest
 
 from discreet.daemon.agents.errors import UnknownSkill
-from discreet.daemon.agents.model.types import SendConfiguration, TaskState
+from discreet.daemon.agents.model.types import PushConfig, SendConfiguration, TaskEvent, TaskState
+from discreet.daemon.agents.push.notifier import PushNotifier
+from discreet.daemon.agents.push.publisher import PushPublisher
 from discreet.daemon.agents.requests import Caller, SendRequest, TaskUpdate
 from discreet.daemon.agents.service.runtime import Role, Runtime
-from discreet.daemon.agents.stores.interface import MESSAGE, Changes, OwnerRequest, StoreError, TaskQuery, TaskStore
+from discreet.daemon.agents.stores.interface import Changes, TaskQuery
 from discreet.daemon.agents.tasks.executor import RequestContext
-from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
+from discreet.daemon.agents.tasks.live_task import LiveTask
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.daemon.operations.access import Identity
-from discreet.errors import FailureError, UnsupportedOperation
-from support.daemons import Resumer, Watching, watching
+from discreet.errors import FailureError
+from support.daemons import Watching, watching
 from support.executors import (
     ME,
     Scripted,
-    ask_then_echo,
     echo,
     failure_of,
     for_ever,
@@ -33,36 +33,11 @@ from support.executors import (
     text_of,
     until_state,
 )
+from support.places import NewStore
+from support.roles import FRONT, WORKER, Counting, Idle, Ordered
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
-
-FRONT = Role(executes=False, queues=True)
-WORKER = Role(queues=True)
-
-NewStore = Callable[[], TaskStore]
-
-
-class Idle:
-    """The executor of a front, which is never asked to execute anything."""
-
-    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        raise AssertionError("a front executes nothing")
-
-    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """There is nothing to clean up."""
-
-
-class Counting(Scripted):
-    """Remembers the texts that it was asked to execute, in order."""
-
-    def __init__(self, execute: Any = echo) -> None:
-        super().__init__(execute)
-        self.texts: list[str] = []
-
-    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        self.texts.append(context.text)
-        await super().execute(context, events)
 
 
 async def test_a_worker_executes_what_a_front_was_sent(serving: Any, new_store: NewStore) -> None:
@@ -245,259 +220,26 @@ async def test_a_worker_that_refuses_what_a_front_has_accepted_fails_the_task_wi
         assert task.status.message is not None and task.status.message.parts[1].data["data"]["code"] == "UNKNOWN_SKILL"
 
 
-# -- follow-up messages --------------------------------------------------------------------------------------------
-
-
-async def test_a_task_that_asks_its_caller_goes_on_at_a_worker(serving: Any, new_store: NewStore) -> None:
-    async with serving(Idle(), new_store(), role=FRONT) as one, serving(Idle(), new_store(), role=FRONT) as two:
-        async with serving(Scripted(ask_then_echo), new_store(), role=WORKER):
-            with anyio.fail_after(DEADLINE_SECONDS):
-                asked = await task_of(one, request("one"))
-                assert asked.status.state is TaskState.INPUT_REQUIRED
-                done = await task_of(two, request("two", task_id=asked.id))
-        assert done.status.state is TaskState.COMPLETED
-        assert [each.parts[0].text for each in done.history if each.parts[0].text in ("one", "two")] == ["one", "two"]
-
-
-async def test_a_message_to_a_busy_task_is_in_its_history_before_its_turn_comes(
+async def test_a_worker_pushes_from_its_first_event_on_to_a_config_that_came_with_the_message(
     serving: Any, new_store: NewStore
 ) -> None:
-    may_end = anyio.Event()
+    pushed: list[tuple[str, str]] = []
 
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        if context.text == "one":
-            await may_end.wait()
-            await events.require_input()
-        else:
-            await events.complete()
+    def note(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
+        pushed.append((version, type(event).__name__))
+        return None
 
-    worker = Counting(execute)
-    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, new_store(), role=WORKER):
-        with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
-            known = await task_of(front, request("two", task_id=task.id, at_once=True))
-            assert [each.parts[0].text for each in known.history] == ["one", "two"]
-            assert known.status.state is TaskState.WORKING
-            may_end.set()
-            await until_state(front, task.id, TaskState.COMPLETED)
-    assert worker.texts == ["one", "two"]
-
-
-async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(serving: Any, new_store: NewStore) -> None:
-    class Late(Ordered):
-        async def send_owner_request(self, request: OwnerRequest) -> bool:
-            may_end.set()
-            await until_state(other, request.task_id, TaskState.COMPLETED)
-            return await self._inner.send_owner_request(request)
-
-    may_end = anyio.Event()
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        await may_end.wait()
-        await events.complete()
-
-    async with (
-        serving(Idle(), new_store(), role=FRONT) as other,
-        serving(Idle(), Late(new_store()), role=FRONT) as front,
-        serving(Scripted(execute), new_store(), role=WORKER),
-    ):
-        with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(other, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
-            failure = await failure_of(front.send(request("two", task_id=task.id), ME))
-    assert isinstance(failure, UnsupportedOperation)
-
-
-async def test_a_message_to_a_task_that_asks_before_it_arrives_is_executed_next(
-    serving: Any, new_store: NewStore
-) -> None:
-    class Late(Ordered):
-        async def send_owner_request(self, request: OwnerRequest) -> bool:
-            may_ask.set()
-            await until_state(other, request.task_id, TaskState.INPUT_REQUIRED)
-            return await self._inner.send_owner_request(request)
-
-    may_ask = anyio.Event()
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        if context.text == "two":
-            return await events.complete()
-        await may_ask.wait()
-        await events.require_input()
-
-    worker = Counting(execute)
-    async with (
-        serving(Idle(), new_store(), role=FRONT) as other,
-        serving(Idle(), Late(new_store()), role=FRONT) as front,
-        serving(worker, new_store(), role=WORKER),
-    ):
-        with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(other, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
-            done = await task_of(front, request("two", task_id=task.id))
-    assert done.status.state is TaskState.COMPLETED
-    assert worker.texts == ["one", "two"]
-
-
-# -- cancelling ------------------------------------------------------------------------------------------------------
-
-
-async def test_a_task_in_the_queue_is_cancelled_without_a_worker(serving: Any, new_store: NewStore) -> None:
-    worker = Counting()
-    async with serving(Idle(), new_store(), role=FRONT) as one, serving(Idle(), new_store(), role=FRONT) as other:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            for front in (one, other):
-                task = await task_of(one, request("one", at_once=True))
-                assert (await front.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
-            async with serving(worker, new_store(), role=WORKER):
-                await task_of(one, request("two"))
-    assert worker.texts == ["two"]
-
-
-async def test_a_task_at_a_worker_is_cancelled_by_a_front(serving: Any, new_store: NewStore) -> None:
-    async with serving(Idle(), new_store(), role=FRONT) as front, serving(Scripted(for_ever), new_store(), role=WORKER):
-        with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
-            async with watching(front, task.id) as watcher:
-                await watcher.first.wait()
-                assert (await front.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
-        assert watcher.states[-1] is TaskState.CANCELED
-
-
-# -- ends and faults -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("resumes", [False, True])
-async def test_the_tasks_of_a_worker_that_ends_are_taken_over_while_fronts_watch(
-    serving: Any, new_store: NewStore, resumes: bool
-) -> None:
-    heir = Resumer(for_ever) if resumes else Scripted(for_ever)
-    watcher = Watching()
-    async with serving(Idle(), new_store(), role=FRONT) as front:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            async with anyio.create_task_group() as watchers:
-                async with serving(Scripted(for_ever), new_store(), role=WORKER):
-                    task = await task_of(front, request("one", at_once=True))
-                    await until_state(front, task.id, TaskState.WORKING)
-                    watchers.start_soon(watcher.run, front, task.id)
-                    await watcher.first.wait()
-                async with serving(heir, new_store(), role=WORKER):
-                    ended = TaskState.COMPLETED if resumes else TaskState.FAILED
-                    done = await until_state(front, task.id, ended)
-    assert watcher.states[-1] is ended
-    if not resumes:
-        assert done.status.message is not None and done.status.message.parts[0].text == ORPHANED_TEXT
-
-
-async def test_fronts_leave_the_tasks_of_the_dead_to_workers(serving: Any, new_store: NewStore) -> None:
-    store = new_store()
-    async with serving(Idle(), store, role=FRONT) as front:
-        async with serving(Scripted(for_ever), new_store(), role=WORKER):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
-
-        async def is_orphan() -> bool:
-            return list(await store.list_orphans()) == [task.id]
-
-        with anyio.fail_after(DEADLINE_SECONDS):
-            await until(is_orphan)
-            await anyio.wait_all_tasks_blocked()
-            assert (await front.get(task.id, ME)).status.state is TaskState.WORKING
-            async with serving(Resumer(for_ever), new_store(), role=WORKER):
-                await until_state(front, task.id, TaskState.COMPLETED)
-
-
-async def test_a_daemon_that_is_about_to_end_takes_nothing_more(new_store: NewStore, serving: Any) -> None:
-    worker = Counting()
-    async with serving(Idle(), new_store(), role=FRONT) as front:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            async with anyio.create_task_group() as tasks:
-                runtime = Runtime(tasks.start_soon, new_store(), worker, None, role=WORKER)
-                await runtime.ready()
-                await task_of(front, request("one"))
-                runtime.drain()
-                task = await task_of(front, request("two", at_once=True))
-                async with serving(Counting(), new_store(), role=WORKER):
-                    await until_state(front, task.id, TaskState.COMPLETED)
-                tasks.cancel_scope.cancel()
-    assert worker.texts == ["one"]
-
-
-class Ordered:
-    """A store of which a test changes some methods."""
-
-    def __init__(self, inner: TaskStore) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
-async def test_what_was_claimed_before_the_store_failed_is_begun_when_it_works_again(
-    serving: Any, new_store: NewStore
-) -> None:
-    class Failing(Ordered):
-        failures = 2
-
-        async def claim(self, limit: int) -> Sequence[str]:
-            claimed = await self._inner.claim(limit)
-            if claimed and self.failures:
-                self.failures -= 1
-                raise StoreError("the answer was lost")
-            return claimed
-
-    worker = Counting()
-    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, Failing(new_store()), role=WORKER):
-        with anyio.fail_after(DEADLINE_SECONDS):
-            for text in ("one", "two", "three"):
-                assert (await task_of(front, request(text))).status.state is TaskState.COMPLETED
-    assert worker.texts == ["one", "two", "three"]
-
-
-async def test_a_task_whose_message_is_lost_does_not_hang(serving: Any, new_store: NewStore) -> None:
-    class Forgetting(Ordered):
-        async def take_owner_requests(self) -> Sequence[OwnerRequest]:
-            requests = await self._inner.take_owner_requests()
-            if any(each.kind == MESSAGE for each in requests):
-                raise StoreError("what was taken is lost")
-            return requests
-
-    worker = serving(Scripted(echo), Forgetting(new_store()), role=WORKER)
-    async with serving(Idle(), new_store(), role=FRONT) as front, worker:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one"))
-    assert task.status.state is TaskState.FAILED
-
-
-async def test_a_message_that_another_version_has_left_does_not_hang_its_task(
-    serving: Any, new_store: NewStore
-) -> None:
-    class Newer(Ordered):
-        async def take_owner_requests(self) -> Sequence[OwnerRequest]:
-            requests = await self._inner.take_owner_requests()
-            return [OwnerRequest(each.task_id, each.kind, b"\x00" + each.body) for each in requests]
-
-    async with (
-        serving(Idle(), new_store(), role=FRONT) as front,
-        serving(Scripted(echo), Newer(new_store()), role=WORKER),
-    ):
-        with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one"))
-    assert task.status.state is TaskState.FAILED
-
-
-async def test_an_answer_without_a_task_ends_the_task_that_a_front_has_made(serving: Any, new_store: NewStore) -> None:
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.reply("hello")
-
-    worker = serving(Scripted(execute), new_store(), role=WORKER, replies_without_task=True)
-    async with serving(Idle(), new_store(), role=FRONT, replies_without_task=True) as front, worker:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one"))
-    assert task.status.state is TaskState.COMPLETED
-    assert task.status.message is not None and task.status.message.parts[0].text == "hello"
+    hook = PushConfig("https://hooks.example.com/a")
+    sent = SendRequest(request("one").message, SendConfiguration(task_push_notification_config=hook))
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            fronts = Runtime(tasks.start_soon, new_store(), Idle(), PushPublisher(PushNotifier(), note), role=FRONT)
+            workers = Runtime(
+                tasks.start_soon, new_store(), Scripted(echo), PushPublisher(PushNotifier(), note), role=WORKER
+            )
+            front, _ = await fronts.ready(), await workers.ready()
+            task = await task_of(front, sent)
+            assert [each.url for each in await front.push_configs.list(task.id, scope="me")] == [hook.url]
+            await until(lambda: len(pushed) >= 3)
+            tasks.cancel_scope.cancel()
+    assert pushed == [("1.0", "StatusChanged"), ("1.0", "ArtifactChanged"), ("1.0", "StatusChanged")]

@@ -40,6 +40,7 @@ from discreet.daemon.agents.stores.interface import (
 from discreet.daemon.agents.stores.memory import MemoryStore
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 from support.postgres import Server
+from support.redis import Server as RedisServer
 
 IDS = st.sampled_from(["a", "b", "c", "d"])
 SCOPES = st.sampled_from(["me", "you"])
@@ -360,3 +361,12 @@ def test_the_postgres_store_behaves_as_the_model(postgres: Server, steps: list[S
 
     url = postgres.new_database()
     anyio.run(compare, lambda: PostgresStore(url), steps)
+
+
+@settings(max_examples=30, deadline=None)
+@given(STEPS)
+def test_the_redis_store_behaves_as_the_model(redis_server: RedisServer, steps: list[Step]) -> None:
+    from discreet.daemon.agents.stores.redis.store import RedisStore
+
+    url = redis_server.new_store()
+    anyio.run(compare, lambda: RedisStore(url), steps)

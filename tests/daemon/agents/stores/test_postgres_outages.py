@@ -116,7 +116,7 @@ async def test_every_change_is_made_once_while_the_server_ends_its_sessions(
             return server.restart()
         with server.connect() as connection:
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'discreet'"
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'discreet%'"
             )
 
     for n in range(count):

@@ -1,0 +1,155 @@
+"""Messages to tasks that other daemons work on, and their cancellation, where fronts take the calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from discreet.daemon.agents.model.types import TaskState
+from discreet.daemon.agents.stores.interface import OwnerRequest
+from discreet.daemon.agents.tasks.executor import RequestContext
+from discreet.daemon.agents.tasks.task_events import TaskEvents
+from discreet.errors import UnsupportedOperation
+from support.daemons import watching
+from support.executors import (
+    ME,
+    Scripted,
+    ask_then_echo,
+    failure_of,
+    for_ever,
+    request,
+    task_of,
+    until_state,
+)
+from support.places import NewStore
+from support.roles import FRONT, WORKER, Counting, Idle, Ordered
+from support.waits import DEADLINE_SECONDS
+
+pytestmark = pytest.mark.anyio
+
+
+# -- follow-up messages --------------------------------------------------------------------------------------------
+
+
+async def test_a_task_that_asks_its_caller_goes_on_at_a_worker(serving: Any, new_store: NewStore) -> None:
+    async with serving(Idle(), new_store(), role=FRONT) as one, serving(Idle(), new_store(), role=FRONT) as two:
+        async with serving(Scripted(ask_then_echo), new_store(), role=WORKER):
+            with anyio.fail_after(DEADLINE_SECONDS):
+                asked = await task_of(one, request("one"))
+                assert asked.status.state is TaskState.INPUT_REQUIRED
+                done = await task_of(two, request("two", task_id=asked.id))
+        assert done.status.state is TaskState.COMPLETED
+        assert [each.parts[0].text for each in done.history if each.parts[0].text in ("one", "two")] == ["one", "two"]
+
+
+async def test_a_message_to_a_busy_task_is_in_its_history_before_its_turn_comes(
+    serving: Any, new_store: NewStore
+) -> None:
+    may_end = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "one":
+            await may_end.wait()
+            await events.require_input()
+        else:
+            await events.complete()
+
+    worker = Counting(execute)
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            known = await task_of(front, request("two", task_id=task.id, at_once=True))
+            assert [each.parts[0].text for each in known.history] == ["one", "two"]
+            assert known.status.state is TaskState.WORKING
+            may_end.set()
+            await until_state(front, task.id, TaskState.COMPLETED)
+    assert worker.texts == ["one", "two"]
+
+
+async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(serving: Any, new_store: NewStore) -> None:
+    class Late(Ordered):
+        async def send_owner_request(self, request: OwnerRequest) -> bool:
+            may_end.set()
+            await until_state(other, request.task_id, TaskState.COMPLETED)
+            return await self._inner.send_owner_request(request)
+
+    may_end = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await may_end.wait()
+        await events.complete()
+
+    async with (
+        serving(Idle(), new_store(), role=FRONT) as other,
+        serving(Idle(), Late(new_store()), role=FRONT) as front,
+        serving(Scripted(execute), new_store(), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(other, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            failure = await failure_of(front.send(request("two", task_id=task.id), ME))
+    assert isinstance(failure, UnsupportedOperation)
+
+
+async def test_a_message_to_a_task_that_asks_before_it_arrives_is_executed_next(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Late(Ordered):
+        async def send_owner_request(self, request: OwnerRequest) -> bool:
+            may_ask.set()
+            await until_state(other, request.task_id, TaskState.INPUT_REQUIRED)
+            return await self._inner.send_owner_request(request)
+
+    may_ask = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "two":
+            return await events.complete()
+        await may_ask.wait()
+        await events.require_input()
+
+    worker = Counting(execute)
+    async with (
+        serving(Idle(), new_store(), role=FRONT) as other,
+        serving(Idle(), Late(new_store()), role=FRONT) as front,
+        serving(worker, new_store(), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(other, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            done = await task_of(front, request("two", task_id=task.id))
+    assert done.status.state is TaskState.COMPLETED
+    assert worker.texts == ["one", "two"]
+
+
+# -- cancelling ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_task_in_the_queue_is_cancelled_without_a_worker(serving: Any, new_store: NewStore) -> None:
+    worker = Counting()
+    async with serving(Idle(), new_store(), role=FRONT) as one, serving(Idle(), new_store(), role=FRONT) as other:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            for front in (one, other):
+                task = await task_of(one, request("one", at_once=True))
+                assert (await front.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
+            async with serving(worker, new_store(), role=WORKER):
+                await task_of(one, request("two"))
+    assert worker.texts == ["two"]
+
+
+async def test_a_task_at_a_worker_is_cancelled_by_a_front(serving: Any, new_store: NewStore) -> None:
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(Scripted(for_ever), new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            async with watching(front, task.id) as watcher:
+                await watcher.first.wait()
+                assert (await front.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
+        assert watcher.states[-1] is TaskState.CANCELED
