@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 import redis
+from redis import exceptions
 
 from .....errors.printable import cut, printable
 from .....errors.redaction import scrub_known
@@ -42,16 +43,16 @@ _ENDED: Final = frozenset(
 """After these a connection is of no use, even if it is still open: the server, or its part in a cluster, has changed."""
 
 _CODES: Final = (
-    (redis.exceptions.AskError, "ASK"),  # before its base class
-    (redis.exceptions.MovedError, "MOVED"),
-    (redis.exceptions.ClusterDownError, "CLUSTERDOWN"),
-    (redis.exceptions.ClusterCrossSlotError, "CROSSSLOT"),
-    (redis.exceptions.MasterDownError, "MASTERDOWN"),
-    (redis.exceptions.TryAgainError, "TRYAGAIN"),
-    (redis.exceptions.ReadOnlyError, "READONLY"),
-    (redis.exceptions.NoPermissionError, "NOPERM"),
-    (redis.exceptions.NoScriptError, "NOSCRIPT"),
-    (redis.exceptions.OutOfMemoryError, "OOM"),
+    (exceptions.AskError, "ASK"),  # before its base class
+    (exceptions.MovedError, "MOVED"),
+    (exceptions.ClusterDownError, "CLUSTERDOWN"),
+    (exceptions.ClusterCrossSlotError, "CROSSSLOT"),
+    (exceptions.MasterDownError, "MASTERDOWN"),
+    (exceptions.TryAgainError, "TRYAGAIN"),
+    (exceptions.ReadOnlyError, "READONLY"),
+    (exceptions.NoPermissionError, "NOPERM"),
+    (exceptions.NoScriptError, "NOSCRIPT"),
+    (exceptions.OutOfMemoryError, "OOM"),
 )
 """redis-py takes the code off the text of these."""
 
@@ -94,8 +95,10 @@ def why_not_connected(exc: Exception) -> str:
     """Why there is no connection, in one line, without the password."""
     if isinstance(exc, StoreError):
         return str(exc)
-    if isinstance(exc, redis.AuthenticationError):
+    if "WRONGPASS" in str(exc) or "invalid username-password" in str(exc):
         return "the user or the password is wrong"
+    if isinstance(exc, redis.AuthenticationError):
+        return "the server needs a password"
     if isinstance(exc, redis.InvalidResponse) or "Protocol Error" in str(exc):
         return "what answers is not Redis"
     if isinstance(exc, redis.ResponseError) and code_of(exc) in _TEXTS:
