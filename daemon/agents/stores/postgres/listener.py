@@ -107,4 +107,5 @@ class Listener:
 
     def _look_after_links(self) -> None:
         for link in self._links:
-            link.end_if_stuck()
+            if (session := link.session) is not None:
+                session.end_if_stuck()

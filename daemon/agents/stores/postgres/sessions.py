@@ -12,7 +12,7 @@ from ..change_inbox import ChangeInbox
 from ..interface import StoreError
 from .address import Address
 from .failures import translate_errors, why_not_connected
-from .link import Link
+from .link import link_to
 from .listener import Listener
 from .notices import name_of
 from .schema import AnyConnection, migrate
@@ -39,8 +39,8 @@ class Sessions:
                 take_name(writing, name)
                 listening.execute(f"LISTEN {CHANNEL}")
                 self.writer = PostgresWriter(address.label, self._names, name, backend_pid(writing), clock)
-            self.writing = Link(address.label, writing, self._reopen_writing)
-            self.reading = Link(address.label, reading, lambda: open_session(address))
+            self.writing = link_to(address.label, writing, self._reopen_writing)
+            self.reading = link_to(address.label, reading, lambda: open_session(address))
             links = (self.writing, self.reading)
             self.listener = Listener(listening, self._reopen_listening, self.inbox, self._names.base, links)
             stack.pop_all()
