@@ -368,6 +368,40 @@ async def test_events_that_a_snapshot_covers_are_deleted_but_for_the_last_ones(
             await store.event_log.read("t", after=1)
 
 
+async def test_events_of_tasks_that_ended_a_while_ago_are_deleted_where_a_snapshot_covers_them(
+    redis_server: Server, new_store: NewStore, url: str
+) -> None:
+    now = 1e9
+    client = redis_server.client()
+    async with opened(new_store(clock=lambda: now)) as store:
+
+        async def forget() -> None:
+            ours = store._open_store
+
+            def run(_: Any) -> bool:
+                more: bool = store._expired_tasks.forget_batch(ours.sessions.writing, ours.sessions.writer)
+                return more
+
+            assert not await store._write(run)
+
+        covered = [change(a_task(name, COMPLETED), said("x"), snapshot=True) for name in "ab"]
+        await store.commit([*covered, change(a_task("bare", COMPLETED), said("x")), change(a_task("live"), said("x"))])
+        await forget()
+        assert len(client.keys(key(url, "events:*"))) == 4
+        now += 61
+        await store.commit([change(a_task("late", COMPLETED), said("x"), snapshot=True)])
+        await forget()
+        found = {each.decode().rpartition(":")[2] for each in client.keys(key(url, "events:*"))}
+        assert found == {"bare", "live", "late"}
+        with pytest.raises(LogTruncatedError):
+            await store.event_log.read("a", after=1)
+        for name in ("a", "bare"):
+            assert (await store.load(name)).generation == 2
+        now += 61
+        await forget()
+        assert not client.exists(key(url, "events:late"))
+
+
 # -- several daemons -------------------------------------------------------------------------------------------
 
 
