@@ -203,11 +203,6 @@ def test_an_empty_scope_grants_none() -> None:
     assert load_settings([], {}, HERE).scopes is None
 
 
-def test_the_address_of_a_store_may_have_several_hosts() -> None:
-    address = "postgresql://one:5432,two/tasks?target_session_attrs=read-write"
-    assert load_settings(["--store", address], {}, HERE).store == address
-
-
 @pytest.mark.parametrize("text", ["0", "0.0", "none", "None"])
 def test_no_request_timeout_is_said_as_zero_or_none(text: str) -> None:
     assert load_settings(["--request-timeout", text], {}, HERE).request_timeout is None
@@ -226,9 +221,6 @@ def test_an_unknown_flag_names_the_nearest_one() -> None:
         ["--ordered=yes"],
         ["--help"],
         ["-5"],
-        ["--store", "redis:x"],
-        ["--store=sqlite:"],
-        ["--store", "postgresql://one, two/tasks"],
         ["--http"],
     ],
 )
