@@ -103,6 +103,8 @@ async def with_kept(url: str, connection: Any, scope: str) -> dict[str, Cost]:
     ids = [row[0] for row in connection.execute(_SPREAD)]
     middle = connection.execute("SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY sequence) FROM discreet.tasks")
     token = str(middle.fetchone()[0])
+    recent = connection.execute("SELECT status_timestamp FROM discreet.tasks ORDER BY sequence DESC OFFSET 100 LIMIT 1")
+    since = recent.fetchone()[0]
     works = [Work(store.owner_id, scope=scope) for _ in range(2 * CALLS)]
     new, old, ended = iter(works), iter([work for work in works for _ in range(2)]), iter(works)
     task_ids = (ids[number % len(ids)] for number in count())
@@ -120,6 +122,7 @@ async def with_kept(url: str, connection: Any, scope: str) -> dict[str, Cost]:
         "list, a page in the middle": listed(page_token=token),
         "list, tasks that wait": listed(state=TaskState.INPUT_REQUIRED),
         "list, a context": listed(context_id=SHARED),
+        "list, changed lately": listed(status_timestamp_after=since),
         "count by state": _repeated(store.count),
         "list_orphans": _repeated(store.list_orphans),
         "claim, nothing queued": _repeated(lambda: store.claim(8)),

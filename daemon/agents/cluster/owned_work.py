@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
@@ -29,6 +29,8 @@ from ..tasks.task_cache import TaskCache
 from .following import Following
 from .ownership import take_ownership
 from .queued_message import QueuedMessage, decode_message
+
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 CLAIM_BATCH: Final = 16
 """Tasks that are claimed at once: others, which hear of a full queue at the same time, get their share."""
@@ -79,24 +81,33 @@ class OwnedWork:
         requests = await self._store.take_owner_requests()
         messages = {id(request): _message_of(request) for request in requests if request.kind == MESSAGE}
         left = {each.task_id for each in requests if (message := messages.get(id(each))) and message.accepted}
+        works: dict[str, list[Work]] = {}
         for task_id in begun:
             if task_id not in left:
-                await self._attempt(partial(self._resume, task_id))
+                works.setdefault(task_id, []).append(partial(self._resume, task_id))
         for request in requests:
+            of_task = works.setdefault(request.task_id, [])
             if message := messages.get(id(request)):
-                await self._attempt(partial(self._receive, request, message))
+                of_task.append(partial(self._receive, request, message))
             elif request.kind == CANCEL:
                 self._spawn(partial(self._cancel, request.task_id))
             elif request.kind == RELOAD_PUSH_TARGETS:
-                await self._attempt(partial(self._reload_push_targets, request.task_id))
+                of_task.append(partial(self._reload_push_targets, request.task_id))
+        async with anyio.create_task_group() as tasks:
+            for of_task in works.values():
+                tasks.start_soon(self._attempt_all, of_task)
 
-    async def _attempt(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _attempt_all(self, works: Sequence[Work]) -> None:
+        for work in works:
+            await self._attempt(work)
+
+    async def _attempt(self, work: Work) -> None:
         """What can't be done for one task must not keep the others waiting."""
         try:
             await work()
         except FailureError:  # the task is gone, or the message refused: its sender sees that nothing came of it
             pass
-        except StoreError as exc:
+        except Exception as exc:  # noqa: BLE001 - a fault of this program, or of the store
             log_failure(exc)
 
     async def _receive(self, request: OwnerRequest, queued: QueuedMessage) -> None:

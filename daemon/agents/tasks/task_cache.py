@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import final
+from typing import Final, final
 
 from ....lazy import anyio
 from ..errors import task_not_found
@@ -16,6 +16,9 @@ from ..stores.interface import StoredTask, TaskStore
 from ..task_memory import TaskMemory
 from .event_buffer import BufferUsage
 from .live_task import LiveTask
+
+MAX_LOADS: Final = 8
+"""Tasks that are loaded at the same time. They count in the memory only when they are there."""
 
 
 @final
@@ -34,7 +37,8 @@ class TaskCache:
         self._memory = memory or TaskMemory()
         self._tasks: dict[str, LiveTask] = {}
         self._usage = BufferUsage(self._memory)
-        self._load_lock: anyio.Lock | None = None
+        self._loading: dict[str, anyio.Event] = {}
+        self._load_limit: anyio.Semaphore | None = None
         self._read_lock: anyio.Lock | None = None
         self.on_load: Callable[[LiveTask], None] = lambda _: None
 
@@ -104,13 +108,22 @@ class TaskCache:
             return await self._store.load(task_id)
 
     async def _load(self, task_id: str) -> LiveTask | None:
-        """Load one task at a time: else one could be loaded, changed and evicted while an older state of it is still read."""
-        if self._load_lock is None:
-            self._load_lock = anyio.Lock(fast_acquire=True)
-        async with self._load_lock:
-            return self._tasks.get(task_id) or await self._load_locked(task_id)
+        """Load a task once at a time: else it could be loaded, changed and evicted while an older state of it is still read."""
+        while (loading := self._loading.get(task_id)) is not None:
+            await loading.wait()
+        if (live := self._tasks.get(task_id)) is not None:
+            return live
+        loading = self._loading[task_id] = anyio.Event()
+        if self._load_limit is None:
+            self._load_limit = anyio.Semaphore(MAX_LOADS, fast_acquire=True)
+        try:
+            async with self._load_limit:
+                return await self._load_now(task_id)
+        finally:
+            del self._loading[task_id]
+            loading.set()
 
-    async def _load_locked(self, task_id: str) -> LiveTask | None:
+    async def _load_now(self, task_id: str) -> LiveTask | None:
         stored = await self._store.load(task_id)
         if stored is None:
             return None

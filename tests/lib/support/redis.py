@@ -91,7 +91,6 @@ class Server:
 
         return redis.Redis(port=self.port, socket_timeout=30)
 
-
     def ask(self, *command: str) -> str:
         """What redis-cli says."""
         program = ["redis-cli", "-p", str(self.port), *command]

@@ -205,7 +205,6 @@ class Batch:
         for _, text in found:
             if text in self._rows:  # a later change of this transaction
                 self._rows[text].owner = self.owner_id
-            self.notice.task_ids.add(text)
         return [from_text(text) for _, text in found]
 
     def count(self) -> None:

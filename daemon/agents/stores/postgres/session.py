@@ -33,6 +33,7 @@ _SETTINGS: Final = {
     "idle_session_timeout": "0",
     "jit": "off",  # no statement is worth compiling, but a scan of a small table seems so where such scans are off
     "lock_timeout": "0",
+    "plan_cache_mode": "force_generic_plan",  # every value finds its rows by the same index: planning again gains nothing
     "statement_timeout": "0",
     "tcp_keepalives_idle": "1",  # seconds: the session of a daemon whose machine has died ends within 4 of them
     "tcp_keepalives_interval": "1",

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 import redis
+from redis import exceptions
 
 from .....errors.printable import cut, printable
 from .....errors.redaction import scrub_known
@@ -42,16 +43,16 @@ _ENDED: Final = frozenset(
 """After these a connection is of no use, even if it is still open: the server, or its part in a cluster, has changed."""
 
 _CODES: Final = (
-    (redis.exceptions.AskError, "ASK"),  # before its base class
-    (redis.exceptions.MovedError, "MOVED"),
-    (redis.exceptions.ClusterDownError, "CLUSTERDOWN"),
-    (redis.exceptions.ClusterCrossSlotError, "CROSSSLOT"),
-    (redis.exceptions.MasterDownError, "MASTERDOWN"),
-    (redis.exceptions.TryAgainError, "TRYAGAIN"),
-    (redis.exceptions.ReadOnlyError, "READONLY"),
-    (redis.exceptions.NoPermissionError, "NOPERM"),
-    (redis.exceptions.NoScriptError, "NOSCRIPT"),
-    (redis.exceptions.OutOfMemoryError, "OOM"),
+    (exceptions.AskError, "ASK"),  # before its base class
+    (exceptions.MovedError, "MOVED"),
+    (exceptions.ClusterDownError, "CLUSTERDOWN"),
+    (exceptions.ClusterCrossSlotError, "CROSSSLOT"),
+    (exceptions.MasterDownError, "MASTERDOWN"),
+    (exceptions.TryAgainError, "TRYAGAIN"),
+    (exceptions.ReadOnlyError, "READONLY"),
+    (exceptions.NoPermissionError, "NOPERM"),
+    (exceptions.NoScriptError, "NOSCRIPT"),
+    (exceptions.OutOfMemoryError, "OOM"),
 )
 """redis-py takes the code off the text of these."""
 

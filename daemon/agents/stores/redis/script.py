@@ -6,7 +6,7 @@ from hashlib import sha1
 from typing import Any, Final, final
 
 import msgspec
-import redis
+from redis.exceptions import NoScriptError
 
 from .connection import Session
 
@@ -31,5 +31,5 @@ class Script:
         """The script's reply. `key` is the one that it is given. Raises `redis.RedisError`."""
         try:
             return session.call("EVALSHA", self._hash, 1, key, *arguments)
-        except redis.exceptions.NoScriptError:
+        except NoScriptError:
             return session.call("EVAL", self._text, 1, key, *arguments)

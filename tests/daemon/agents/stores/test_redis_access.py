@@ -19,7 +19,7 @@ from support.task_changes import change, said
 
 pytestmark = pytest.mark.anyio
 
-PASSWORD = "Ope1n-Sesa2me"  # noqa: S105 - of a test
+PASSWORD = "Ope1n-Sesa2me"
 COMMANDS = "+@all -@admin -@dangerous"
 """What a host leaves to its customers: neither CONFIG nor INFO."""
 
@@ -147,7 +147,11 @@ async def test_a_server_with_tls_is_used_where_its_certificate_is_right(secure: 
 
     address, folder = secure
     files = f"ssl_certfile={folder}/server.crt&ssl_keyfile={folder}/server.key"
-    for parameters in (f"ssl_ca_certs={folder}/right.pem", f"ssl_ca_certs={folder}/right.pem&{files}", "ssl_cert_reqs=none"):
+    for parameters in (
+        f"ssl_ca_certs={folder}/right.pem",
+        f"ssl_ca_certs={folder}/right.pem&{files}",
+        "ssl_cert_reqs=none",
+    ):
         async with opened(RedisStore(f"{address}/0?{parameters}")) as store:
             assert await store.probe() is None
 

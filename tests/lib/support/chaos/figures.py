@@ -73,6 +73,27 @@ def takeovers(happened: Sequence[Happened], notes: Sequence[RunNote]) -> list[Ta
     return found
 
 
+def readiness(record: Record, happened: Sequence[Happened]) -> tuple[list[float], list[float]]:
+    """Seconds from the going of the store until a gateway said that it is not ready, and from its return until it said that it is.
+
+    Only of absences during which nothing else went wrong.
+    """
+    unready, ready = [], []
+    for away in happened:
+        others = [each for each in happened if each is not away]
+        if away.fault.kind != "store away" or any(
+            each.began < away.ended + TAKEOVER_SECONDS and away.began < each.ended for each in others
+        ):
+            continue
+        for gateway in {gateway for _, gateway, _ in record.readiness}:
+            said = [(at, yes) for at, asked, yes in record.readiness if asked == gateway]
+            down = next((at for at, yes in said if away.began < at < away.ended and not yes), None)
+            up = next((at for at, yes in said if at > away.ended and yes), None)
+            unready += [] if down is None else [down - away.began]
+            ready += [] if down is None or up is None else [up - away.ended]
+    return unready, ready
+
+
 def latencies(
     record: Record, happened: Sequence[Happened], commits: CommitTimes, pids: Sequence[Sequence[int]]
 ) -> list[float]:

@@ -55,7 +55,7 @@ _LONGEST: Final[dict[FaultKind, float]] = {
 }
 """Seconds; 3 where nothing else is said."""
 _ALONE_SECONDS: Final = 7.0
-"""After half of the kills of a worker nothing else happens for so long, so that what they alone cause can be measured. They come
+"""After half of the kills of a worker, and of the absences of the store, nothing else happens for so long, so that what they alone cause can be measured. They come
 when what happened before is over."""
 QUIET_SECONDS: Final = 2.0
 """After the end of a fault its consequences may last so long."""
@@ -131,10 +131,11 @@ def plan_faults(
     while at < seconds:
         (kind,) = dice.choices(kinds, weights)
         number = fronts if kind.endswith("front") else workers if kind.endswith("worker") else fronts + workers
-        alone = kind == "kill worker" and dice.random() < 0.5
+        alone = kind in ("kill worker", "store away") and dice.random() < 0.5
         lasts = dice.uniform(0.3, min(longest, _LONGEST.get(kind, 3)))
         if alone:
-            at = max([at, *(fault.at + fault.seconds + QUIET_SECONDS for fault in faults)])
+            at = max([at, *(fault.at + fault.seconds + QUIET_SECONDS + 1 for fault in faults)])
         faults.append(Fault(at=at, kind=kind, target=dice.randrange(number), seconds=lasts, alone=alone))
-        at += max(_ALONE_SECONDS if alone else 0.0, dice.expovariate(1 / pause))
+        alone_seconds = _ALONE_SECONDS + (lasts if kind == "store away" else 0.0)
+        at += max(alone_seconds if alone else 0.0, dice.expovariate(1 / pause))
     return faults

@@ -76,6 +76,8 @@ class Record(msgspec.Struct):
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     counts: Counter[str] = msgspec.field(default_factory=Counter)
     wrong: list[str] = msgspec.field(default_factory=list)
+    readiness: list[tuple[float, int, bool]] = msgspec.field(default_factory=list)
+    """When which gateway said of itself that it is ready, or not."""
     unfinished: set[str] = msgspec.field(default_factory=set)
 
     def fail(self, text: str) -> None:

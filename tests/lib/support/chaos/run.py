@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from ..postgres import free_port
-from .calls import BrokenError, RefusedError, call
+from .calls import BrokenError, RefusedError, call, is_ready
 from .checker import TaskLog, check, until_all_ended
 from .client import run_client
-from .figures import TAKEOVER_SECONDS, Happened, RunNote, latencies, quantiles, run_notes, takeovers
+from .figures import TAKEOVER_SECONDS, Happened, RunNote, latencies, quantiles, readiness, run_notes, takeovers
 from .plan import Fault, plan_faults, plan_tasks
 from .processes import Daemon, DaemonExit, Role, arguments
 from .proxy import Proxies
@@ -25,6 +25,8 @@ from .record import Record
 from .stores import Store, running_store
 
 START_SECONDS: Final = 60.0
+READINESS_SECONDS: Final = 0.25
+"""Between two questions to one gateway whether it is ready."""
 WAITED_SECONDS: Final = 6.0
 """Calls wait for a store that is away, and daemons look for it, about so long."""
 
@@ -106,6 +108,7 @@ class Chaos:
         for daemon in self.daemons[1:]:
             await self._ready(daemon)
         supervising = [asyncio.create_task(daemon.supervise()) for daemon in self.daemons]
+        supervising += [asyncio.create_task(self._watch_readiness(gateway)) for gateway in range(len(self._gateways))]
         try:
             await self._disturb()
         finally:
@@ -158,6 +161,13 @@ class Chaos:
         finally:
             self._deadline.set()
             await asyncio.gather(*clients)
+
+    async def _watch_readiness(self, gateway: int) -> None:
+        while True:
+            said = await is_ready(self._gateways[gateway].port)
+            if said is not None:
+                self.record.readiness.append((time.time(), gateway, said))
+            await asyncio.sleep(READINESS_SECONDS)
 
     # -- faults -------------------------------------------------------------------------------------------------
 
@@ -259,6 +269,7 @@ class Chaos:
         reasons = Counter(each.reason for each in record.refusals)
         states = Counter(log.state.removeprefix("TASK_STATE_").lower() for log in logs.values())
         delays = latencies(record, self.happened, commits, [daemon.pids for daemon in self._gateways])
+        unready, ready = readiness(record, self.happened)
         streams = sum(len(subscriber.segments) for subscriber in record.subscribers)
         return {
             "tasks acknowledged": f"{len(record.begun):,} of {self.options.tasks:,}",
@@ -278,6 +289,8 @@ class Chaos:
             "how long such a refusal took (median / p99 / largest)": quantiles(
                 [each.seconds for each in named if each.seconds]
             ),
+            "from the going of the store until a gateway is not ready (median / p99 / largest)": quantiles(unready),
+            "from its return until the gateway is ready": quantiles(ready),
             "reads that were behind what a subscriber had seen": f"{record.counts['looks behind what was seen']:,}"
             f" of {record.counts['looks']:,}",
             "daemons that ended because they found no store": f"{sum(each.status == 2 for d in self.daemons for each in d.exits):,}",
