@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from base64 import b64encode
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, final
 
@@ -32,6 +33,12 @@ _QUEUED: Final = "q"
 
 def _hash_of(text: str) -> str:
     return b64encode(blake2b(text.encode(), digest_size=_HASH_BYTES).digest()).decode()
+
+
+@lru_cache(maxsize=16_384)
+def _hash_of_task(task_id: str) -> str:
+    """The same for a task that is followed here: asked for with each notification."""
+    return _hash_of(to_text(task_id))
 
 
 @final
@@ -128,7 +135,7 @@ class Inbox:
                 return None
             hashes, everything = frozenset(self._hashes), self._everything
             changes = Changes(
-                lambda task_id: everything or _hash_of(to_text(task_id)) in hashes, self._requests, self._queued
+                lambda task_id: everything or _hash_of_task(task_id) in hashes, self._requests, self._queued
             )
             self._hashes.clear()
             self._everything = self._requests = self._queued = False
