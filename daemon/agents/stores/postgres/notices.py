@@ -6,6 +6,7 @@ A notification names the tasks by short hashes, as it holds few bytes. Two tasks
 from __future__ import annotations
 
 from base64 import b64encode
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, final
 
@@ -23,6 +24,7 @@ _REQUESTS: Final = "r"
 _QUEUED: Final = "q"
 
 
+@lru_cache(maxsize=16_384)  # it is asked for each task that is followed here, with each notification
 def name_of(task_id: str) -> str:
     """How a notification names a task."""
     return _hash_of(to_text(task_id))
