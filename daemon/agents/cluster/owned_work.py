@@ -7,6 +7,7 @@ there is neither it is failed, with a reason. None is left as if somebody still 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, final
 
@@ -94,25 +95,29 @@ class OwnedWork:
             for request, message in zip(requests, messages, strict=True)
             if message is not None and message.accepted
         }
-        works: dict[str, list[Work]] = {}
-        for task_id in begun:
-            if task_id not in left:
-                works.setdefault(task_id, []).append(partial(self._resume, task_id))
+        works: list[Work] = [partial(self._resume, task_id) for task_id in begun if task_id not in left]
         for request, message in zip(requests, messages, strict=True):
-            of_task = works.setdefault(request.task_id, [])
             if message is not None:
-                of_task.append(partial(self._receive, request, message))
+                works.append(partial(self._receive, request, message))
             elif request.kind == CANCEL:
                 self._spawn(partial(self._cancel, request.task_id))
             elif request.kind == RELOAD_PUSH_TARGETS:
-                of_task.append(partial(self._reload_push_targets, request.task_id))
-        async with anyio.create_task_group() as tasks:
-            for of_task in works.values():
-                tasks.start_soon(self._attempt_all, of_task)
+                works.append(partial(self._reload_push_targets, request.task_id))
+        lives: list[LiveTask] = []
+        try:
+            async with anyio.create_task_group() as loads:  # side by side; then they are begun in their order
+                for task_id in {*begun, *(each.task_id for each in requests)}:
+                    loads.start_soon(self._load, task_id, lives)
+            for work in works:
+                await self._attempt(work)
+        finally:
+            for live in lives:
+                self._cache.unpin(live)
 
-    async def _attempt_all(self, works: Sequence[Work]) -> None:
-        for work in works:
-            await self._attempt(work)
+    async def _load(self, task_id: str, lives: list[LiveTask]) -> None:
+        """Have the task in memory, and add it to `lives`. What can't be loaded whoever needs it finds out."""
+        with suppress(FailureError, StoreError):
+            lives.append(await self._cache.pin(task_id, None))
 
     async def _attempt(self, work: Work) -> None:
         """What can't be done for one task must not keep the others waiting."""
