@@ -22,6 +22,7 @@ from support.executors import (
     for_ever,
     request,
     task_of,
+    text_of,
     until_state,
 )
 from support.places import NewStore
@@ -126,6 +127,40 @@ async def test_a_message_to_a_task_that_asks_before_it_arrives_is_executed_next(
             await until_state(front, task.id, TaskState.WORKING)
             done = await task_of(front, request("two", task_id=task.id))
     assert done.status.state is TaskState.COMPLETED
+    assert worker.texts == ["one", "two"]
+
+
+class Checking(Counting):
+    """Tells when the daemon has the message `two`."""
+
+    def __init__(self, execute: Any) -> None:
+        super().__init__(execute)
+        self.has_two = anyio.Event()
+
+    def check(self, context: RequestContext) -> None:
+        if context.text == "two":
+            self.has_two.set()
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_a_message_by_a_front_reaches_the_worker_whose_execution_has_asked_and_is_not_over(
+    goes_on: bool, serving: Any, new_store: NewStore
+) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "two":
+            return await events.complete()
+        await events.require_input()
+        await worker.has_two.wait()
+        if goes_on:
+            await events.artifact("a little more")
+
+    worker = Checking(execute)
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            asked = await task_of(front, request("one"))
+            done = await task_of(front, request("two", task_id=asked.id))
+    assert done.status.state is TaskState.COMPLETED
+    assert text_of(done) == ["a little more"] * goes_on
     assert worker.texts == ["one", "two"]
 
 
