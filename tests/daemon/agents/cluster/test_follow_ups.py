@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from discreet.daemon.agents.model.types import TaskState
-from discreet.daemon.agents.stores.interface import OwnerRequest
+from discreet.daemon.agents.stores.interface import MESSAGE, OwnerRequest
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.errors import UnsupportedOperation
@@ -161,6 +161,25 @@ async def test_a_message_by_a_front_reaches_the_worker_whose_execution_has_asked
             done = await task_of(front, request("two", task_id=asked.id))
     assert done.status.state is TaskState.COMPLETED
     assert text_of(done) == ["a little more"] * goes_on
+    assert worker.texts == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xc1", b"\x81\xa7message\xa2\xff\xfe", b"\x81\xa1a" * 100_000, b'{"message":' * 100_000],
+    ids=["empty", "no MessagePack", "no text", "deep", "deep JSON"],
+)
+async def test_a_request_that_can_not_be_read_keeps_no_other_waiting(
+    body: bytes, serving: Any, new_store: NewStore
+) -> None:
+    store, worker = new_store(), Counting()
+    async with serving(Idle(), store, role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            tasks = [await task_of(front, request(text, at_once=True)) for text in ("one", "two")]
+            assert await store.send_owner_request(OwnerRequest(tasks[0].id, MESSAGE, body))
+            async with serving(worker, new_store(), role=WORKER):
+                for task in tasks:
+                    await until_state(front, task.id, TaskState.COMPLETED)
     assert worker.texts == ["one", "two"]
 
 
