@@ -6,10 +6,10 @@ there is neither it is failed, with a reason. None is left as if somebody still 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final, TypeAlias, final
+from typing import Final, final
 
 import msgspec
 
@@ -31,14 +31,12 @@ from ..stores.interface import (
 )
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask
-from ..tasks.runner import Runner
+from ..tasks.runner import Runner, Spawn, Work
 from ..tasks.status_messages import ORPHANED_TEXT, fail_task, failure_parts
 from ..tasks.task_cache import TaskCache
 from .following import Following
 from .ownership import take_ownership
 from .queued_message import QueuedMessage, decode_message
-
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 CLAIM_BATCH: Final = 16
 """Tasks that are claimed at once: others, which hear of a full queue at the same time, get their share."""
@@ -64,7 +62,7 @@ class OwnedWork:
         cache: TaskCache,
         runner: Runner,
         following: Following,
-        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        spawn: Spawn,
         *,
         max_runs: int,
     ) -> None:
@@ -94,11 +92,15 @@ class OwnedWork:
     async def _take_requests(self, begun: Sequence[str] = ()) -> None:
         """Also begin the tasks that this daemon has just become the owner of. What is resumed goes before new messages."""
         requests = await self._store.take_owner_requests()
-        messages = {id(request): _message_of(request) for request in requests if request.kind == MESSAGE}
-        left = {each.task_id for each in requests if (message := messages.get(id(each))) and message.accepted}
+        messages = [_message_of(request) if request.kind == MESSAGE else None for request in requests]
+        left = {
+            request.task_id
+            for request, message in zip(requests, messages, strict=True)
+            if message is not None and message.accepted
+        }
         works: list[Work] = [partial(self._resume, task_id) for task_id in begun if task_id not in left]
-        for request in requests:
-            if message := messages.get(id(request)):
+        for request, message in zip(requests, messages, strict=True):
+            if message is not None:
                 works.append(partial(self._receive, request, message))
             elif request.kind == CANCEL:
                 self._spawn(partial(self._cancel, request.task_id))
@@ -236,7 +238,7 @@ class OwnedWork:
     async def _pin_orphan(self, task_id: str, lives: list[LiveTask]) -> None:
         """Have the task in memory, with the owner that it has now, and add it to `lives`. Not one that can't be read, which must
         not keep the others waiting."""
-        was_known = self._cache.peek(task_id) is not None
+        was_known = self._cache.find(task_id, None) is not None
         try:
             live = await self._cache.pin(task_id, None)
             lives.append(live)
@@ -261,7 +263,7 @@ class OwnedWork:
                 await self._take_requests(forgotten)
 
     def _works_on(self, task_id: str) -> bool:
-        live = self._cache.peek(task_id)
+        live = self._cache.find(task_id, None)
         return live is not None and (live.busy or bool(live.pending))
 
     async def _resume(self, task_id: str) -> None:

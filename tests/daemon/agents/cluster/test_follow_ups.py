@@ -27,7 +27,7 @@ from support.executors import (
     until_state,
 )
 from support.places import NewStore
-from support.roles import FRONT, WORKER, Counting, Idle, Ordered
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -74,7 +74,7 @@ async def test_a_message_to_a_busy_task_is_in_its_history_before_its_turn_comes(
 
 
 async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(serving: Any, new_store: NewStore) -> None:
-    class Late(Ordered):
+    class Late(AlteredStore):
         async def send_owner_request(self, request: OwnerRequest) -> bool:
             may_end.set()
             await until_state(other, request.task_id, TaskState.COMPLETED)
@@ -102,7 +102,7 @@ async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(servin
 async def test_a_message_to_a_task_that_asks_before_it_arrives_is_executed_next(
     serving: Any, new_store: NewStore
 ) -> None:
-    class Late(Ordered):
+    class Late(AlteredStore):
         async def send_owner_request(self, request: OwnerRequest) -> bool:
             may_ask.set()
             await until_state(other, request.task_id, TaskState.INPUT_REQUIRED)
@@ -220,7 +220,7 @@ async def test_a_task_in_the_queue_whose_cancellation_is_refused_is_still_done(
 async def test_a_task_in_the_queue_is_still_done_where_its_caller_has_cancelled_it_and_gone(
     taken: bool, serving: Any, new_store: NewStore
 ) -> None:
-    class Taking(Ordered):
+    class Taking(AlteredStore):
         async def commit(self, changes: Any) -> Any:
             if not taken and any(change.previous_owner for change in changes):
                 caller.cancel()
