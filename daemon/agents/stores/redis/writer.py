@@ -126,6 +126,10 @@ def claim_request(limit: int) -> WriteRequest:
     return WriteRequest(("claim", limit), lambda ids: [each.decode() for each in ids])
 
 
+def forget_request(ended_before_ms: float, limit: int) -> WriteRequest:
+    return WriteRequest(("forget_events", int(ended_before_ms), limit), int)
+
+
 def delete_request(ids: Sequence[bytes]) -> WriteRequest:
     return WriteRequest(("delete", tuple(map(packed_bytes, ids))), bool)
 
