@@ -80,6 +80,11 @@ class ServerLink(Generic[S]):
         return self._session is None
 
     @property
+    def session(self) -> S | None:
+        """The present one. Any thread may ask."""
+        return self._session
+
+    @property
     def seconds_to_next_try(self) -> float:
         return max(self._next_try - monotonic(), 0.0)
 
