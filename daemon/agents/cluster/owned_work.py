@@ -6,8 +6,8 @@ there is neither it is failed, with a reason. None is left as if somebody still 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Final, final
 
@@ -40,6 +40,9 @@ from .queued_message import QueuedMessage, decode_message
 
 CLAIM_BATCH: Final = 16
 """Tasks that are claimed at once: others, which hear of a full queue at the same time, get their share."""
+
+MAX_CATCH_UPS: Final = 4
+"""How often an execution of the same task may get in the way of reading what others have done to it."""
 
 ADOPTION_BATCH: Final = 64
 """Tasks that are taken over from the dead at once."""
@@ -130,8 +133,7 @@ class OwnedWork:
 
     async def _receive(self, request: OwnerRequest, queued: QueuedMessage) -> None:
         """Execute a message. One that is not in the history yet is dropped where the task has stopped: its sender sees that."""
-        async with self._cache.pinned(request.task_id, None) as live:
-            await self._become_local(live)
+        async with self._up_to_date(request.task_id, began=queued.accepted) as live:
             context = queued.context(live.task())
             if not queued.accepted:
                 if live.state not in INACTIVE and live.lost is None:
@@ -158,8 +160,29 @@ class OwnedWork:
         except StoreError as exc:
             log_failure(exc)
 
+    @asynccontextmanager
+    async def _up_to_date(self, task_id: str, *, began: bool) -> AsyncIterator[LiveTask]:
+        """A task that this daemon owns, as the store says. It may be in memory as another one's.
+
+        `began` says that it has just become the owner. Then the task may also be in memory as it was when it waited for its
+        caller, since an execution that has asked is not yet over: what that one has published afterwards is in vain.
+        """
+        async with AsyncExitStack() as pinned:
+            live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
+            for _ in range(MAX_CATCH_UPS if began else 0):
+                while live.pending and live.lost is None:
+                    await live.wait_for_change()
+                if live.lost is not None:
+                    live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
+                elif live.released:
+                    live.remote_owner = live.remote_owner or ""
+                    await self._become_local(live)
+                else:
+                    break
+            await self._become_local(live)
+            yield live
+
     async def _become_local(self, live: LiveTask) -> None:
-        """A task that this daemon owns, as the store says, may be in memory as another one's."""
         if live.remote:
             await self._following.follow(live)
             live.remote_owner = None
@@ -246,8 +269,7 @@ class OwnedWork:
     async def _resume(self, task_id: str) -> None:
         """Resume, or fail, a task that this daemon owns and for which no message was left. Where there is no room,
         `begin_forgotten` tries again."""
-        async with self._cache.pinned(task_id, None) as live:
-            await self._become_local(live)
+        async with self._up_to_date(task_id, began=False) as live:
             if live.busy or live.pending or live.lost or live.state in INACTIVE:
                 return
             if self._runner.supports_resume:

@@ -120,7 +120,10 @@ class Runner:
     def submit_accepted(self, live: LiveTask, context: RequestContext) -> None:
         """Queue an execution for a message that is in the task's history already. Raises as `submit`."""
         execution = self._new(live, self.check(live, context), accepted=True)
-        self._queue(execution).append(execution)
+        queue = self._queue(execution)
+        if queue and queue[0].start_generation is not None:  # it asked, and this is the answer
+            queue[0].superseded = True
+        queue.append(execution)
         self._start(live)
 
     @staticmethod
