@@ -137,11 +137,15 @@ class Cluster:
             self._queued = False
             self._queued |= await self._work.claim()
 
+    async def _adopt_orphans(self) -> None:
+        while await self._work.adopt_orphans():
+            pass
+
     async def _look_after(self) -> None:
         for turn in count():
             self._requests = self._queued = True
             self._news.notify()
-            await self._try(self._work.adopt_orphans)
+            await self._try(self._adopt_orphans)
             if turn % OWNED_TURNS == 0:
                 await self._try(self._work.begin_forgotten)
             await anyio.sleep(IDLE_POLL_SECONDS)

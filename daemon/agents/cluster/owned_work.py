@@ -7,7 +7,6 @@ there is neither it is failed, with a reason. None is left as if somebody still 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final, TypeAlias, final
 
@@ -20,7 +19,15 @@ from ..errors import TaskConflict
 from ..model.states import INACTIVE
 from ..model.types import Part
 from ..stores.failures import log_failure
-from ..stores.interface import CANCEL, MESSAGE, RELOAD_PUSH_TARGETS, OwnerRequest, StoreError, TaskStore
+from ..stores.interface import (
+    CANCEL,
+    MESSAGE,
+    RELOAD_PUSH_TARGETS,
+    DamagedTaskError,
+    OwnerRequest,
+    StoreError,
+    TaskStore,
+)
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask
 from ..tasks.runner import Runner
@@ -37,6 +44,9 @@ CLAIM_BATCH: Final = 16
 
 ADOPTION_BATCH: Final = 64
 """Tasks that are taken over from the dead at once."""
+
+MAX_DAMAGED: Final = 10_000
+"""Tasks that can't be read, which it does not try to take over again."""
 
 
 @final
@@ -62,6 +72,7 @@ class OwnedWork:
         self._max_runs = max_runs
         self._one_at_a_time = anyio.Lock()
         self._forgotten: frozenset[str] = frozenset()
+        self._damaged: set[str] = set()
         self.draining = False
 
     @property
@@ -162,42 +173,54 @@ class OwnedWork:
 
     # -- tasks without anybody ---------------------------------------------------------------------------------
 
-    async def adopt_orphans(self) -> None:
-        """Take over tasks of daemons that are dead.
+    async def adopt_orphans(self) -> bool:
+        """Take over some of the tasks of daemons that are dead. Whether there may be more.
 
         Another daemon may do the same now: each task's owner is read before the list of orphans is read again.
         """
         async with self._one_at_a_time:
             limit = min(self.room, ADOPTION_BATCH) if self._runner.supports_resume else ADOPTION_BATCH
             if self.draining or not limit:
-                return
-            found = (await self._store.list_orphans())[:limit]
-            async with AsyncExitStack() as pinned:
-                lives = [live for task_id in found if (live := await self._pin(task_id, pinned)) is not None]
-                for live in lives:
-                    await self._following.follow(live)
-                orphans = frozenset(await self._store.list_orphans()) if lives else frozenset[str]()
+                return False
+            orphans = await self._store.list_orphans()
+            found = [task_id for task_id in orphans if task_id not in self._damaged][:limit]
+            if not found:
+                return False
+            lives: list[LiveTask] = []
+            try:
+                async with anyio.create_task_group() as loads:
+                    for task_id in found:
+                        loads.start_soon(self._pin_orphan, task_id, lives)
+                still = frozenset(await self._store.list_orphans()) if lives else frozenset[str]()
                 wanted = [
                     (live, live.remote_owner)
                     for live in lives
-                    if live.remote_owner and live.lost is None and live.id in orphans
+                    if live.remote_owner and live.lost is None and live.id in still
                 ]
                 taken = await take_ownership(self._store, wanted)
                 if taken:
                     await self._take_requests([live.id for live in taken])
+            finally:
+                for live in lives:
+                    self._cache.unpin(live)
+            return len(found) == limit and bool(taken)
 
-    async def _pin(self, task_id: str, pinned: AsyncExitStack) -> LiveTask | None:
-        """The task, in memory until the stack is closed, and whose it is now; None where that can't be found out."""
+    async def _pin_orphan(self, task_id: str, lives: list[LiveTask]) -> None:
+        """Have the task in memory, with the owner that it has now, and add it to `lives`. Not one that can't be read, which must
+        not keep the others waiting."""
+        was_known = self._cache.peek(task_id) is not None
         try:
-            live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
+            live = await self._cache.pin(task_id, None)
+            lives.append(live)
+            if was_known and live.remote:
+                live.remote_owner = ""  # for `follow`, which asks
+                await self._following.follow(live)
         except FailureError:  # the task is gone
-            return None
-        except StoreError as exc:  # one that can't be read must not keep the others waiting
+            pass
+        except StoreError as exc:
+            if isinstance(exc, DamagedTaskError) and len(self._damaged) < MAX_DAMAGED:
+                self._damaged.add(task_id)
             log_failure(exc)
-            return None
-        if live.remote:
-            live.remote_owner = ""  # for `follow`, which asks
-        return live
 
     async def begin_forgotten(self) -> None:
         """Begin the tasks that this daemon owns without working on them, as it may after the store has failed. They must have

@@ -80,6 +80,11 @@ class ServerLink(Generic[S]):
         return self._session is None
 
     @property
+    def session(self) -> S | None:
+        """The present one. Any thread may ask."""
+        return self._session
+
+    @property
     def seconds_to_next_try(self) -> float:
         return max(self._next_try - monotonic(), 0.0)
 
@@ -101,6 +106,8 @@ class ServerLink(Generic[S]):
                 losses += 1
                 if self._is_stuck(exc) or losses == MAX_LOSSES:  # what has ended that many would end the next one, too
                     raise self._unavailable("does not answer") from None
+                if losses > 1:  # the server is there, and not ready: a cluster that is about to change
+                    self._closing.wait(exponential_backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, losses - 2))
             finally:
                 self._busy = False
 

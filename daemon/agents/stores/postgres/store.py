@@ -143,15 +143,15 @@ class _OpenStore:
 
     def _read(self, read: ReadRequest) -> object:
         with translate_errors(self._label):
-            return self.sessions.reading.run(read)
+            return self.sessions.reading.run(lambda session: session.run(read))
 
     def _maintain(self) -> float:
         """Find out whether the session is still there, and delete expired tasks. What fails is made up for later."""
         link = self.sessions.writing
         try:
             if time.monotonic() < self._next_expiry:
-                link.run(lambda connection: connection.execute("SELECT"))
-            elif not link.run(lambda connection: self.sessions.writer.run_alone(connection, self._delete_expired)):
+                link.run(lambda session: session.run(lambda connection: connection.execute("SELECT")))
+            elif not link.run(lambda session: session.run(self._delete_expired_alone)):
                 self._next_expiry = time.monotonic() + EXPIRY_SECONDS
         except (StoreError, psycopg.Error):
             self._next_expiry = time.monotonic() + EXPIRY_SECONDS
@@ -159,11 +159,14 @@ class _OpenStore:
             return link.seconds_to_next_try
         return HEARTBEAT_SECONDS if time.monotonic() < self._next_expiry else 0.0
 
+    def _delete_expired_alone(self, connection: AnyConnection) -> bool:
+        return self.sessions.writer.run_alone(connection, self._delete_expired)
+
     def _finish(self) -> None:
         """Give the name back before the session ends, which the server may notice later than others look for orphans."""
         link = self.sessions.writing
         with suppress(StoreError, psycopg.Error):
-            link.run(release_names)
+            link.run(lambda session: session.run(release_names))
         link.close()
 
     # -- the end -----------------------------------------------------------------------------------------------

@@ -14,10 +14,12 @@ from typing import Final, TypeAlias, final
 from .....lazy import anyio
 from ..checks import Retention
 from ..interface import Changes, OwnerRequest, StoreError
+from ..server_link import ServerLink
 from ..threaded_store import ThreadedStore
 from ..worker_thread import Job, WorkerThread, loop_caller
 from . import reader, statements, writer
 from .address import Address, read_address
+from .connection import Session
 from .failures import translate_errors
 from .reader import Source
 from .retention import BATCH, INTERVAL_SECONDS, ExpiredTasks
@@ -148,13 +150,18 @@ class _OpenStore:
         try:
             self.sessions.writer.write(link, [writer.NOTHING])
             due = time.monotonic() >= self._next_retention
-            if due and not self._expired_tasks.delete_batch(link, self.sessions.writer):
+            if due and not self._delete_some(link):
                 self._next_retention = time.monotonic() + INTERVAL_SECONDS
         except StoreError:
             self._next_retention = time.monotonic() + INTERVAL_SECONDS
         if link.away:
             return link.seconds_to_next_try
         return HEARTBEAT_SECONDS if time.monotonic() < self._next_retention else 0.0
+
+    def _delete_some(self, link: ServerLink[Session]) -> bool:
+        """Whether there may be more."""
+        more = self._expired_tasks.delete_batch(link, self.sessions.writer)
+        return self._expired_tasks.forget_batch(link, self.sessions.writer) or more
 
     def _leave(self) -> None:
         """The last thing in the writer's thread: be dead at once, not when the lease has run out."""

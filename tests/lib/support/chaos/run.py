@@ -180,6 +180,8 @@ class Chaos:
             daemon = (self.fronts if words[1] == "front" else self.workers)[fault.target]
             happened.pid = daemon.pids[-1]
             await self._hit(words[0], daemon, fault.seconds)
+        elif words == ["kill", "all"]:
+            await asyncio.gather(*(self._hit("kill", daemon, fault.seconds) for daemon in self.daemons))
         elif "store" in words:
             await self._take_store_away(0.0 if words[0] == "restart" else fault.seconds)
         else:
