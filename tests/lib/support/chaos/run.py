@@ -17,7 +17,7 @@ from ..postgres import free_port
 from .calls import BrokenError, RefusedError, call, is_ready
 from .checker import TaskLog, check, until_all_ended
 from .client import run_client
-from .figures import TAKEOVER_SECONDS, Happened, RunNote, latencies, quantiles, readiness, run_notes, takeovers
+from .figures import TAKEOVER_SECONDS, Happened, RunNote, arrivals, quantiles, readiness, run_notes, takeovers
 from .plan import Fault, plan_faults, plan_tasks
 from .processes import Daemon, DaemonExit, Role, arguments
 from .proxy import Proxies
@@ -270,7 +270,9 @@ class Chaos:
         named = [each for each in refused if each.reason == "UNAVAILABLE"]
         reasons = Counter(each.reason for each in record.refusals)
         states = Counter(log.state.removeprefix("TASK_STATE_").lower() for log in logs.values())
-        delays = latencies(record, self.happened, commits, [daemon.pids for daemon in self._gateways])
+        delays = arrivals(record, self.happened, commits, [daemon.pids for daemon in self._gateways])
+        for each in sorted(delays)[-3:]:
+            self._say(f"among the latest: {each}")
         unready, ready = readiness(record, self.happened)
         streams = sum(len(subscriber.segments) for subscriber in record.subscribers)
         return {
@@ -282,7 +284,7 @@ class Chaos:
             "events that subscribers saw": f"{record.counts['events seen']:,}",
             "faults": _counted(Counter(each.fault.kind for each in self.happened)),
             f"an event from its {'commit' if commits else 'publication'} to a subscriber of another replica, while"
-            " nothing is wrong (median / p99 / largest)": quantiles(delays),
+            " nothing is wrong (median / p99 / largest)": quantiles([each.seconds for each in delays]),
             "a killed worker's tasks until another runs them (median / p99 / largest)": quantiles(taken),
             "the same, of kills while nothing else was wrong": quantiles(taken_alone),
             f"of those more than {TAKEOVER_SECONDS:.0f} s": f"{sum(each > TAKEOVER_SECONDS for each in taken_alone):,}",
