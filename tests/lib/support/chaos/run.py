@@ -25,6 +25,8 @@ from .record import Record
 from .stores import Store, running_store
 
 START_SECONDS: Final = 60.0
+LAG_SECONDS: Final = 0.05
+"""Between two looks at how late this process is."""
 READINESS_SECONDS: Final = 0.25
 """Between two questions to one gateway whether it is ready."""
 WAITED_SECONDS: Final = 6.0
@@ -108,6 +110,7 @@ class Chaos:
         for daemon in self.daemons[1:]:
             await self._ready(daemon)
         supervising = [asyncio.create_task(daemon.supervise()) for daemon in self.daemons]
+        supervising.append(asyncio.create_task(self._watch_lag()))
         supervising += [asyncio.create_task(self._watch_readiness(gateway)) for gateway in range(len(self._gateways))]
         try:
             await self._disturb()
@@ -161,6 +164,13 @@ class Chaos:
         finally:
             self._deadline.set()
             await asyncio.gather(*clients)
+
+    async def _watch_lag(self) -> None:
+        """How late this process itself is."""
+        while True:
+            due = time.monotonic() + LAG_SECONDS
+            await asyncio.sleep(LAG_SECONDS)
+            self.record.lags.append(time.monotonic() - due)
 
     async def _watch_readiness(self, gateway: int) -> None:
         while True:
@@ -285,6 +295,7 @@ class Chaos:
             "faults": _counted(Counter(each.fault.kind for each in self.happened)),
             f"an event from its {'commit' if commits else 'publication'} to a subscriber of another replica, while"
             " nothing is wrong (median / p99 / largest)": quantiles([each.seconds for each in delays]),
+            "how late the clients' own event loop was (median / p99 / largest)": quantiles(record.lags),
             "a killed worker's tasks until another runs them (median / p99 / largest)": quantiles(taken),
             "the same, of kills while nothing else was wrong": quantiles(taken_alone),
             f"of those more than {TAKEOVER_SECONDS:.0f} s": f"{sum(each > TAKEOVER_SECONDS for each in taken_alone):,}",
