@@ -4,9 +4,9 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import msgspec
 
@@ -17,11 +17,11 @@ from ..model.types import Message, MessageAdded, Task, TaskState
 from ..stores.interface import MESSAGE, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, wait_committed
-from ..tasks.runner import Runner
+from ..tasks.runner import Runner, Spawn
 from ..tasks.submitted import Submitted
+from ..tasks.task_cache import TaskCache
 from .queued_message import encode_message
 
-Spawn: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 SaveConfigs: TypeAlias = Callable[[], Awaitable[None]]
 
 
@@ -85,10 +85,11 @@ class Delegation(Submitted):
 @final
 class Delegator:
     """One per daemon. `queues` says that this daemon executes no message itself: those that no other one works on are left in
-    the store's queue. `spawn` starts a coroutine in the daemon's task group."""
+    the store's queue."""
 
-    def __init__(self, store: TaskStore, runner: Runner, spawn: Spawn, *, queues: bool) -> None:
+    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, spawn: Spawn, *, queues: bool) -> None:
         self._store = store
+        self._cache = cache
         self._runner = runner
         self._spawn = spawn
         self._queues = queues
@@ -131,7 +132,7 @@ class Delegator:
         finally:
             live.expect_no_more(delegation.message.message_id)
             live.notify()
-            self._runner.unpin(live)
+            self._cache.unpin(live)
 
     async def _delegate(self, delegation: Delegation, save_configs: SaveConfigs | None) -> None:
         live = delegation.live

@@ -6,9 +6,10 @@ there is neither it is failed, with a reason. None is left as if somebody still 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final, TypeAlias, final
+from typing import Final, final
 
 import msgspec
 
@@ -30,17 +31,18 @@ from ..stores.interface import (
 )
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask
-from ..tasks.runner import Runner
+from ..tasks.runner import Runner, Spawn, Work
 from ..tasks.status_messages import ORPHANED_TEXT, fail_task, failure_parts
 from ..tasks.task_cache import TaskCache
 from .following import Following
 from .ownership import take_ownership
 from .queued_message import QueuedMessage, decode_message
 
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-
 CLAIM_BATCH: Final = 16
 """Tasks that are claimed at once: others, which hear of a full queue at the same time, get their share."""
+
+MAX_CATCH_UPS: Final = 4
+"""How often an execution of the same task may get in the way of reading what others have done to it."""
 
 ADOPTION_BATCH: Final = 64
 """Tasks that are taken over from the dead at once."""
@@ -60,7 +62,7 @@ class OwnedWork:
         cache: TaskCache,
         runner: Runner,
         following: Following,
-        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        spawn: Spawn,
         *,
         max_runs: int,
     ) -> None:
@@ -90,27 +92,35 @@ class OwnedWork:
     async def _take_requests(self, begun: Sequence[str] = ()) -> None:
         """Also begin the tasks that this daemon has just become the owner of. What is resumed goes before new messages."""
         requests = await self._store.take_owner_requests()
-        messages = {id(request): _message_of(request) for request in requests if request.kind == MESSAGE}
-        left = {each.task_id for each in requests if (message := messages.get(id(each))) and message.accepted}
-        works: dict[str, list[Work]] = {}
-        for task_id in begun:
-            if task_id not in left:
-                works.setdefault(task_id, []).append(partial(self._resume, task_id))
-        for request in requests:
-            of_task = works.setdefault(request.task_id, [])
-            if message := messages.get(id(request)):
-                of_task.append(partial(self._receive, request, message))
+        messages = [_message_of(request) if request.kind == MESSAGE else None for request in requests]
+        left = {
+            request.task_id
+            for request, message in zip(requests, messages, strict=True)
+            if message is not None and message.accepted
+        }
+        works: list[Work] = [partial(self._resume, task_id) for task_id in begun if task_id not in left]
+        for request, message in zip(requests, messages, strict=True):
+            if message is not None:
+                works.append(partial(self._receive, request, message))
             elif request.kind == CANCEL:
                 self._spawn(partial(self._cancel, request.task_id))
             elif request.kind == RELOAD_PUSH_TARGETS:
-                of_task.append(partial(self._reload_push_targets, request.task_id))
-        async with anyio.create_task_group() as tasks:
-            for of_task in works.values():
-                tasks.start_soon(self._attempt_all, of_task)
+                works.append(partial(self._reload_push_targets, request.task_id))
+        lives: list[LiveTask] = []
+        try:
+            async with anyio.create_task_group() as loads:  # side by side; then they are begun in their order
+                for task_id in {*begun, *(each.task_id for each in requests)}:
+                    loads.start_soon(self._load, task_id, lives)
+            for work in works:
+                await self._attempt(work)
+        finally:
+            for live in lives:
+                self._cache.unpin(live)
 
-    async def _attempt_all(self, works: Sequence[Work]) -> None:
-        for work in works:
-            await self._attempt(work)
+    async def _load(self, task_id: str, lives: list[LiveTask]) -> None:
+        """Have the task in memory, and add it to `lives`. What can't be loaded whoever needs it finds out."""
+        with suppress(FailureError, StoreError):
+            lives.append(await self._cache.pin(task_id, None))
 
     async def _attempt(self, work: Work) -> None:
         """What can't be done for one task must not keep the others waiting."""
@@ -123,8 +133,7 @@ class OwnedWork:
 
     async def _receive(self, request: OwnerRequest, queued: QueuedMessage) -> None:
         """Execute a message. One that is not in the history yet is dropped where the task has stopped: its sender sees that."""
-        async with self._cache.pinned(request.task_id, None) as live:
-            await self._become_local(live)
+        async with self._up_to_date(request.task_id, began=queued.accepted) as live:
             context = queued.context(live.task())
             if not queued.accepted:
                 if live.state not in INACTIVE and live.lost is None:
@@ -151,8 +160,29 @@ class OwnedWork:
         except StoreError as exc:
             log_failure(exc)
 
+    @asynccontextmanager
+    async def _up_to_date(self, task_id: str, *, began: bool) -> AsyncIterator[LiveTask]:
+        """A task that this daemon owns, as the store says. It may be in memory as another one's.
+
+        `began` says that it has just become the owner. Then the task may also be in memory as it was when it waited for its
+        caller, since an execution that has asked is not yet over: what that one has published afterwards is in vain.
+        """
+        async with AsyncExitStack() as pinned:
+            live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
+            for _ in range(MAX_CATCH_UPS if began else 0):
+                while live.pending and live.lost is None:
+                    await live.wait_for_change()
+                if live.lost is not None:
+                    live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
+                elif live.released:
+                    live.remote_owner = live.remote_owner or ""
+                    await self._become_local(live)
+                else:
+                    break
+            await self._become_local(live)
+            yield live
+
     async def _become_local(self, live: LiveTask) -> None:
-        """A task that this daemon owns, as the store says, may be in memory as another one's."""
         if live.remote:
             await self._following.follow(live)
             live.remote_owner = None
@@ -208,7 +238,7 @@ class OwnedWork:
     async def _pin_orphan(self, task_id: str, lives: list[LiveTask]) -> None:
         """Have the task in memory, with the owner that it has now, and add it to `lives`. Not one that can't be read, which must
         not keep the others waiting."""
-        was_known = self._cache.peek(task_id) is not None
+        was_known = self._cache.find(task_id, None) is not None
         try:
             live = await self._cache.pin(task_id, None)
             lives.append(live)
@@ -233,14 +263,13 @@ class OwnedWork:
                 await self._take_requests(forgotten)
 
     def _works_on(self, task_id: str) -> bool:
-        live = self._cache.peek(task_id)
+        live = self._cache.find(task_id, None)
         return live is not None and (live.busy or bool(live.pending))
 
     async def _resume(self, task_id: str) -> None:
         """Resume, or fail, a task that this daemon owns and for which no message was left. Where there is no room,
         `begin_forgotten` tries again."""
-        async with self._cache.pinned(task_id, None) as live:
-            await self._become_local(live)
+        async with self._up_to_date(task_id, began=False) as live:
             if live.busy or live.pending or live.lost or live.state in INACTIVE:
                 return
             if self._runner.supports_resume:

@@ -10,6 +10,7 @@ import msgspec
 
 from ...operations.access import Identity
 from ..model.types import JsonObject, Message, Task
+from ..stores.serialization import decode_either
 from ..tasks.executor import RequestContext
 
 
@@ -53,4 +54,4 @@ def encode_message(context: RequestContext, *, accepted: bool) -> bytes:
 
 def decode_message(body: bytes) -> QueuedMessage:
     """Raises `msgspec.DecodeError` for what another version of this program may have left."""
-    return _decoders[body[:1] == b"{"].decode(body)
+    return decode_either(_decoders, body)

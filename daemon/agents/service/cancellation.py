@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 from ....errors.exceptions import FailureError
@@ -34,17 +35,21 @@ class Cancellation:
                 raise FailureError(
                     TaskNotCancelable(task_id=live.id, current_state=live.state.value, reason="The task has ended.")
                 )
-            await self._cancel_remotely(live)
+            was_queued = await self._cancel_remotely(live)
             if live.ended:
                 return await wait_committed(live)
             context = RequestContext(
                 live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
             )
-            return await self._runner.cancel(live, context)
+            try:
+                return await self._runner.cancel(live, context)
+            finally:
+                if was_queued and not live.busy:  # the executor has refused, or the caller has gone
+                    live.requeue()
 
-    async def _cancel_remotely(self, live: LiveTask) -> None:
+    async def _cancel_remotely(self, live: LiveTask) -> bool:
         """Have the task cancelled by the daemon that works on it. Returns when none does any more: a task that has stopped
-        without having ended is to be cancelled here.
+        without having ended is to be cancelled here. True where it was taken from the queue for that.
 
         The store drops the request when the task stops. If the other daemon works on it again by now, it is asked again.
         Raises `FailureError(TimedOut)` where it still works on it after `remote_seconds`: that daemon refuses, is busy, or
@@ -53,7 +58,7 @@ class Cancellation:
         with anyio.move_on_after(self._remote_seconds):
             while live.remote and not live.ended and live.lost is None:
                 if await self._take_from_queue(live):
-                    return
+                    return True
                 stop = live.stop_generation
                 await self._store.send_owner_request(OwnerRequest(live.id, CANCEL))
                 while live.remote and live.stop_generation == stop and live.lost is None:
@@ -61,6 +66,7 @@ class Cancellation:
         raise_if_lost(live)
         if live.remote and not live.ended:
             raise FailureError(TimedOut())
+        return False
 
     async def _take_from_queue(self, live: LiveTask) -> bool:
         """Become the owner of a task that waits until somebody has room for it; False where nobody need be waited for."""
@@ -70,4 +76,9 @@ class Cancellation:
         if stored is None or stored.generation != live.generation or not live.remote:
             return False
         live.remote_owner = stored.owner or ""
-        return stored.owner == QUEUED and bool(await take_ownership(self._store, [(live, QUEUED)]))
+        if stored.owner != QUEUED:
+            return False
+        taken: Sequence[LiveTask] = ()
+        with anyio.CancelScope(shield=True):  # for one write, of which this daemon must know
+            taken = await take_ownership(self._store, [(live, QUEUED)])
+        return bool(taken)

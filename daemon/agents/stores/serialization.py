@@ -7,7 +7,7 @@ no MessagePack map begins with the byte `{`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -39,21 +39,22 @@ class _SkippedArtifact(msgspec.Struct, frozen=True, tag="artifact"):
 
 _EventWithoutArtifact: TypeAlias = TaskCreated | MessageAdded | StatusChanged | _SkippedArtifact
 
-_BRACE: Final = ord("{")
+T = TypeVar("T")
+
+Decoders: TypeAlias = tuple[msgspec.msgpack.Decoder[T], msgspec.json.Decoder[T]]
+
+_BRACE: Final = b"{"
 _msgpack: Final = msgspec.msgpack.Encoder()
-# Pairs of decoders: MessagePack, JSON.
 _tasks: Final = (msgspec.msgpack.Decoder(Task), msgspec.json.Decoder(Task))
 _tasks_without_artifacts: Final = (
     msgspec.msgpack.Decoder(_TaskWithoutArtifacts),
     msgspec.json.Decoder(_TaskWithoutArtifacts),
 )
-_events: Final[tuple[msgspec.msgpack.Decoder[TaskEvent], msgspec.json.Decoder[TaskEvent]]] = (
+_events: Final[Decoders[TaskEvent]] = (
     msgspec.msgpack.Decoder(TaskEvent),
     msgspec.json.Decoder(TaskEvent),
 )
-_events_without_artifact: Final[
-    tuple[msgspec.msgpack.Decoder[_EventWithoutArtifact], msgspec.json.Decoder[_EventWithoutArtifact]]
-] = (
+_events_without_artifact: Final[Decoders[_EventWithoutArtifact]] = (
     msgspec.msgpack.Decoder(_EventWithoutArtifact),
     msgspec.json.Decoder(_EventWithoutArtifact),
 )
@@ -90,16 +91,25 @@ def encode(value: Task | TaskEvent | PushTarget) -> bytes:
         return msgspec.json.encode(value)
 
 
+def decode_either(decoders: Decoders[T], encoded: bytes) -> T:
+    """What `encode` made, whichever encoding it took. Raises `msgspec.DecodeError` for anything else."""
+    from_msgpack, from_json = decoders
+    try:
+        return from_json.decode(encoded) if encoded[:1] == _BRACE else from_msgpack.decode(encoded)
+    except (UnicodeDecodeError, RecursionError) as exc:  # texts that are none, and bytes that nest deeper than JSON may
+        raise msgspec.DecodeError(type(exc).__name__) from None
+
+
 def decode_task(encoded: bytes) -> Task:
-    return _tasks[encoded[0] == _BRACE].decode(encoded)
+    return decode_either(_tasks, encoded)
 
 
 def decode_event(encoded: bytes) -> TaskEvent:
-    return _events[encoded[0] == _BRACE].decode(encoded)
+    return decode_either(_events, encoded)
 
 
 def decode_push_target(encoded: bytes) -> PushTarget:
-    return _push_targets[encoded[0] == _BRACE].decode(encoded)
+    return decode_either(_push_targets, encoded)
 
 
 def decode_events(encoded: Sequence[bytes], *, first_generation: int) -> tuple[LoggedEvent, ...]:
@@ -111,7 +121,7 @@ def decode_current_task(snapshot: bytes, later_events: Sequence[bytes], *, inclu
     """The task after the events that follow its snapshot. Without `include_artifacts`, no artifact is decoded."""
     if include_artifacts:
         return apply_events(decode_task(snapshot), map(decode_event, later_events))
-    partial = _tasks_without_artifacts[snapshot[0] == _BRACE].decode(snapshot)
+    partial = decode_either(_tasks_without_artifacts, snapshot)
     task = Task(partial.id, partial.context_id, partial.status, (), partial.history, partial.metadata)
-    events = [_events_without_artifact[encoded[0] == _BRACE].decode(encoded) for encoded in later_events]
+    events = [decode_either(_events_without_artifact, encoded) for encoded in later_events]
     return apply_events(task, [event for event in events if not isinstance(event, _SkippedArtifact)])

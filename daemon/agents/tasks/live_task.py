@@ -72,6 +72,7 @@ class LiveTask:
         "_memory",
         "_on_publish",
         "_queued",
+        "_requeued",
         "_signal",
         "_size",
         "_snapshot_bytes",
@@ -111,6 +112,7 @@ class LiveTask:
         self._signal = ChangeSignal()
         self._bytes_since_snapshot = 0
         self._queued: list[bytes] = []
+        self._requeued = False
         self._arrivals: dict[str, int] = {}
         self.scope = scope
         self.generation = generation
@@ -269,6 +271,13 @@ class LiveTask:
         self._queued.append(body)
         self._on_publish(self)
 
+    def requeue(self) -> None:
+        """Leave a task that came from the queue to the first daemon that has room for it, as it came. One that has stopped or
+        was lost stays as it is."""
+        if self.state not in INACTIVE and self.lost is None:
+            self._requeued = True
+            self._on_publish(self)
+
     def next_change(self) -> TaskChange:
         """Everything that the store does not have yet, as one change."""
         resting = self.state in INACTIVE
@@ -289,7 +298,7 @@ class LiveTask:
             context_id=self.context_id,
             state=self.state,
             status_timestamp=self._draft.status.timestamp or "",
-            owner=None if resting else QUEUED if self._queued else self.local_owner,
+            owner=None if resting else QUEUED if self._queued or self._requeued else self.local_owner,
             snapshot=snapshot,
             requests=() if resting else tuple(OwnerRequest(self.id, MESSAGE, body) for body in self._queued),
         )
@@ -301,6 +310,7 @@ class LiveTask:
         del self._queued[: len(change.requests)]
         if change.owner == QUEUED:
             self.remote_owner = QUEUED
+            self._requeued = False
         elif change.owner is None:  # it has stopped before
             self._queued.clear()
         self.notify()

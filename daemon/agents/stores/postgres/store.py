@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, final
 import psycopg
 
 from .....lazy import anyio
-from ..checks import Retention
+from ..checks import DEFAULT_RETENTION, Retention
 from ..interface import Changes, OwnerRequest, StoreError
 from ..threaded_store import ThreadedStore
 from ..worker_thread import Job, WorkerThread, loop_caller
@@ -28,8 +28,6 @@ from .sessions import Sessions
 from .writer import ClaimRequest, TakeRequest, WriteRequest
 
 ReadRequest: TypeAlias = Callable[[AnyConnection], object]
-
-_DEFAULT_RETENTION: Final = Retention()
 
 CLOSE_SECONDS: Final = 0.4
 """How long closing waits for what is queued, and then for the threads to notice that they wait in vain."""
@@ -49,7 +47,7 @@ class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
     """
 
     def __init__(
-        self, url: str, retention: Retention = _DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
+        self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._address = read_address(url)
         super().__init__(self._address.label, reader, statements)

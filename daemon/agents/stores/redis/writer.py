@@ -110,7 +110,7 @@ def _requests(taken: Sequence[tuple[int, bytes, bytes]]) -> list[OwnerRequest]:
     found: list[OwnerRequest] = []
     for _, task_id, member in sorted(taken, key=lambda each: each[0]):
         kind, _, body = member.partition(b"\0")
-        found.append(OwnerRequest(task_id.decode(), kind.decode(), body))
+        found.append(OwnerRequest(task_id.decode(), kind.decode(errors="replace"), body))
     return found
 
 

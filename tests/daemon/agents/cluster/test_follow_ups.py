@@ -8,11 +8,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from discreet.daemon.agents.errors import NotCancelable
 from discreet.daemon.agents.model.types import TaskState
-from discreet.daemon.agents.stores.interface import OwnerRequest
+from discreet.daemon.agents.stores.interface import MESSAGE, OwnerRequest
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import UnsupportedOperation
+from discreet.errors import TaskNotCancelable, UnsupportedOperation
 from support.daemons import watching
 from support.executors import (
     ME,
@@ -22,10 +23,11 @@ from support.executors import (
     for_ever,
     request,
     task_of,
+    text_of,
     until_state,
 )
 from support.places import NewStore
-from support.roles import FRONT, WORKER, Counting, Idle, Ordered
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -72,7 +74,7 @@ async def test_a_message_to_a_busy_task_is_in_its_history_before_its_turn_comes(
 
 
 async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(serving: Any, new_store: NewStore) -> None:
-    class Late(Ordered):
+    class Late(AlteredStore):
         async def send_owner_request(self, request: OwnerRequest) -> bool:
             may_end.set()
             await until_state(other, request.task_id, TaskState.COMPLETED)
@@ -100,7 +102,7 @@ async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(servin
 async def test_a_message_to_a_task_that_asks_before_it_arrives_is_executed_next(
     serving: Any, new_store: NewStore
 ) -> None:
-    class Late(Ordered):
+    class Late(AlteredStore):
         async def send_owner_request(self, request: OwnerRequest) -> bool:
             may_ask.set()
             await until_state(other, request.task_id, TaskState.INPUT_REQUIRED)
@@ -129,6 +131,59 @@ async def test_a_message_to_a_task_that_asks_before_it_arrives_is_executed_next(
     assert worker.texts == ["one", "two"]
 
 
+class Checking(Counting):
+    """Tells when the daemon has the message `two`."""
+
+    def __init__(self, execute: Any) -> None:
+        super().__init__(execute)
+        self.has_two = anyio.Event()
+
+    def check(self, context: RequestContext) -> None:
+        if context.text == "two":
+            self.has_two.set()
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_a_message_by_a_front_reaches_the_worker_whose_execution_has_asked_and_is_not_over(
+    goes_on: bool, serving: Any, new_store: NewStore
+) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "two":
+            return await events.complete()
+        await events.require_input()
+        await worker.has_two.wait()
+        if goes_on:
+            await events.artifact("a little more")
+
+    worker = Checking(execute)
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            asked = await task_of(front, request("one"))
+            done = await task_of(front, request("two", task_id=asked.id))
+    assert done.status.state is TaskState.COMPLETED
+    assert text_of(done) == ["a little more"] * goes_on
+    assert worker.texts == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xc1", b"\x81\xa7message\xa2\xff\xfe", b"\x81\xa1a" * 100_000, b'{"message":' * 100_000],
+    ids=["empty", "no MessagePack", "no text", "deep", "deep JSON"],
+)
+async def test_a_request_that_can_not_be_read_keeps_no_other_waiting(
+    body: bytes, serving: Any, new_store: NewStore
+) -> None:
+    store, worker = new_store(), Counting()
+    async with serving(Idle(), store, role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            tasks = [await task_of(front, request(text, at_once=True)) for text in ("one", "two")]
+            assert await store.send_owner_request(OwnerRequest(tasks[0].id, MESSAGE, body))
+            async with serving(worker, new_store(), role=WORKER):
+                for task in tasks:
+                    await until_state(front, task.id, TaskState.COMPLETED)
+    assert sorted(worker.texts) == ["one", "two"]
+
+
 # -- cancelling ------------------------------------------------------------------------------------------------------
 
 
@@ -142,6 +197,50 @@ async def test_a_task_in_the_queue_is_cancelled_without_a_worker(serving: Any, n
             async with serving(worker, new_store(), role=WORKER):
                 await task_of(one, request("two"))
     assert worker.texts == ["two"]
+
+
+async def test_a_task_in_the_queue_whose_cancellation_is_refused_is_still_done(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Refusing(Idle):
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            raise NotCancelable
+
+    worker = Counting()
+    async with serving(Refusing(), new_store(), role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            assert isinstance(await failure_of(front.cancel(task.id, None, ME)), TaskNotCancelable)
+            async with serving(worker, new_store(), role=WORKER):
+                await until_state(front, task.id, TaskState.COMPLETED)
+    assert worker.texts == ["one"]
+
+
+@pytest.mark.parametrize("taken", [False, True])
+async def test_a_task_in_the_queue_is_still_done_where_its_caller_has_cancelled_it_and_gone(
+    taken: bool, serving: Any, new_store: NewStore
+) -> None:
+    class Taking(AlteredStore):
+        async def commit(self, changes: Any) -> Any:
+            if not taken and any(change.previous_owner for change in changes):
+                caller.cancel()
+            return await self._inner.commit(changes)
+
+    class Slow(Idle):
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            caller.cancel()
+            await anyio.sleep_forever()
+
+    caller, worker = anyio.CancelScope(), Counting()
+    async with serving(Slow(), Taking(new_store()), role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            with caller:
+                await front.cancel(task.id, None, ME)
+            assert caller.cancelled_caught
+            async with serving(worker, new_store(), role=WORKER):
+                await until_state(front, task.id, TaskState.COMPLETED)
+    assert worker.texts == ["one"]
 
 
 async def test_a_task_at_a_worker_is_cancelled_by_a_front(serving: Any, new_store: NewStore) -> None:
