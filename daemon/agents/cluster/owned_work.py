@@ -65,6 +65,7 @@ class OwnedWork:
         self._max_runs = max_runs
         self._one_at_a_time = anyio.Lock()
         self._forgotten: frozenset[str] = frozenset()
+        self._unreadable: set[str] = set()
         self.draining = False
 
     @property
@@ -194,7 +195,9 @@ class OwnedWork:
             limit = min(self.room, ADOPTION_BATCH) if self._runner.supports_resume else ADOPTION_BATCH
             if self.draining or not limit:
                 return
-            found = (await self._store.list_orphans())[:limit]
+            listed = await self._store.list_orphans()
+            self._unreadable.intersection_update(listed)  # those come last: there may be more of them than there is room
+            found = sorted(listed, key=self._unreadable.__contains__)[:limit]
             async with AsyncExitStack() as pinned:
                 lives = [live for task_id in found if (live := await self._pin(task_id, pinned)) is not None]
                 for live in lives:
@@ -213,11 +216,12 @@ class OwnedWork:
         """The task, in memory until the stack is closed, and whose it is now; None where that can't be found out."""
         try:
             live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
-        except FailureError:  # the task is gone
+        except (FailureError, StoreError) as exc:  # the task is gone, or can't be read
+            if isinstance(exc, StoreError) and task_id not in self._unreadable:
+                log_failure(exc)
+            self._unreadable.add(task_id)
             return None
-        except StoreError as exc:  # one that can't be read must not keep the others waiting
-            log_failure(exc)
-            return None
+        self._unreadable.discard(task_id)
         if live.remote:
             live.remote_owner = ""  # for `follow`, which asks
         return live
