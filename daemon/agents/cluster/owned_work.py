@@ -119,7 +119,7 @@ class OwnedWork:
         async with self._up_to_date(request.task_id, began=queued.accepted) as live:
             context = queued.context(live.task())
             if not queued.accepted:
-                if live.state not in INACTIVE and live.lost is None:
+                if live.state not in INACTIVE and live.lost is None and live.receive(queued.key):
                     self._runner.submit(live, context)
                 return
             if self._runner.full:
@@ -196,7 +196,9 @@ class OwnedWork:
             if self.draining or not limit:
                 return
             listed = await self._store.list_orphans()
-            self._unreadable.intersection_update(listed)  # those come last: there may be more of them than there is room
+            self._unreadable.intersection_update(
+                listed
+            )  # those come last: there may be more of them than there is room
             found = sorted(listed, key=self._unreadable.__contains__)[:limit]
             async with AsyncExitStack() as pinned:
                 lives = [live for task_id in found if (live := await self._pin(task_id, pinned)) is not None]

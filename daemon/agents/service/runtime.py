@@ -120,7 +120,7 @@ class Runtime:
         self._probe_failed = False
         self._notifier = None if publisher is None else publisher.notifier
         push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
-        delegator = Delegator(store, self._runner, self._spawn, queues=role.queues)
+        delegator = Delegator(store, self._cache, self._runner, self._spawn, queues=role.queues)
         self.handler = RequestHandler(
             store,
             self._cache,
