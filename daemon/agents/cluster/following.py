@@ -128,10 +128,11 @@ class Following:
         if live.state in INACTIVE:
             live.remote_owner = None
             live.notify()
-        elif not live.remote_owner:
+        elif not live.remote_owner or live.expects:
             stored = await self._store.load(live.id)
             if stored is not None and stored.generation != live.generation:
                 return stored.generation > live.generation  # else it was changed here meanwhile: the store will decide
             owner = None if stored is None else stored.owner
             live.remote_owner = None if owner == self._store.owner_id else owner
+            live.notify()
         return False
