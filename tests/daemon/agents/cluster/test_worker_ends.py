@@ -105,7 +105,7 @@ async def test_fronts_leave_the_tasks_of_the_dead_to_workers(serving: Any, new_s
 async def test_tasks_of_the_dead_that_can_not_be_read_keep_no_other_from_being_taken_over(
     serving: Any, new_store: NewStore
 ) -> None:
-    class Damaged(Ordered):
+    class Damaged(AlteredStore):
         async def load(self, task_id: str) -> StoredTask | None:
             if task_id in unreadable:
                 raise DamagedTaskError("rows are missing")
