@@ -164,6 +164,7 @@ class OwnedWork:
         caller, since an execution that has asked is not yet over: what that one has published afterwards is in vain.
         """
         async with AsyncExitStack() as pinned:
+            was_in_memory = self._cache.peek(task_id) is not None
             live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
             for _ in range(MAX_CATCH_UPS if began else 0):
                 while live.pending and live.lost is None:
@@ -176,6 +177,8 @@ class OwnedWork:
                 else:
                     break
             await self._become_local(live)
+            if began and was_in_memory:
+                live.push_targets = await self._store.load_push_targets(task_id)
             yield live
 
     async def _become_local(self, live: LiveTask) -> None:
@@ -267,7 +270,7 @@ class OwnedWork:
     async def _resume(self, task_id: str) -> None:
         """Resume, or fail, a task that this daemon owns and for which no message was left. Where there is no room,
         `begin_forgotten` tries again."""
-        async with self._up_to_date(task_id, began=False) as live:
+        async with self._up_to_date(task_id, began=True) as live:
             if live.busy or live.pending or live.lost or live.state in INACTIVE:
                 return
             if self._runner.supports_resume:
