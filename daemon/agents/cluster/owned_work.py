@@ -164,7 +164,7 @@ class OwnedWork:
         caller, since an execution that has asked is not yet over: what that one has published afterwards is in vain.
         """
         async with AsyncExitStack() as pinned:
-            was_in_memory = self._cache.peek(task_id) is not None
+            was_in_memory = self._cache.find(task_id, None) is not None
             live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
             for _ in range(MAX_CATCH_UPS if began else 0):
                 while live.pending and live.lost is None:
