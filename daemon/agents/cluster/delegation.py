@@ -82,10 +82,13 @@ class Delegation(Submitted):
             await self.live.wait_for_change()
         self.raise_refusal()
 
-    async def wait_stored(self) -> Task:
+    async def wait_delegated(self) -> None:
         while not (self.delegated or self.refusal or self.fault or self.live.lost):
             await self.live.wait_for_change()
         self.raise_refusal()
+
+    async def wait_stored(self) -> Task:
+        await self.wait_delegated()
         return await wait_committed(self.live)
 
 
