@@ -78,4 +78,5 @@ class Cancellation:
         if stored.owner != QUEUED:
             return False
         with anyio.CancelScope(shield=True):  # for one write, of which this daemon must know
-            return bool(await take_ownership(self._store, [(live, QUEUED)]))
+            taken = await take_ownership(self._store, [(live, QUEUED)])
+        return bool(taken)
