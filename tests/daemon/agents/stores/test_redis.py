@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 import anyio.abc
 import anyio.lowlevel
-import msgspec
 import pytest
 
 from discreet.daemon.agents.model.types import PushConfig, Task, TaskState, TaskStatus
@@ -451,25 +450,3 @@ async def test_requests_are_told_to_the_owner_only(pair: tuple[Any, Any]) -> Non
     with anyio.fail_after(DEADLINE_SECONDS):
         assert (await ours.wait_for_changes(1)).requests
         assert not (await theirs.wait_for_changes(1)).requests  # it hears of the task
-
-
-# -- what else may be under the keys ---------------------------------------------------------------------------
-
-
-async def test_a_name_that_looks_like_another_callers_context_shows_nothing_of_it(new_store: NewStore) -> None:
-    async with opened(new_store()) as store:
-        assert list(await store.commit([msgspec.structs.replace(change(a_task("t")), scope="bob")])) == [None]
-        for scope in ("3:bob:c", ":3:bob:c", "bob:c"):
-            assert (await store.list(TaskQuery(scope=scope))).total_size == 0
-        assert (await store.list(TaskQuery(scope="bob", context_id="c"))).total_size == 1
-
-
-async def test_entries_of_the_queue_without_a_task_keep_no_task_waiting(
-    new_store: NewStore, url: str, redis_server: Server
-) -> None:
-    async with opened(new_store()) as store:
-        assert list(await store.commit([change(a_task("t"), owner=QUEUED)])) == [None]
-        redis_server.ask("ZADD", key(url, f"owned:{QUEUED}"), "-2", "nobody's", "-1", "neither")
-        claimed = [list(await store.claim(1)) for _ in range(3)]
-        assert claimed == [[], [], ["t"]]
-        assert await store.count_queued() == 0
