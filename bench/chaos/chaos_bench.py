@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -37,6 +38,8 @@ def main() -> int:
     parser.add_argument(
         "--keep", action="store_true", help="keep the logs of the daemons, also where nothing was wrong"
     )
+    for number in (signal.SIGINT, signal.SIGTERM):  # which shells ignore in the background; nothing may be left running
+        signal.signal(number, signal.default_int_handler)
     chosen = parser.parse_args()
     seconds = chosen.minutes * 60
     task_seconds = chosen.task_seconds or seconds / 2

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from http_bench import _figures, _free_port, _number, _process
+from http_bench import _figures, _number, _process
 from load import request, send
+from servers import free_port
 from stdio_machine import cpu_clock
 
 HERE = Path(__file__).parent
@@ -44,11 +45,11 @@ def main() -> None:
     theirs = os.environ["DISCREET_FASTAPI"]
     found: dict[int, dict[str, list[dict[str, float]]]] = {each: defaultdict(list) for each in CONNECTIONS}
     with ExitStack() as stack:
-        port = _free_port()
+        port = free_port()
         ours_served = port, stack.enter_context(_process([ours, *DISCREET.split(), f"127.0.0.1:{port}"], port))
         servers = dict.fromkeys(OURS, ours_served)
         for name in THEIRS:
-            port = _free_port()
+            port = free_port()
             script = str(HERE / f"server_{name.lower()}.py")
             servers[name] = port, stack.enter_context(_process([theirs, script, str(port)], port))
         for number in range(args.rounds + 1):  # the first is for warming up
@@ -61,7 +62,7 @@ def main() -> None:
                     load = asyncio.run(send(port, texts, connections=connections, expected=b'"hello, world"'))
                     cpu = cpu_clock([pid]) - cpu
                     if number:
-                        found[connections][name].append(_figures(load, cpu))
+                        found[connections][name].append(_figures(load, {"cpu_ms": cpu}))
     if args.json:
         Path(args.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
     print("\n".join(_table(found)))

@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -114,10 +115,10 @@ async def with_kept(url: str, connection: Any, scope: str) -> dict[str, Cost]:
         return _repeated(lambda: store.list(query))
 
     plans: dict[str, Calls] = {
-        "commit of a new task": (lambda change=work.create(): commit(store, change) for work in new),
-        "commit of an event": (lambda change=work.chunk(): commit(store, change) for work in old),
-        "commit of the end": (lambda change=work.end(): commit(store, change) for work in ended),
-        "load": (lambda task_id=task_id: store.load(task_id) for task_id in task_ids),
+        "commit of a new task": (partial(commit, store, work.create()) for work in new),
+        "commit of an event": (partial(commit, store, work.chunk()) for work in old),
+        "commit of the end": (partial(commit, store, work.end()) for work in ended),
+        "load": (partial(store.load, task_id) for task_id in task_ids),
         "list, first page": listed(),
         "list, a page in the middle": listed(page_token=token),
         "list, tasks that wait": listed(state=TaskState.INPUT_REQUIRED),
@@ -128,7 +129,7 @@ async def with_kept(url: str, connection: Any, scope: str) -> dict[str, Cost]:
         "claim, nothing queued": _repeated(lambda: store.claim(8)),
         "count_queued": _repeated(store.count_queued),
         "send_owner_request": (
-            lambda task_id=task_id: store.send_owner_request(OwnerRequest(task_id, CANCEL)) for task_id in task_ids
+            partial(store.send_owner_request, OwnerRequest(task_id, CANCEL)) for task_id in task_ids
         ),
         "take_owner_requests": _repeated(store.take_owner_requests),
         "look for expired tasks": _repeated(store.delete_expired_tasks),
@@ -184,9 +185,9 @@ def _with_queued(store: PostgresStore) -> dict[str, Calls]:
     new, works = (Work(None) for _ in count()), [Work(store.owner_id) for _ in range(2 * CALLS)]
     own, old = iter(works), iter(works)
     return {
-        "commit of a queued task": (lambda change=work.queue(): commit(store, change) for work in new),
-        "commit of a task of its own": (lambda change=work.create(): commit(store, change) for work in own),
-        "commit of an event": (lambda change=work.chunk(): commit(store, change) for work in old),
+        "commit of a queued task": (partial(commit, store, work.queue()) for work in new),
+        "commit of a task of its own": (partial(commit, store, work.create()) for work in own),
+        "commit of an event": (partial(commit, store, work.chunk()) for work in old),
         "take_owner_requests, none": _repeated(store.take_owner_requests),
         "claim of one": _repeated(lambda: store.claim(1)),
         "claim of one, and its request": _repeated(lambda: _claimed(store)),

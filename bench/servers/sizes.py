@@ -141,8 +141,7 @@ def table(found: dict[str, dict[str, float]]) -> list[str]:
     names = [*found]
     rows = dict.fromkeys(row for by_row in found.values() for row in by_row)
     lines = [f"| | {' | '.join(names)} |", "| --- " * (len(names) + 1) + "|"]
-    for row in rows:
-        lines.append(f"| {row} | {' | '.join(_number(found[name].get(row)) for name in names)} |")
+    lines += [f"| {row} | {' | '.join(_number(found[name].get(row)) for name in names)} |" for row in rows]
     return [*lines, ""]
 
 

@@ -146,6 +146,19 @@ def test_kustomize_puts_everything_into_the_namespace() -> None:
     assert images == {"registry.example/counter:1.0.0"}
 
 
+def test_the_commands_of_the_readme_make_the_variables_that_compose_needs(tmp_path: Path) -> None:
+    if not shutil.which("openssl"):
+        missing("openssl is not installed")
+    page = (SCALED / "README.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"^```sh\n(TOKEN=.*?)docker compose up --build -d\n```$", page, re.MULTILINE | re.DOTALL)
+    output("sh", "-e", "-c", script, folder=tmp_path)
+    made = dict(line.partition("=")[::2] for line in (tmp_path / ".env").read_text().splitlines())
+    assert made.keys() == VARIABLES.keys()
+    assert (tmp_path / ".env").stat().st_mode & 0o077 == 0
+    service = services(made)["front"]
+    assert settings_of(service["command"], service["environment"], tmp_path).tokens == (made["DISCREET_TOKEN"],)
+
+
 # -- what the product takes and offers -----------------------------------------------------------------------------
 
 

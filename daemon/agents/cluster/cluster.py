@@ -1,12 +1,12 @@
 """The other daemons on the same store: hears what they change, follows the tasks that they work on, and does what they leave to
-this one. The composition root of this folder; decides nothing itself.
+this one. The composition root of this folder: decides when each of these is due, and nothing of a task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import Any, Final, final
+from typing import Final, final
 
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
@@ -14,7 +14,7 @@ from ..stores.failures import log_failure
 from ..stores.interface import TaskStore
 from ..tasks.change_signal import ChangeSignal
 from ..tasks.live_task import LiveTask
-from ..tasks.runner import Runner
+from ..tasks.runner import Runner, Spawn
 from ..tasks.task_cache import TaskCache
 from .following import Following
 from .owned_work import OwnedWork
@@ -42,7 +42,7 @@ class Cluster:
         store: TaskStore,
         cache: TaskCache,
         runner: Runner,
-        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        spawn: Spawn,
         on_lost: Callable[[LiveTask], None],
         *,
         executes: bool,
@@ -55,21 +55,21 @@ class Cluster:
         self._executes = executes
         self._shared_poll_seconds = shared_poll_seconds
         self._following = Following(store, cache, on_lost)
-        self._work = OwnedWork(store, cache, runner, self._following, spawn, max_runs=max_runs)
+        self._owned_work = OwnedWork(store, cache, runner, self._following, spawn, max_runs=max_runs)
         self._requests = self._queued = True
-        self._news, self._tasks = ChangeSignal(), ChangeSignal()
+        self._work_signal, self._following_signal = ChangeSignal(), ChangeSignal()
         self._listening: anyio.CancelScope | None = None
 
     def _on_load(self, live: LiveTask) -> None:
         """It may have been changed while it was loaded, and is listened for from now on."""
         self._following.add(live)
-        self._tasks.notify()
+        self._following_signal.notify()
         if self._listening is not None:
             self._listening.cancel()
 
     def _on_done(self) -> None:
         if self._queued:
-            self._news.notify()
+            self._work_signal.notify()
 
     async def follow(self, live: LiveTask) -> None:
         """Read what other daemons have done to this task. Raises `StoreError`."""
@@ -77,7 +77,7 @@ class Cluster:
 
     def drain(self) -> None:
         """Take no more work from others."""
-        self._work.draining = True
+        self._owned_work.draining = True
 
     async def run(self) -> None:
         """Run until cancelled. A fault of the store is logged, and the next turn tries again."""
@@ -85,10 +85,10 @@ class Cluster:
         self._runner.on_done = self._on_done
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
-            tasks.start_soon(self._repeat, self._tasks, lambda: self._following.behind, self._follow)
+            tasks.start_soon(self._repeat, self._following_signal, lambda: self._following.behind, self._follow)
             if self._executes:
                 tasks.start_soon(self._look_after)
-                await self._repeat(self._news, lambda: self._has_work, self._do_work)
+                await self._repeat(self._work_signal, lambda: self._has_work, self._do_work)
 
     async def _listen(self) -> None:
         while True:
@@ -98,8 +98,8 @@ class Cluster:
                 self._following.hear(changes)
                 self._requests |= changes.requests
                 self._queued |= changes.queued
-                self._tasks.notify()
-                self._news.notify()
+                self._following_signal.notify()
+                self._work_signal.notify()
 
     async def _repeat(
         self, signal: ChangeSignal, is_due: Callable[[], bool], work: Callable[[], Awaitable[None]]
@@ -126,22 +126,26 @@ class Cluster:
 
     @property
     def _has_work(self) -> bool:
-        return self._requests or (self._queued and self._work.room > 0)
+        return self._requests or (self._queued and self._owned_work.room > 0)
 
     async def _do_work(self) -> None:
         """What is left undone because the store fails is due again with the next look."""
         if self._requests:
             self._requests = False
-            await self._work.take_requests()
-        while self._queued and self._work.room:
+            await self._owned_work.take_requests()
+        while self._queued and self._owned_work.room:
             self._queued = False
-            self._queued |= await self._work.claim()
+            self._queued |= await self._owned_work.claim()
+
+    async def _adopt_orphans(self) -> None:
+        while await self._owned_work.adopt_orphans():
+            pass
 
     async def _look_after(self) -> None:
         for turn in count():
             self._requests = self._queued = True
-            self._news.notify()
-            await self._try(self._work.adopt_orphans)
+            self._work_signal.notify()
+            await self._try(self._adopt_orphans)
             if turn % OWNED_TURNS == 0:
-                await self._try(self._work.begin_forgotten)
+                await self._try(self._owned_work.begin_forgotten)
             await anyio.sleep(IDLE_POLL_SECONDS)

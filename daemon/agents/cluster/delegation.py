@@ -4,9 +4,9 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 
@@ -20,12 +20,11 @@ from ..model.types import Message, MessageAdded, Task, TaskState
 from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, wait_committed
-from ..tasks.runner import Runner
+from ..tasks.runner import Runner, Spawn
 from ..tasks.submitted import Submitted
 from ..tasks.task_cache import TaskCache
 from .queued_message import decode_message, encode_message
 
-Spawn: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 SaveConfigs: TypeAlias = Callable[[], Awaitable[None]]
 
 MAX_DELEGATIONS: Final = 1024
@@ -94,7 +93,7 @@ class Delegation(Submitted):
 @final
 class Delegator:
     """One per daemon. `queues` says that this daemon executes no message itself: those that no other one works on are left in
-    the store's queue. `spawn` starts a coroutine in the daemon's task group."""
+    the store's queue."""
 
     def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, spawn: Spawn, *, queues: bool) -> None:
         self._store = store

@@ -112,8 +112,10 @@ class Following:
         while live.shared and live.lost is None:
             before = live.generation
             batch = await self._store.event_log.read(live.id, after=before)
-            if live.generation != before or not live.shared:  # meanwhile it was changed here: the store will decide
+            if live.pending or not live.shared:  # meanwhile it was changed here: the store will decide
                 return
+            if live.generation != before:  # somebody else has read these, and maybe not all that there are
+                continue
             for logged in batch:
                 live.append_stored(logged)
             if batch and live.state not in INACTIVE:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Final, final
+from typing import Final, final
 
 from ....errors.exceptions import FailureError
 from ....lazy import anyio
@@ -13,6 +12,7 @@ from ..model.states import INACTIVE
 from ..model.types import Part
 from ..stores.interface import StoreError
 from ..tasks.live_task import LiveTask, wait_committed
+from ..tasks.runner import Spawn
 from ..tasks.status_messages import AGENT_FAILED_TEXT, fail_task
 from ..tasks.task_cache import TaskCache
 
@@ -25,9 +25,9 @@ MAX_RETRY_SECONDS: Final = 60.0
 
 @final
 class LostTasks:
-    """One per daemon. `spawn` starts a coroutine in the daemon's task group."""
+    """One per daemon."""
 
-    def __init__(self, cache: TaskCache, spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]) -> None:
+    def __init__(self, cache: TaskCache, spawn: Spawn) -> None:
         self._cache = cache
         self._spawn = spawn
 

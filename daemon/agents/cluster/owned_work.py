@@ -6,10 +6,10 @@ there is neither it is failed, with a reason. None is left as if somebody still 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Final, TypeAlias, final
+from typing import Final, final
 
 import msgspec
 
@@ -20,17 +20,22 @@ from ..errors import TaskConflict
 from ..model.states import INACTIVE
 from ..model.types import Part
 from ..stores.failures import log_failure
-from ..stores.interface import CANCEL, MESSAGE, RELOAD_PUSH_TARGETS, OwnerRequest, StoreError, TaskStore
+from ..stores.interface import (
+    CANCEL,
+    MESSAGE,
+    RELOAD_PUSH_TARGETS,
+    OwnerRequest,
+    StoreError,
+    TaskStore,
+)
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask
-from ..tasks.runner import Runner
+from ..tasks.runner import Runner, Spawn, Work
 from ..tasks.status_messages import ORPHANED_TEXT, fail_task, failure_parts
 from ..tasks.task_cache import TaskCache
 from .following import Following
 from .ownership import take_ownership
 from .queued_message import QueuedMessage, decode_message
-
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 CLAIM_BATCH: Final = 16
 """Tasks that are claimed at once: others, which hear of a full queue at the same time, get their share."""
@@ -53,7 +58,7 @@ class OwnedWork:
         cache: TaskCache,
         runner: Runner,
         following: Following,
-        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        spawn: Spawn,
         *,
         max_runs: int,
     ) -> None:
@@ -83,27 +88,35 @@ class OwnedWork:
     async def _take_requests(self, begun: Sequence[str] = ()) -> None:
         """Also begin the tasks that this daemon has just become the owner of. What is resumed goes before new messages."""
         requests = await self._store.take_owner_requests()
-        messages = {id(request): _message_of(request) for request in requests if request.kind == MESSAGE}
-        left = {each.task_id for each in requests if (message := messages.get(id(each))) and message.accepted}
-        works: dict[str, list[Work]] = {}
-        for task_id in begun:
-            if task_id not in left:
-                works.setdefault(task_id, []).append(partial(self._resume, task_id))
-        for request in requests:
-            of_task = works.setdefault(request.task_id, [])
-            if message := messages.get(id(request)):
-                of_task.append(partial(self._receive, request, message))
+        messages = [_message_of(request) if request.kind == MESSAGE else None for request in requests]
+        left = {
+            request.task_id
+            for request, message in zip(requests, messages, strict=True)
+            if message is not None and message.accepted
+        }
+        works: list[Work] = [partial(self._resume, task_id) for task_id in begun if task_id not in left]
+        for request, message in zip(requests, messages, strict=True):
+            if message is not None:
+                works.append(partial(self._receive, request, message))
             elif request.kind == CANCEL:
                 self._spawn(partial(self._cancel, request.task_id))
             elif request.kind == RELOAD_PUSH_TARGETS:
-                of_task.append(partial(self._reload_push_targets, request.task_id))
-        async with anyio.create_task_group() as tasks:
-            for of_task in works.values():
-                tasks.start_soon(self._attempt_all, of_task)
+                works.append(partial(self._reload_push_targets, request.task_id))
+        lives: list[LiveTask] = []
+        try:
+            async with anyio.create_task_group() as loads:  # side by side; then they are begun in their order
+                for task_id in {*begun, *(each.task_id for each in requests)}:
+                    loads.start_soon(self._load, task_id, lives)
+            for work in works:
+                await self._attempt(work)
+        finally:
+            for live in lives:
+                self._cache.unpin(live)
 
-    async def _attempt_all(self, works: Sequence[Work]) -> None:
-        for work in works:
-            await self._attempt(work)
+    async def _load(self, task_id: str, lives: list[LiveTask]) -> None:
+        """Have the task in memory, and add it to `lives`. What can't be loaded whoever needs it finds out."""
+        with suppress(FailureError, StoreError):
+            lives.append(await self._cache.pin(task_id, None))
 
     async def _attempt(self, work: Work) -> None:
         """What can't be done for one task must not keep the others waiting."""
@@ -195,47 +208,56 @@ class OwnedWork:
 
     # -- tasks without anybody ---------------------------------------------------------------------------------
 
-    async def adopt_orphans(self) -> None:
-        """Take over tasks of daemons that are dead.
+    async def adopt_orphans(self) -> bool:
+        """Take over some of the tasks of daemons that are dead. Whether there may be more.
 
         Another daemon may do the same now: each task's owner is read before the list of orphans is read again.
         """
         async with self._one_at_a_time:
             limit = min(self.room, ADOPTION_BATCH) if self._runner.supports_resume else ADOPTION_BATCH
             if self.draining or not limit:
-                return
+                return False
             listed = await self._store.list_orphans()
-            self._unreadable.intersection_update(
-                listed
-            )  # those come last: there may be more of them than there is room
+            self._unreadable.intersection_update(listed)
+            # those that could not be read come last: there may be more of them than there is room
             found = sorted(listed, key=self._unreadable.__contains__)[:limit]
-            async with AsyncExitStack() as pinned:
-                lives = [live for task_id in found if (live := await self._pin(task_id, pinned)) is not None]
-                for live in lives:
-                    await self._following.follow(live)
-                orphans = frozenset(await self._store.list_orphans()) if lives else frozenset[str]()
+            if not found:
+                return False
+            lives: list[LiveTask] = []
+            try:
+                async with anyio.create_task_group() as loads:
+                    for task_id in found:
+                        loads.start_soon(self._pin_orphan, task_id, lives)
+                still = frozenset(await self._store.list_orphans()) if lives else frozenset[str]()
                 wanted = [
                     (live, live.remote_owner)
                     for live in lives
-                    if live.remote_owner and live.lost is None and live.id in orphans
+                    if live.remote_owner and live.lost is None and live.id in still
                 ]
                 taken = await take_ownership(self._store, wanted)
                 if taken:
                     await self._take_requests([live.id for live in taken])
+            finally:
+                for live in lives:
+                    self._cache.unpin(live)
+            return len(found) == limit and bool(taken)
 
-    async def _pin(self, task_id: str, pinned: AsyncExitStack) -> LiveTask | None:
-        """The task, in memory until the stack is closed, and whose it is now; None where that can't be found out."""
+    async def _pin_orphan(self, task_id: str, lives: list[LiveTask]) -> None:
+        """Have the task in memory, with the owner that it has now, and add it to `lives`. Not one that can't be read, which must
+        not keep the others waiting."""
+        was_known = self._cache.find(task_id, None) is not None
         try:
-            live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
+            live = await self._cache.pin(task_id, None)
+            lives.append(live)
+            if was_known and live.remote:
+                live.remote_owner = ""  # for `follow`, which asks
+                await self._following.follow(live)
         except (FailureError, StoreError) as exc:  # the task is gone, or can't be read
             if isinstance(exc, StoreError) and task_id not in self._unreadable:
                 log_failure(exc)
             self._unreadable.add(task_id)
-            return None
-        self._unreadable.discard(task_id)
-        if live.remote:
-            live.remote_owner = ""  # for `follow`, which asks
-        return live
+        else:
+            self._unreadable.discard(task_id)
 
     async def begin_forgotten(self) -> None:
         """Begin the tasks that this daemon owns without working on them, as it may after the store has failed. They must have
@@ -248,7 +270,7 @@ class OwnedWork:
                 await self._take_requests(forgotten)
 
     def _works_on(self, task_id: str) -> bool:
-        live = self._cache.peek(task_id)
+        live = self._cache.find(task_id, None)
         return live is not None and (live.busy or bool(live.pending))
 
     async def _resume(self, task_id: str) -> None:

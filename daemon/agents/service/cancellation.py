@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 from ....errors.exceptions import FailureError
@@ -77,6 +78,7 @@ class Cancellation:
         live.remote_owner = stored.owner or ""
         if stored.owner != QUEUED:
             return False
+        taken: Sequence[LiveTask] = ()
         with anyio.CancelScope(shield=True):  # for one write, of which this daemon must know
             taken = await take_ownership(self._store, [(live, QUEUED)])
         return bool(taken)

@@ -50,9 +50,7 @@ class PushConfigs:
         async with self._cache.pinned(task_id, scope) as live:
             await self.refresh(live)
             target = self.target(live, config, version)
-            await self._store.put_push_target(task_id, target)  # first: nothing is sent to a config that is not stored
-            self._activate(live, target)
-            await self._notify_remote_owner(live)
+            await self.save_and_activate(live, target)
             return target.config
 
     async def get(self, task_id: str, config_id: str | None, *, scope: str) -> PushConfig:
@@ -96,6 +94,14 @@ class PushConfigs:
         if len(live.push_targets) >= MAX_CONFIGS:
             raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY))
 
+    def target(self, live: LiveTask, config: PushConfig, version: str) -> PushTarget:
+        """The config as it is stored. Raises `FailureError` as `put` does."""
+        self._check_supported()
+        config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
+        if len(_without(live, config.id)) >= MAX_CONFIGS:
+            raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY))
+        return PushTarget(config, version)
+
     def attach(self, live: LiveTask, config: PushConfig, version: str) -> None:
         """Send the task's events by this config from now on. `save` it when the store has the task."""
         self._activate(live, self.target(live, config, version))
@@ -105,9 +111,9 @@ class PushConfigs:
         for target in live.push_targets:
             await self._store.put_push_target(live.id, target)
 
-    async def save_for_owner(self, live: LiveTask, target: PushTarget) -> None:
-        """Store a config for the daemon that works on the task, or will."""
-        await self._store.put_push_target(live.id, target)  # first, as in `put`
+    async def save_and_activate(self, live: LiveTask, target: PushTarget) -> None:
+        """Store a config, and have the daemon that works on the task send its events by it."""
+        await self._store.put_push_target(live.id, target)  # first: nothing is sent to a config that is not stored
         self._activate(live, target)
         await self._notify_remote_owner(live)
 
@@ -119,14 +125,6 @@ class PushConfigs:
                 self._lacks_extra = False
                 log.warning("push.unavailable", install="pip install 'discreet[push]'")
             raise FailureError(PushNotificationNotSupported())
-
-    def target(self, live: LiveTask, config: PushConfig, version: str) -> PushTarget:
-        """The config as it is stored. Raises `FailureError`."""
-        self._check_supported()
-        config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
-        if len(_without(live, config.id)) >= MAX_CONFIGS:
-            raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY))
-        return PushTarget(config, version)
 
     def _activate(self, live: LiveTask, target: PushTarget) -> None:
         live.push_targets = (*_without(live, target.config.id), target)

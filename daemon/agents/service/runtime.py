@@ -6,10 +6,10 @@ It begins with the agent's first call, or with the daemon where the store is dur
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import msgspec
 
@@ -31,7 +31,7 @@ from ..task_memory import TaskMemory
 from ..tasks.committer import Committer
 from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask
-from ..tasks.runner import Runner
+from ..tasks.runner import Runner, Work
 from ..tasks.task_cache import TaskCache
 from .cancellation import Cancellation
 from .push_configs import PushConfigs
@@ -41,12 +41,13 @@ from .submission import Submission
 if TYPE_CHECKING:
     from ...tracing.tracing import Tracing
 
+T = TypeVar("T")
+
 PUSH_DRAIN_SECONDS: Final = 0.3
 """How long push notifications that still wait are tried at the end."""
 
 CLOSE_SECONDS: Final = 1.0
 """How long closing the store may take."""
-
 
 COUNT_SECONDS: Final = 1.0
 """How long counting the tasks may take."""
@@ -76,7 +77,7 @@ class Runtime:
 
     def __init__(  # noqa: PLR0913 - what an agent is, and what it runs in
         self,
-        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
+        spawn: Callable[[Work], object],
         store: TaskStore,
         executor: AgentExecutor,
         publisher: PushPublisher | None,
@@ -183,20 +184,19 @@ class Runtime:
 
     async def count_tasks(self) -> Mapping[TaskState, int] | None:
         """How many tasks the store has in each state; None where it does not tell within a second."""
-        with anyio.move_on_after(COUNT_SECONDS):
-            if not self._store_is_open:  # that of a daemon that keeps none is opened for the first call
-                return None if self._store.durable else {}
-            counts = await attempt(self._store.count)
-            return None if isinstance(counts, Raised) else counts
-        return None
+        return await self._ask(self._store.count, {})
 
     async def count_queued(self) -> int | None:
         """How many tasks wait in the store's queue; None where it does not tell within a second."""
+        return await self._ask(self._store.count_queued, 0)
+
+    async def _ask(self, ask: Callable[[], Awaitable[T]], empty: T) -> T | None:
+        """What the store says; `empty` where it is in memory and not open, as it is opened for the first call."""
         with anyio.move_on_after(COUNT_SECONDS):
             if not self._store_is_open:
-                return None if self._store.durable else 0
-            count = await attempt(self._store.count_queued)
-            return None if isinstance(count, Raised) else count
+                return None if self._store.durable else empty
+            found = await attempt(ask)
+            return None if isinstance(found, Raised) else found
         return None
 
     async def probe_store(self) -> bool:
@@ -258,13 +258,13 @@ class Runtime:
 
     # -- its parts' callbacks ----------------------------------------------------------------------------------
 
-    def _spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _spawn(self, work: Work) -> None:
         if self._tasks is None:
             raise RuntimeError("an agent runs in a daemon")
         self._tasks.start_soon(self._attempt, work)
 
     @staticmethod
-    async def _attempt(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _attempt(work: Work) -> None:
         """A fault in the work for one task must not end that for others."""
         done = await attempt(work)
         if isinstance(done, Raised):

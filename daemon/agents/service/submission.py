@@ -84,7 +84,7 @@ class Submission:
         if config is None:
             return self._delegator.submit(live, context, None)
         target = self._push_configs.target(live, config, caller.version)
-        return self._delegator.submit(live, context, lambda: self._push_configs.save_for_owner(live, target))
+        return self._delegator.submit(live, context, lambda: self._push_configs.save_and_activate(live, target))
 
     async def wait_stored(self, request: SendRequest, submitted: Submitted) -> Task:
         """The task as it is now, once it and the request's push config are in the store."""

@@ -9,17 +9,22 @@ from typing import Final, final
 from ....lazy import anyio
 from .interface import Changes
 
-MAX_TASKS: Final = 65_536
+MAX_NAMES: Final = 65_536
 """Names that are collected before all tasks count as changed."""
+
+
+def _same(task_id: str) -> str:
+    return task_id
 
 
 @final
 class ChangeInbox:
-    """Bounded. Any thread may add."""
+    """Bounded. Any thread may add. `name_of(task_id)` is how those name a task who add it."""
 
-    def __init__(self) -> None:
+    def __init__(self, name_of: Callable[[str], str] = _same) -> None:
+        self._name_of = name_of
         self._lock = threading.Lock()
-        self._tasks: set[str] = set()
+        self._names: set[str] = set()
         self._everything = self._requests = self._queued = False
         self._call_on_loop: Callable[[Callable[[], None]], None] | None = None
         self._waiting: anyio.Event | None = None
@@ -28,23 +33,27 @@ class ChangeInbox:
         """Wake whoever waits on the event loop that runs what is handed to this function."""
         self._call_on_loop = call_on_loop
 
-    def add(self, tasks: Iterable[str] | None, *, requests: bool, queued: bool) -> None:
-        """These tasks have changed (None: any may have); there may be requests to this daemon, and tasks to claim."""
+    def add(self, names: Iterable[str] | None, *, requests: bool, queued: bool) -> None:
+        """The tasks of these names have changed (None: any may have); there may be requests to this daemon, tasks to claim."""
         with self._lock:
-            self._everything = self._everything or tasks is None
-            if tasks is not None and not self._everything:
-                self._tasks.update(tasks)
-                self._everything = len(self._tasks) > MAX_TASKS
+            is_first = not self._has_news()
+            self._everything = self._everything or names is None
+            if names is not None and not self._everything:
+                self._names.update(names)
+                self._everything = len(self._names) > MAX_NAMES
             if self._everything:
-                self._tasks.clear()
+                self._names.clear()
             self._requests = self._requests or requests
             self._queued = self._queued or queued
-        if self._call_on_loop is not None:
+        if is_first and self._call_on_loop is not None:  # else it was woken, and has not come yet
             self._call_on_loop(self._wake)
 
     def add_everything(self) -> None:
         """Anything may have happened."""
         self.add(None, requests=True, queued=True)
+
+    def _has_news(self) -> bool:
+        return bool(self._everything or self._names or self._requests or self._queued)
 
     def _wake(self) -> None:
         if self._waiting is not None:
@@ -61,10 +70,12 @@ class ChangeInbox:
 
     def _take(self) -> Changes | None:
         with self._lock:
-            if not (self._everything or self._tasks or self._requests or self._queued):
+            if not self._has_news():
                 return None
-            tasks, everything = frozenset(self._tasks), self._everything
-            changes = Changes(lambda task_id: everything or task_id in tasks, self._requests, self._queued)
-            self._tasks.clear()
+            names, everything = frozenset(self._names), self._everything
+            changes = Changes(
+                lambda task_id: everything or self._name_of(task_id) in names, self._requests, self._queued
+            )
+            self._names.clear()
             self._everything = self._requests = self._queued = False
         return changes

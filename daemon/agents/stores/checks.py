@@ -34,6 +34,9 @@ class Retention(msgspec.Struct, frozen=True):
         return -math.inf if self.max_seconds is None else now - self.max_seconds
 
 
+DEFAULT_RETENTION: Final = Retention()
+
+
 def check_changes(changes: Sequence[TaskChange]) -> None:
     """Raises `ValueError` for two changes of one task, for a new task that does not begin with `TaskCreated`, and for requests to
     nobody or to the owner of another task."""

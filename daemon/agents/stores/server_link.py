@@ -5,13 +5,15 @@ a longer one whoever uses the session is told at once when to try again. Knows n
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final, Generic, Protocol, TypeVar, final
+from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 from ....errors.backoff import exponential_backoff
+from ....lazy import anyio
 from ...logs import log
 from .interface import StoreError, StoreUnavailableError
+from .worker_thread import WorkerThread
 
 
 class ServerSession(Protocol):
@@ -39,6 +41,9 @@ MAX_PAUSE_SECONDS: Final = 5.0
 
 MIN_RETRY_MS: Final = 500
 """The least that callers are told to wait."""
+
+CLOSE_SECONDS: Final = 0.4
+"""How long closing waits for what is queued, and then for the threads to notice that they wait in vain."""
 
 MAX_LOSSES: Final = 8
 """How many sessions may be lost over one and the same piece of work."""
@@ -80,6 +85,11 @@ class ServerLink(Generic[S]):
         return self._session is None
 
     @property
+    def session(self) -> S | None:
+        """The present one. Any thread may ask."""
+        return self._session
+
+    @property
     def seconds_to_next_try(self) -> float:
         return max(self._next_try - monotonic(), 0.0)
 
@@ -101,6 +111,8 @@ class ServerLink(Generic[S]):
                 losses += 1
                 if self._is_stuck(exc) or losses == MAX_LOSSES:  # what has ended that many would end the next one, too
                     raise self._unavailable("does not answer") from None
+                if losses > 1:  # the server is there, and not ready: a cluster that is about to change
+                    self._closing.wait(exponential_backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, losses - 2))
             finally:
                 self._busy = False
 
@@ -143,3 +155,25 @@ class ServerLink(Generic[S]):
     def close(self) -> None:
         if self._session is not None:
             self._session.close()
+
+
+class Stop(Protocol):
+    """Stops the links that threads use; see `ServerLink.stop`."""
+
+    def __call__(self, *, at_once: bool = False) -> None: ...
+
+
+async def close_threads(stop: Stop, *threads: WorkerThread[Any]) -> None:  # Any: what they run
+    """Finish what is queued, as long as the server answers in time, and end the threads. Within twice `CLOSE_SECONDS`."""
+    stop()
+    if not await _close_in_time(threads):
+        stop(at_once=True)
+        await _close_in_time(threads)
+
+
+async def _close_in_time(threads: Sequence[WorkerThread[Any]]) -> bool:  # Any: as above
+    with anyio.move_on_after(CLOSE_SECONDS):
+        for thread in threads:
+            await thread.close()
+        return True
+    return False

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 @final
 class Execution(Submitted):
-    """`superseded` says that its task
-    waited for its caller and that the next message came while this execution still ran: it need not stop its task again.
-    `origin` is the span in which it was asked for. `done` says that it is over. With `accepted` its
-    message is in the task's history already.
+    """`superseded` says that its task waited for its caller and that the next message came while this execution still ran: it
+    need not stop its task again. `origin` is the span in which it was asked for. `done` says that it is over. With `accepted`
+    its message is in the task's history already.
     """
 
     __slots__ = (

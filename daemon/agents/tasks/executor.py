@@ -32,8 +32,9 @@ class RequestContext(msgspec.Struct, frozen=True):
     in `cancel` and in `resume`. `metadata` is the request's own, `extensions` are those that the caller named,
     `accepted_output_modes` the media types that the caller accepts (None: any). `identity` is the caller, None without
     accepted credentials. `service_params` are the call's `serviceParams` with keys in lower case; they may hold
-    credentials: don't log them. `checked` is what the executor's own `check` returned for this message. `editor` is the
-    caller's editor where the caller speaks the Agent Client Protocol, else None.
+    credentials: don't log them, and they are empty where another daemon has taken the call. `checked` is what the executor's
+    own `check` returned for this message. `editor` is the caller's editor where the caller speaks the Agent Client Protocol,
+    else None.
     """
 
     task: Task
@@ -73,7 +74,8 @@ class AgentExecutor(Protocol):
         ...
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Prepare for the cancellation of a task, before its execution is cancelled.
+        """Prepare for the cancellation of a task, before its execution is cancelled. Where no daemon works on the task, this is
+        called in the one that was asked to cancel it.
 
         It may end the task itself; else the task becomes canceled. Raises `NotCancelable` to refuse: the caller gets −32002.
         """
@@ -85,7 +87,7 @@ class SupportsResume(Protocol):
     """An executor that can continue a task after its daemon has ended. Without it such tasks fail."""
 
     async def resume(self, context: RequestContext, events: TaskEvents) -> None:
-        """As `execute`, for a task that was being worked on when its daemon ended."""
+        """As `execute`, for a task that was being worked on when its daemon ended, or was taken for dead."""
         ...
 
 

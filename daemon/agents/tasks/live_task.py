@@ -299,8 +299,8 @@ class LiveTask:
         self._on_publish(self)
 
     def requeue(self) -> None:
-        """Leave a task that came from the queue to the first daemon that has room for it, as it came. One that has stopped or was
-        lost stays as it is."""
+        """Leave a task that came from the queue to the first daemon that has room for it, as it came. One that has stopped or
+        was lost stays as it is."""
         if self.state not in INACTIVE and self.lost is None:
             self._requeued = True
             self._on_publish(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from ...tracing.span import Span
     from ...tracing.tracing import Tracing
 
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""What runs on the event loop until it is done."""
+
+Spawn: TypeAlias = Callable[[Work], None]
+"""Starts work in the daemon's task group."""
+
 MAX_EXECUTIONS: Final = 1024
 """Executions that may run or wait in the queues of their tasks; beyond it messages are refused as overload."""
 
@@ -41,7 +47,7 @@ UNFINISHED: Final = "unfinished"
 
 @final
 class Runner:
-    """Owns the queue of executions of each task. `spawn` starts a coroutine in the daemon's task group.
+    """Owns the queue of executions of each task.
 
     A message is published when it comes, and executed when the store has it. With `replies_without_task` a new task is
     published with the executor's first event only. `name` is that of the agent, for spans.
@@ -51,7 +57,7 @@ class Runner:
         self,
         executor: ExecutorCalls,
         cache: TaskCache,
-        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+        spawn: Spawn,
         *,
         replies_without_task: bool = False,
         tracing: Tracing | None = None,
@@ -119,10 +125,6 @@ class Runner:
             queue[0].superseded = True
         queue.append(execution)
         self._start(live)
-
-    def unpin(self, live: LiveTask) -> None:
-        """Undo one that a user of the task has added to its pins."""
-        self._cache.unpin(live)
 
     @staticmethod
     def _accept(queue: Sequence[Execution]) -> None:

@@ -45,14 +45,10 @@ class TaskCache:
     def __iter__(self) -> Iterator[LiveTask]:
         return iter([*self._tasks.values()])
 
-    def find(self, task_id: str, scope: str) -> LiveTask | None:
-        """The task if it is in memory. It is not pinned."""
+    def find(self, task_id: str, scope: str | None) -> LiveTask | None:
+        """The task if it is in memory. It is not pinned. `scope` None is for the daemon itself."""
         live = self._tasks.get(task_id)
-        return live if live is not None and live.scope == scope and live.generation else None
-
-    def peek(self, task_id: str) -> LiveTask | None:
-        """The task of any caller, if it is in memory. It is not pinned."""
-        return self._tasks.get(task_id)
+        return live if live is not None and scope in (None, live.scope) and live.generation else None
 
     def create(self, task: Task, scope: str) -> LiveTask:
         """A new task, pinned. Raises `FailureError(Overloaded)` where there is no memory for it."""

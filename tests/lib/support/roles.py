@@ -37,7 +37,7 @@ class Counting(Scripted):
         await super().execute(context, events)
 
 
-class Ordered:
+class AlteredStore:
     """A store of which a test changes some methods."""
 
     def __init__(self, inner: TaskStore) -> None:

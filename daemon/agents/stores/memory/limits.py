@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ..checks import Retention
+from ..checks import DEFAULT_RETENTION, Retention
 from .event_tails import MAX_TAIL_BYTES
 
 MAX_ACTIVE_TASKS: Final = 100_000
@@ -24,7 +24,7 @@ MAX_LOG_BYTES: Final = 64 * 1024 * 1024
 class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much a memory store holds, and for how long."""
 
-    retention: Retention = Retention()
+    retention: Retention = DEFAULT_RETENTION
     active_tasks: int = MAX_ACTIVE_TASKS
     ended_bytes: int = MAX_ENDED_BYTES
     log_events: int = MAX_LOG_EVENTS

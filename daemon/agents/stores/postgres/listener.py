@@ -15,9 +15,10 @@ from typing import Final, final
 
 import psycopg
 
+from ..change_inbox import ChangeInbox
 from ..interface import StoreError
 from .link import Link
-from .notices import Inbox
+from .notices import add_notice
 from .schema import AnyConnection
 
 POLL_SECONDS: Final = 1.0
@@ -28,15 +29,22 @@ POLL_SECONDS: Final = 1.0
 class Listener:
     """One thread. Begins with a connection that listens; `reopen()` gives another one, and raises as that of a link.
 
-    What it hears goes to the inbox. Raises `RuntimeError` if the system provides no thread.
+    What it hears goes to the inbox, but for what this daemon says, whose names begin with `base`. Raises `RuntimeError` if
+    the system provides no thread.
     """
 
     def __init__(
-        self, connection: AnyConnection, reopen: Callable[[], AnyConnection], inbox: Inbox, links: Sequence[Link]
+        self,
+        connection: AnyConnection,
+        reopen: Callable[[], AnyConnection],
+        inbox: ChangeInbox,
+        base: str,
+        links: Sequence[Link],
     ) -> None:
         self._connection: AnyConnection | None = connection
         self._reopen = reopen
         self._inbox = inbox
+        self._base = base
         self._links = links
         self._closing = False
         self._wake, self._woken = socket.socketpair()
@@ -86,7 +94,7 @@ class Listener:
         while not self._closing:
             self._wait_for(self._woken, connection)
             for notify in connection.notifies(timeout=0):
-                self._inbox.add(notify.payload)
+                add_notice(self._inbox, notify.payload, self._base)
             if monotonic() - last_looked >= POLL_SECONDS:
                 last_looked = monotonic()
                 self._look_after_links()
@@ -99,4 +107,5 @@ class Listener:
 
     def _look_after_links(self) -> None:
         for link in self._links:
-            link.end_if_stuck()
+            if (session := link.session) is not None:
+                session.end_if_stuck()

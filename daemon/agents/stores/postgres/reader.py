@@ -10,7 +10,16 @@ from typing import Any, Final, LiteralString
 
 from ...model.types import STATE_NUMBERS, Task, TaskState
 from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
-from ..interface import DamagedTaskError, LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
+from ..interface import (
+    QUEUED,
+    DamagedTaskError,
+    LoggedEvent,
+    LogTruncatedError,
+    PushTarget,
+    StoredTask,
+    TaskPage,
+    TaskQuery,
+)
 from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
 from .rows import decode_bodies, from_text, to_text
@@ -223,11 +232,11 @@ def has_owner_requests(connection: AnyConnection, owner_id: str) -> bool:
 
 
 def has_queued(connection: AnyConnection) -> bool:
-    return connection.execute("SELECT 1 FROM discreet.tasks WHERE owner = 'queue' LIMIT 1").fetchone() is not None
+    return connection.execute(f"SELECT 1 FROM discreet.tasks WHERE owner = '{QUEUED}' LIMIT 1").fetchone() is not None
 
 
 def count_queued(connection: AnyConnection) -> int:
-    ((count,),) = connection.execute("SELECT count(*) FROM discreet.tasks WHERE owner = 'queue'").fetchall()
+    ((count,),) = connection.execute(f"SELECT count(*) FROM discreet.tasks WHERE owner = '{QUEUED}'").fetchall()
     return int(count)
 
 

@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from ...model.states import TERMINAL
 from ...model.types import STATE_NUMBERS
-from ..interface import StoreError
+from ..interface import QUEUED, StoreError
 
 AnyConnection: TypeAlias = Connection[tuple[Any, ...]]  # Any: what a row holds depends on the statement
 
@@ -21,7 +21,7 @@ COVERED_EVENTS_KEPT: Final = 1024
 TERMINAL_NUMBERS: Final = [number for state, number in STATE_NUMBERS.items() if state in TERMINAL]
 """The numbers in column `state` of tasks that have ended."""
 
-OWNED: Final = "owner <> 'queue'"
+OWNED: Final = f"owner <> '{QUEUED}'"
 """Part of every condition on owners, as the index by owner has it, too: it holds no task that waits for a daemon."""
 
 COUNT_SHARDS: Final = 16

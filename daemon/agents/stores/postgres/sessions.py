@@ -8,14 +8,15 @@ from typing import final
 
 import psycopg
 
+from ..change_inbox import ChangeInbox
 from ..interface import StoreError
 from .address import Address
 from .failures import translate_errors, why_not_connected
-from .link import Link
+from .link import link_to
 from .listener import Listener
-from .notices import Inbox
+from .notices import name_of
 from .schema import AnyConnection, migrate
-from .session import OwnerNames, backend_pid, check_own_sessions, open_session, take_name
+from .session import OwnerNames, backend_pid, check_own_sessions, keep_plans, open_session, take_name
 from .writer import CHANNEL, PostgresWriter
 
 
@@ -27,26 +28,29 @@ class Sessions:
     def __init__(self, address: Address, clock: Callable[[], float]) -> None:
         self._address = address
         self._names = OwnerNames()
-        self.inbox = Inbox(self._names.base)
+        self.inbox = ChangeInbox(name_of)
         with ExitStack() as stack:
             with _connecting(address.label):
                 writing, reading, listening = (_open(stack, address) for _ in range(3))
             with translate_errors(address.label):
                 check_own_sessions((writing, reading, listening), address.label)
                 migrate(writing, address.label)
+                keep_plans(writing)
                 name = self._names.new()
                 take_name(writing, name)
                 listening.execute(f"LISTEN {CHANNEL}")
                 self.writer = PostgresWriter(address.label, self._names, name, backend_pid(writing), clock)
-            self.writing = Link(address.label, writing, self._reopen_writing)
-            self.reading = Link(address.label, reading, lambda: open_session(address))
-            self.listener = Listener(listening, self._reopen_listening, self.inbox, (self.writing, self.reading))
+            self.writing = link_to(address.label, writing, self._reopen_writing)
+            self.reading = link_to(address.label, reading, lambda: open_session(address))
+            links = (self.writing, self.reading)
+            self.listener = Listener(listening, self._reopen_listening, self.inbox, self._names.base, links)
             stack.pop_all()
 
     def _reopen_writing(self) -> AnyConnection:
         with ExitStack() as stack:
             connection = _open(stack, self._address)
             migrate(connection, self._address.label)
+            keep_plans(connection)
             self.writer.take_new_name(connection, backend_pid(connection))
             stack.pop_all()
         self.inbox.add_everything()  # also requests that this daemon gave back to itself

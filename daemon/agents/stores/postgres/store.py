@@ -14,8 +14,9 @@ from typing import Final, TypeAlias, final
 import psycopg
 
 from .....lazy import anyio
-from ..checks import Retention
+from ..checks import DEFAULT_RETENTION, Retention
 from ..interface import Changes, OwnerRequest, StoreError
+from ..server_link import close_threads
 from ..threaded_store import ThreadedStore
 from ..worker_thread import Job, WorkerThread, loop_caller
 from . import reader, statements
@@ -28,11 +29,6 @@ from .sessions import Sessions
 from .writer import ClaimRequest, TakeRequest, WriteRequest
 
 ReadRequest: TypeAlias = Callable[[AnyConnection], object]
-
-_DEFAULT_RETENTION: Final = Retention()
-
-CLOSE_SECONDS: Final = 0.4
-"""How long closing waits for what is queued, and then for the threads to notice that they wait in vain."""
 
 EXPIRY_SECONDS: Final = 10.0
 """Between two looks for expired tasks."""
@@ -49,7 +45,7 @@ class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
     """
 
     def __init__(
-        self, url: str, retention: Retention = _DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
+        self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._address = read_address(url)
         super().__init__(self._address.label, reader, statements)
@@ -143,15 +139,15 @@ class _OpenStore:
 
     def _read(self, read: ReadRequest) -> object:
         with translate_errors(self._label):
-            return self.sessions.reading.run(read)
+            return self.sessions.reading.run(lambda session: session.run(read))
 
     def _maintain(self) -> float:
         """Find out whether the session is still there, and delete expired tasks. What fails is made up for later."""
         link = self.sessions.writing
         try:
             if time.monotonic() < self._next_expiry:
-                link.run(lambda connection: connection.execute("SELECT"))
-            elif not link.run(lambda connection: self.sessions.writer.run_alone(connection, self._delete_expired)):
+                link.run(lambda session: session.run(lambda connection: connection.execute("SELECT")))
+            elif not link.run(lambda session: session.run(self._delete_expired_alone)):
                 self._next_expiry = time.monotonic() + EXPIRY_SECONDS
         except (StoreError, psycopg.Error):
             self._next_expiry = time.monotonic() + EXPIRY_SECONDS
@@ -159,28 +155,21 @@ class _OpenStore:
             return link.seconds_to_next_try
         return HEARTBEAT_SECONDS if time.monotonic() < self._next_expiry else 0.0
 
+    def _delete_expired_alone(self, connection: AnyConnection) -> bool:
+        return self.sessions.writer.run_alone(connection, self._delete_expired)
+
     def _finish(self) -> None:
         """Give the name back before the session ends, which the server may notice later than others look for orphans."""
         link = self.sessions.writing
         with suppress(StoreError, psycopg.Error):
-            link.run(release_names)
+            link.run(lambda session: session.run(release_names))
         link.close()
 
     # -- the end -----------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        self.sessions.stop()
-        with anyio.move_on_after(CLOSE_SECONDS) as in_time:
-            await self._close_threads()
-        if in_time.cancelled_caught:
-            self.sessions.stop(at_once=True)
-            with anyio.move_on_after(CLOSE_SECONDS):
-                await self._close_threads()
+        await close_threads(self.sessions.stop, self.reader_thread, self.writer_thread)
         await anyio.to_thread.run_sync(self.sessions.listener.close)
-
-    async def _close_threads(self) -> None:
-        await self.reader_thread.close()
-        await self.writer_thread.close()
 
     def close_unattached(self) -> None:
         self.sessions.stop(at_once=True)

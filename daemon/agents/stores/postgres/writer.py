@@ -70,7 +70,7 @@ class PostgresWriter:
         while True:
             tries += 1
             try:
-                return link.run(lambda connection: self._attempt(connection, jobs))
+                return link.run(lambda session: session.run(lambda connection: self._attempt(connection, jobs)))
             except RETRIED:
                 if tries == MAX_TRIES:
                     raise

@@ -96,7 +96,6 @@ class Server:
     def _connect(self, endpoint: _Endpoint) -> Session:
         address = self.address
         options: dict[str, Any] = {  # Any: as in `Address`
-            "client_name": "discreet",
             "socket_timeout": ANSWER_SECONDS,
             "socket_connect_timeout": CONNECT_SECONDS,
             "retry": Retry(NoBackoff(), 0),
@@ -107,12 +106,16 @@ class Server:
             del options["socket_connect_timeout"]
         else:
             options |= {"host": endpoint[0], "port": endpoint[1], "socket_keepalive": True}
+        name = options.pop("client_name", "discreet")
         connection = _KINDS[address.scheme](**options)
         try:
             connection.connect()
         except OSError as exc:  # a file of TLS that is not there
             raise redis.ConnectionError(exc.strerror or type(exc).__name__) from None
-        return Session(connection)
+        session = Session(connection)
+        with suppress(redis.ResponseError):  # who may not do that before Redis 7 may do all else
+            session.call("CLIENT", "SETNAME", name)
+        return session
 
     def _checked(self, session: Session, endpoint: _Endpoint) -> Session:
         """The session, or that on the node of the cluster that has the keys."""

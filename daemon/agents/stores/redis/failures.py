@@ -66,7 +66,7 @@ def code_of(exc: redis.ResponseError) -> str:
         if isinstance(exc, kind):
             return code
     text = str(exc)
-    if "can't run this command" in text or "can't access" in text:  # a script's user, before Redis 7
+    if "ACL failure" in text or "can't run this command" in text or "can't access" in text:  # of a script's user
         return "NOPERM"
     codes: list[str] = [code for code in _code.findall(text) if code != "ERR"]
     return codes[0] if codes else "ERR"

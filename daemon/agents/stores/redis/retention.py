@@ -1,6 +1,6 @@
-"""Deletes tasks that ended long ago, a few at a time.
+"""Deletes tasks that ended long ago, and soon after their end the events that their snapshots cover. A few at a time.
 
-Runs in the writer's thread. Touches no task that has not ended, and none whose log is being read in this process.
+Runs in the writer's thread. Touches no task that has not ended, and deletes none whose log is being read in this process.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from .address import Address
 from .connection import Session
 from .failures import translate_errors
 from .reader import Source, expired_tasks
-from .writer import RedisWriter, delete_request
+from .writer import RedisWriter, delete_request, forget_request
 
 INTERVAL_SECONDS: Final = 10.0
 """Between two looks for expired tasks."""
+
+EVENTS_SECONDS: Final = 60.0
+"""How long the events of a task that has ended are kept, for those who were cut off just before. Later they get the task."""
 
 BATCH: Final = 200
 """Tasks deleted in one transaction. Commits may run between two of them."""
@@ -45,6 +48,12 @@ class ExpiredTasks:
             limit=BATCH + len(self._retained),
         )
         return [task_id for task_id in found if task_id.decode() not in self._retained][:BATCH]
+
+    def forget_batch(self, link: ServerLink[Session], writer: RedisWriter) -> bool:
+        """Delete the events of some tasks that ended a while ago, where their snapshots cover them. Returns whether there may be
+        more. Raises `StoreError`."""
+        (seen,) = writer.write(link, [forget_request((self._clock() - EVENTS_SECONDS) * 1000, BATCH)])
+        return seen == BATCH
 
     def delete_batch(self, link: ServerLink[Session], writer: RedisWriter) -> bool:
         """Delete one batch. Returns whether there may be more. Raises `StoreError`."""

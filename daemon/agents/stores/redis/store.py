@@ -12,12 +12,14 @@ from contextlib import suppress
 from typing import Final, TypeAlias, final
 
 from .....lazy import anyio
-from ..checks import Retention
+from ..checks import DEFAULT_RETENTION, Retention
 from ..interface import Changes, OwnerRequest, StoreError
+from ..server_link import ServerLink, close_threads
 from ..threaded_store import ThreadedStore
 from ..worker_thread import Job, WorkerThread, loop_caller
 from . import reader, statements, writer
 from .address import Address, read_address
+from .connection import Session
 from .failures import translate_errors
 from .reader import Source
 from .retention import BATCH, INTERVAL_SECONDS, ExpiredTasks
@@ -25,11 +27,6 @@ from .sessions import Sessions
 from .writer import AnyRequest, Run, WriteRequest
 
 ReadRequest: TypeAlias = Callable[[Source], object]
-
-_DEFAULT_RETENTION: Final = Retention()
-
-CLOSE_SECONDS: Final = 0.4
-"""How long closing waits for what is queued, and then for the threads to notice that they wait in vain."""
 
 HEARTBEAT_SECONDS: Final = 1.0
 """How often a daemon says that it is alive, and finds out whether the server is."""
@@ -44,7 +41,7 @@ class RedisStore(ThreadedStore["_OpenStore", Source, Run]):
     """
 
     def __init__(
-        self, url: str, retention: Retention = _DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
+        self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._address = read_address(url)
         super().__init__(self._address.label, reader, statements)
@@ -148,13 +145,18 @@ class _OpenStore:
         try:
             self.sessions.writer.write(link, [writer.NOTHING])
             due = time.monotonic() >= self._next_retention
-            if due and not self._expired_tasks.delete_batch(link, self.sessions.writer):
+            if due and not self._delete_some(link):
                 self._next_retention = time.monotonic() + INTERVAL_SECONDS
         except StoreError:
             self._next_retention = time.monotonic() + INTERVAL_SECONDS
         if link.away:
             return link.seconds_to_next_try
         return HEARTBEAT_SECONDS if time.monotonic() < self._next_retention else 0.0
+
+    def _delete_some(self, link: ServerLink[Session]) -> bool:
+        """Whether there may be more."""
+        more = self._expired_tasks.delete_batch(link, self.sessions.writer)
+        return self._expired_tasks.forget_batch(link, self.sessions.writer) or more
 
     def _leave(self) -> None:
         """The last thing in the writer's thread: be dead at once, not when the lease has run out."""
@@ -167,18 +169,8 @@ class _OpenStore:
     # -- the end -----------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        self.sessions.stop()
-        with anyio.move_on_after(CLOSE_SECONDS) as in_time:
-            await self._close_threads()
-        if in_time.cancelled_caught:
-            self.sessions.stop(at_once=True)
-            with anyio.move_on_after(CLOSE_SECONDS):
-                await self._close_threads()
+        await close_threads(self.sessions.stop, self.reader_thread, self.writer_thread)
         await anyio.to_thread.run_sync(self.sessions.listener.close)
-
-    async def _close_threads(self) -> None:
-        await self.reader_thread.close()
-        await self.writer_thread.close()
 
     def close_unattached(self) -> None:
         self.sessions.stop()

@@ -9,7 +9,7 @@ It names further keys than the one it is given. That is sound here: all of a sto
 Keys, each after `{prefix}:`
 
     store               hash: version; sequence, the number of the last change; requests, that of the last request; wake, that
-                        of the last entry of the stream
+                        of the last entry of the stream; forgotten, the change up to which events of ended tasks are deleted
     counts              hash: how many tasks are in each state
     task:ID             hash: the task, with its snapshot
     events:ID           stream: an event for each entry; the entry of event 7 is 7-0
@@ -320,6 +320,26 @@ function does.delete(ids)
     end
   end
   return true
+end
+
+-- Even a short stream takes 4 KB. Of tasks that have ended, from the last one on that was looked at, their number.
+function does.forget_events(ended_before, limit)
+  local seen = 0
+  local forgotten = call('HGET', meta, 'forgotten') or '0'
+  local found = call('ZRANGEBYSCORE', P .. 'ended', '(' .. forgotten, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+  for place = 1, #found, 2 do
+    local task = P .. 'task:' .. found[place]
+    local ended, generation, covered = unpack(call('HMGET', task, 'ended_ms', 'generation', 'snapshot_generation'))
+    if tonumber(ended) >= ended_before then
+      break
+    end
+    if generation == covered then
+      call('UNLINK', P .. 'events:' .. found[place])
+    end
+    call('HSET', meta, 'forgotten', found[place + 1])
+    seen = seen + 1
+  end
+  return seen
 end
 
 function does.nothing()

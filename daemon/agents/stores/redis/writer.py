@@ -34,8 +34,8 @@ from .reader import packed_text, to_bytes
 from .schema import VERSION
 from .script import pack, packed_bytes
 
-LEASE_MS: Final = 4000
-"""How long a daemon counts as alive after its last transaction."""
+LEASE_MS: Final = 3000
+"""How long a daemon counts as alive after its last transaction. Others look once a second, and take over within 5 seconds."""
 
 MAX_TRANSACTION_BYTES: Final = 32 * 1024 * 1024
 """A transaction takes no further job once it has this size."""
@@ -124,6 +124,10 @@ LEAVE: Final = WriteRequest(("leave",), bool)
 
 def claim_request(limit: int) -> WriteRequest:
     return WriteRequest(("claim", limit), lambda ids: [each.decode() for each in ids])
+
+
+def forget_request(ended_before_ms: float, limit: int) -> WriteRequest:
+    return WriteRequest(("forget_events", int(ended_before_ms), limit), int)
 
 
 def delete_request(ids: Sequence[bytes]) -> WriteRequest:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, TypeAlias, final
 
 from .....lazy import anyio
-from ..checks import Retention
+from ..checks import DEFAULT_RETENTION, Retention
 from ..failures import log_failure
 from ..interface import Changes, OwnerRequest
 from ..threaded_store import ThreadedStore
@@ -28,8 +28,6 @@ from .writer import SqliteWriter, WriteRequest
 
 ReadRequest: TypeAlias = Callable[[sqlite3.Connection], object]
 
-_DEFAULT_RETENTION: Final = Retention()
-
 CLOSE_SECONDS: Final = 0.5
 """How long closing waits for other processes that lock the file."""
 
@@ -39,7 +37,7 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
     """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons."""
 
     def __init__(
-        self, path: str, retention: Retention = _DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
+        self, path: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
     ) -> None:
         super().__init__(os.path.realpath(path), reader, statements)
         self._retention = retention

@@ -1,4 +1,4 @@
-"""Messages to tasks that other daemons work on, where fronts take the calls."""
+"""Messages to tasks that other daemons work on, and their cancellation, where fronts take the calls."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ import anyio.lowlevel
 import pytest
 
 from discreet.daemon.agents.cluster import delegation
+from discreet.daemon.agents.errors import NotCancelable
 from discreet.daemon.agents.model.types import TaskState
 from discreet.daemon.agents.stores.interface import MESSAGE, OwnerRequest
 from discreet.daemon.agents.task_memory import TaskMemory
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
 from discreet.daemon.memory import MemoryBudget
-from discreet.errors import Overloaded, UnsupportedOperation
+from discreet.errors import Overloaded, TaskNotCancelable, UnsupportedOperation
+from support.daemons import watching
 from support.executors import (
     ME,
     Scripted,
     ask_then_echo,
     failure_of,
+    for_ever,
     request,
     task_of,
     text_of,
     until_state,
 )
 from support.places import NewStore
-from support.roles import FRONT, WORKER, Counting, Idle, Ordered
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +78,7 @@ async def test_a_message_to_a_busy_task_is_in_its_history_before_its_turn_comes(
 
 
 async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(serving: Any, new_store: NewStore) -> None:
-    class Late(Ordered):
+    class Late(AlteredStore):
         async def send_owner_request(self, request: OwnerRequest) -> bool:
             may_end.set()
             await until_state(other, request.task_id, TaskState.COMPLETED)
@@ -103,7 +106,7 @@ async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(servin
 async def test_a_message_to_a_task_that_asks_before_it_arrives_is_executed_next(
     serving: Any, new_store: NewStore
 ) -> None:
-    class Late(Ordered):
+    class Late(AlteredStore):
         async def send_owner_request(self, request: OwnerRequest) -> bool:
             may_ask.set()
             await until_state(other, request.task_id, TaskState.INPUT_REQUIRED)
@@ -186,7 +189,7 @@ async def test_a_request_that_can_not_be_read_keeps_no_other_waiting(
 
 
 async def test_a_message_that_is_left_twice_is_executed_once(serving: Any, new_store: NewStore) -> None:
-    class Twice(Ordered):
+    class Twice(AlteredStore):
         """Leaves each message again when the worker has taken it."""
 
         async def send_owner_request(self, request: OwnerRequest) -> bool:
@@ -194,7 +197,7 @@ async def test_a_message_that_is_left_twice_is_executed_once(serving: Any, new_s
             await taken.wait()
             return await self._inner.send_owner_request(request)
 
-    class Taking(Ordered):
+    class Taking(AlteredStore):
         times = 0
 
         async def take_owner_requests(self) -> Any:
@@ -229,7 +232,7 @@ async def test_a_message_that_is_left_twice_is_executed_once(serving: Any, new_s
 
 
 async def test_of_two_messages_with_one_id_none_is_taken_for_the_other(serving: Any, new_store: NewStore) -> None:
-    class Dropping(Ordered):
+    class Dropping(AlteredStore):
         """Loses the first request with the word `three`, as if it had come after the task stopped."""
 
         lost = False
@@ -286,3 +289,73 @@ async def test_messages_whose_senders_have_gone_are_limited_as_long_as_nobody_ta
             assert isinstance(await failure_of(front.send(request("four", task_id=task.id), ME)), Overloaded)
             await front.cancel(task.id, None, ME)
             await until(lambda: not has_taken(1))
+
+
+# -- cancelling ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_task_in_the_queue_is_cancelled_without_a_worker(serving: Any, new_store: NewStore) -> None:
+    worker = Counting()
+    async with serving(Idle(), new_store(), role=FRONT) as one, serving(Idle(), new_store(), role=FRONT) as other:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            for front in (one, other):
+                task = await task_of(one, request("one", at_once=True))
+                assert (await front.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
+            async with serving(worker, new_store(), role=WORKER):
+                await task_of(one, request("two"))
+    assert worker.texts == ["two"]
+
+
+async def test_a_task_in_the_queue_whose_cancellation_is_refused_is_still_done(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Refusing(Idle):
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            raise NotCancelable
+
+    worker = Counting()
+    async with serving(Refusing(), new_store(), role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            assert isinstance(await failure_of(front.cancel(task.id, None, ME)), TaskNotCancelable)
+            async with serving(worker, new_store(), role=WORKER):
+                await until_state(front, task.id, TaskState.COMPLETED)
+    assert worker.texts == ["one"]
+
+
+@pytest.mark.parametrize("taken", [False, True])
+async def test_a_task_in_the_queue_is_still_done_where_its_caller_has_cancelled_it_and_gone(
+    taken: bool, serving: Any, new_store: NewStore
+) -> None:
+    class Taking(AlteredStore):
+        async def commit(self, changes: Any) -> Any:
+            if not taken and any(change.previous_owner for change in changes):
+                caller.cancel()
+            return await self._inner.commit(changes)
+
+    class Slow(Idle):
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            caller.cancel()
+            await anyio.sleep_forever()
+
+    caller, worker = anyio.CancelScope(), Counting()
+    async with serving(Slow(), Taking(new_store()), role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            with caller:
+                await front.cancel(task.id, None, ME)
+            assert caller.cancelled_caught
+            async with serving(worker, new_store(), role=WORKER):
+                await until_state(front, task.id, TaskState.COMPLETED)
+    assert worker.texts == ["one"]
+
+
+async def test_a_task_at_a_worker_is_cancelled_by_a_front(serving: Any, new_store: NewStore) -> None:
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(Scripted(for_ever), new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            async with watching(front, task.id) as watcher:
+                await watcher.first.wait()
+                assert (await front.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
+        assert watcher.states[-1] is TaskState.CANCELED

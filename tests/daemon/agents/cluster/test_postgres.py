@@ -76,9 +76,9 @@ async def test_work_goes_on_over_a_restart_of_the_server(serving: Any, server: S
 async def test_calls_are_unavailable_while_the_server_is_away_and_what_it_had_goes_on_afterwards(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.daemon.agents.stores.postgres import link
+    from discreet.daemon.agents.stores import server_link
 
-    monkeypatch.setattr(link, "BRIDGED_SECONDS", 0.0)
+    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
     with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             runtime = Runtime(tasks.start_soon, store_on(server.new_database()), Resumer(for_ever), None)

@@ -28,7 +28,7 @@ from support.executors import (
     until_state,
 )
 from support.places import NewStore
-from support.roles import FRONT, WORKER, Counting, Idle, Ordered
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
 from support.sqlite_files import opened
 from support.task_changes import change_to, commit_all
 from support.waits import DEADLINE_SECONDS, until
@@ -105,7 +105,7 @@ async def test_fronts_leave_the_tasks_of_the_dead_to_workers(serving: Any, new_s
 async def test_tasks_of_the_dead_that_can_not_be_read_keep_no_other_from_being_taken_over(
     serving: Any, new_store: NewStore
 ) -> None:
-    class Damaged(Ordered):
+    class Damaged(AlteredStore):
         async def load(self, task_id: str) -> StoredTask | None:
             if task_id in unreadable:
                 raise DamagedTaskError("rows are missing")
@@ -144,7 +144,7 @@ async def test_a_daemon_that_is_about_to_end_takes_nothing_more(new_store: NewSt
 async def test_what_was_claimed_before_the_store_failed_is_begun_when_it_works_again(
     serving: Any, new_store: NewStore
 ) -> None:
-    class Failing(Ordered):
+    class Failing(AlteredStore):
         failures = 2
 
         async def claim(self, limit: int) -> Sequence[str]:
@@ -163,7 +163,7 @@ async def test_what_was_claimed_before_the_store_failed_is_begun_when_it_works_a
 
 
 async def test_a_task_whose_message_is_lost_does_not_hang(serving: Any, new_store: NewStore) -> None:
-    class Forgetting(Ordered):
+    class Forgetting(AlteredStore):
         async def take_owner_requests(self) -> Sequence[OwnerRequest]:
             requests = await self._inner.take_owner_requests()
             if any(each.kind == MESSAGE for each in requests):
@@ -180,7 +180,7 @@ async def test_a_task_whose_message_is_lost_does_not_hang(serving: Any, new_stor
 async def test_a_message_that_another_version_has_left_does_not_hang_its_task(
     serving: Any, new_store: NewStore
 ) -> None:
-    class Newer(Ordered):
+    class Newer(AlteredStore):
         async def take_owner_requests(self) -> Sequence[OwnerRequest]:
             requests = await self._inner.take_owner_requests()
             return [OwnerRequest(each.task_id, each.kind, b"\x00" + each.body) for each in requests]

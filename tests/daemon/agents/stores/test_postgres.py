@@ -171,20 +171,6 @@ async def test_a_closed_store_refuses_calls_and_leaves_no_session(
 # -- what stays, and what goes ---------------------------------------------------------------------------------
 
 
-async def test_everything_is_still_stored_after_reopening(new_store: NewStore) -> None:
-    target = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
-    async with opened(new_store()) as store:
-        await store.commit([change(a_task("t"), snapshot=True), change(a_task("u"))])
-        await store.commit([change(a_task("t"), said("1"), expected=1)])
-        await store.put_push_target("t", target)
-        before = await store.load("t"), await store.list(TaskQuery(scope="me"))
-        token = (await store.list(TaskQuery(scope="me", page_size=1))).next_page_token
-    async with opened(new_store()) as store:
-        assert (await store.load("t"), await store.list(TaskQuery(scope="me"))) == before
-        assert list(await store.load_push_targets("t")) == [target]
-        assert [task.id for task in (await store.list(TaskQuery(scope="me", page_token=token))).tasks] == ["u"]
-
-
 async def test_any_string_may_be_an_id(new_store: NewStore) -> None:
     names = ["\0", "a\0b", "a\x1a0000b", "\x1a", "é\U0001f600", "'; --", "%s", ""]
     async with opened(new_store()) as store:

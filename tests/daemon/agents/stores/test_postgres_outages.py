@@ -46,8 +46,8 @@ def end_sessions(server: Server, store: Any, condition: str = "true") -> None:  
 
     sessions = store._open_store.sessions
     connections: list[AnyConnection] = [
-        sessions.writing._connection,
-        sessions.reading._connection,
+        sessions.writing.session.connection,
+        sessions.reading.session.connection,
         sessions.listener._connection,
     ]
     pids = [connection.info.backend_pid for connection in connections]
@@ -133,9 +133,9 @@ async def test_every_change_is_made_once_while_the_server_ends_its_sessions(
 async def test_while_the_server_is_away_calls_are_told_when_to_try_again_and_then_it_goes_on(
     server: Server, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.daemon.agents.stores.postgres import link
+    from discreet.daemon.agents.stores import server_link
 
-    monkeypatch.setattr(link, "BRIDGED_SECONDS", 0.0)
+    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
     ours, theirs = pair
     former = ours.owner_id
     await ours.commit([change(a_task(name), owner=former) for name in "tu"])

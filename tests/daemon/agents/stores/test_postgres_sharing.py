@@ -1,4 +1,4 @@
-"""Several daemons on one PostgreSQL database: who may change a task, what is queued, and what one hears of the others."""
+"""Several daemons on one PostgreSQL database: changes at once, what is queued, and what one hears of the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 from discreet.daemon.agents.model.types import PushConfig, Task, TaskState, TaskStatus
 from discreet.daemon.agents.stores.interface import (
-    CANCEL,
     MESSAGE,
     QUEUED,
     CommitConflict,
@@ -27,7 +26,6 @@ from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
-WORKING, COMPLETED = TaskState.WORKING, TaskState.COMPLETED
 NewStore = Callable[..., Any]  # Any: the module of the store may not be importable
 
 
@@ -52,60 +50,11 @@ async def pair(new_store: NewStore) -> AsyncIterator[tuple[TaskStore, TaskStore]
         yield one, other
 
 
-def a_task(task_id: str, state: TaskState = WORKING) -> Task:
-    return Task(task_id, "c", TaskStatus(state, timestamp="2026-01-01T00:00:00.000Z"))
+def a_task(task_id: str) -> Task:
+    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
 
 
-# -- owners ----------------------------------------------------------------------------------------------------
-
-
-async def test_a_task_of_another_daemon_can_not_be_changed(pair: tuple[TaskStore, TaskStore]) -> None:
-    ours, theirs = pair
-    await ours.commit([change(a_task("t"), owner=ours.owner_id)])
-    for attempt in (
-        change(a_task("t"), said("x"), expected=1),
-        change(a_task("t"), said("x"), expected=1, owner=theirs.owner_id),
-        change(a_task("t"), expected=1, owner=theirs.owner_id),
-        change(a_task("t"), expected=1, snapshot=True, previous_owner=theirs.owner_id),
-    ):
-        (refusal,) = await theirs.commit([attempt])
-        assert isinstance(refusal, CommitConflict)
-        assert (refusal.generation, refusal.owner) == (1, ours.owner_id)
-    assert list(await theirs.list_orphans()) == []
-    assert await ours.commit([change(a_task("t"), said("x"), expected=1)]) == [None]
-    assert await theirs.commit([change(a_task("t"), said("y"), expected=2, owner=theirs.owner_id)]) == [None]
-
-
-async def test_an_orphan_is_taken_over_by_exactly_one_daemon(new_store: NewStore) -> None:
-    async with opened(new_store()) as gone:
-        dead = gone.owner_id
-        await gone.commit([change(a_task(name), owner=dead) for name in "tu"])
-        await gone.commit([change(a_task("ended", COMPLETED), owner=dead), change(a_task("free"))])
-        assert await gone.send_owner_request(OwnerRequest("t", CANCEL))
-    async with opened(new_store()) as one, opened(new_store()) as other:
-        await until(lambda: _has_orphans(one))
-        assert sorted(await one.list_orphans()) == sorted(await other.list_orphans()) == ["t", "u"]
-        results: dict[str, object] = {}
-
-        async def take(store: TaskStore) -> None:
-            (results[store.owner_id],) = await store.commit(
-                [change(a_task("t"), expected=1, owner=store.owner_id, previous_owner=dead)]
-            )
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(take, one)
-            group.start_soon(take, other)
-        winner, loser = (one, other) if results[one.owner_id] is None else (other, one)
-        refusal = results[loser.owner_id]
-        assert results[winner.owner_id] is None
-        assert isinstance(refusal, CommitConflict) and refusal.owner == winner.owner_id
-        assert list(await one.list_orphans()) == list(await other.list_orphans()) == ["u"]
-        assert list(await loser.take_owner_requests()) == []
-        assert list(await winner.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
-
-
-async def _has_orphans(store: TaskStore) -> bool:
-    return bool(await store.list_orphans())
+# -- changes ---------------------------------------------------------------------------------------------------
 
 
 async def test_of_tasks_that_two_daemons_create_and_change_at_once_each_change_is_made_once(

@@ -1,8 +1,8 @@
-"""The Redis store: which servers open and which are refused, what persists and expires, and several daemons on one."""
+"""The Redis store: which servers open and which are refused, what persists and expires."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
@@ -15,7 +15,6 @@ from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import (
     CANCEL,
     QUEUED,
-    CommitConflict,
     LogTruncatedError,
     OwnerRequest,
     PushTarget,
@@ -27,7 +26,7 @@ from support.logged_events import logged_events
 from support.redis import Server, running_server
 from support.sqlite_files import opened
 from support.task_changes import at, change, change_to, said
-from support.waits import DEADLINE_SECONDS, until
+from support.waits import until
 
 pytestmark = pytest.mark.anyio
 
@@ -47,16 +46,6 @@ def new_store(url: str) -> NewStore:
     from discreet.daemon.agents.stores.redis.store import RedisStore
 
     return lambda address=url, **options: RedisStore(address, **options)
-
-
-@pytest.fixture
-async def pair(new_store: NewStore, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Any, Any]]:
-    """Two daemons, which renew their leases only when they write."""
-    from discreet.daemon.agents.stores.redis import store
-
-    monkeypatch.setattr(store, "HEARTBEAT_SECONDS", DEADLINE_SECONDS)
-    async with opened(new_store()) as one, opened(new_store()) as other:
-        yield one, other
 
 
 def a_task(task_id: str, state: TaskState = WORKING) -> Task:
@@ -368,85 +357,35 @@ async def test_events_that_a_snapshot_covers_are_deleted_but_for_the_last_ones(
             await store.event_log.read("t", after=1)
 
 
-# -- several daemons -------------------------------------------------------------------------------------------
-
-
-async def test_a_task_of_a_daemon_that_is_alive_is_not_taken_over(pair: tuple[Any, Any]) -> None:
-    ours, theirs = pair
-    await ours.commit([change(a_task("t"), owner=ours.owner_id)])
-    take = change(a_task("t"), expected=1, owner=theirs.owner_id, previous_owner=ours.owner_id)
-    (refusal,) = await theirs.commit([take])
-    assert refusal == CommitConflict(1, ours.owner_id)
-    assert list(await theirs.list_orphans()) == []
-
-
-async def test_a_daemon_whose_lease_ran_out_is_told_what_was_taken_and_goes_on_with_the_rest(
-    redis_server: Server, url: str, pair: tuple[Any, Any]
+async def test_events_of_tasks_that_ended_a_while_ago_are_deleted_where_a_snapshot_covers_them(
+    redis_server: Server, new_store: NewStore, url: str
 ) -> None:
-    ours, theirs = pair
-    owner_id = ours.owner_id
-    await ours.commit([change(a_task(name), owner=owner_id) for name in "tu"])
-    redis_server.client().delete(key(url, f"lease:{owner_id}"))
-    assert list(await theirs.list_orphans()) == ["t", "u"]
-    taken = change(a_task("t"), said("theirs"), expected=1, owner=theirs.owner_id, previous_owner=owner_id)
-    assert await theirs.commit([taken]) == [None]
-    late = [change(a_task(name), said("ours"), expected=1, owner=owner_id) for name in "tu"]
-    assert await ours.commit(late) == [CommitConflict(2, theirs.owner_id), None]
-    assert ours.owner_id == owner_id
-    assert list(await theirs.list_orphans()) == []
-    assert [logged.event for logged in await ours.event_log.read("t", after=1)] == [said("theirs")]
-
-
-async def test_a_daemon_that_was_without_lease_takes_no_others_for_dead_until_they_could_renew_theirs(
-    redis_server: Server, url: str, pair: tuple[Any, Any]
-) -> None:
-    ours, theirs = pair
+    now = 1e9
     client = redis_server.client()
-    await ours.commit([change(a_task("t"), owner=ours.owner_id)])
-    client.delete(*(key(url, f"lease:{store.owner_id}") for store in pair))
-    assert list(await theirs.list_orphans()) == []
-    await theirs.probe()
-    assert list(await theirs.list_orphans()) == []
-    lease = key(url, f"lease:{theirs.owner_id}")
-    client.set(lease, int(client.get(lease)) - 4000, keepttl=True)
-    assert list(await theirs.list_orphans()) == ["t"]
+    async with opened(new_store(clock=lambda: now)) as store:
 
+        async def forget() -> None:
+            ours = store._open_store
 
-async def test_a_daemon_renews_its_lease_while_it_is_idle(redis_server: Server, new_store: NewStore, url: str) -> None:
-    client = redis_server.client()
-    async with opened(new_store()) as store:
-        lease = key(url, f"lease:{store.owner_id}")
-        client.delete(lease)
-        with anyio.fail_after(DEADLINE_SECONDS):
-            while not client.pttl(lease) > 0:
-                await anyio.lowlevel.checkpoint()
+            def run(_: Any) -> bool:
+                more: bool = store._expired_tasks.forget_batch(ours.sessions.writing, ours.sessions.writer)
+                return more
 
+            assert not await store._write(run)
 
-async def test_a_wake_up_stream_that_lost_entries_says_that_everything_may_have_changed(
-    redis_server: Server, url: str, pair: tuple[Any, Any]
-) -> None:
-    ours, theirs = pair
-    client = redis_server.client()
-    # As if entries had been added and trimmed while the daemon did not read.
-    client.hincrby(key(url, "store"), "wake", 10)
-    await theirs.commit([change(a_task("t"))])
-    with anyio.fail_after(DEADLINE_SECONDS):
-        changes = await ours.wait_for_changes(1)
-    assert changes.may_concern("anything") and changes.requests and changes.queued
-
-
-async def test_a_commit_of_very_many_tasks_says_that_everything_may_have_changed(pair: tuple[Any, Any]) -> None:
-    ours, theirs = pair
-    await theirs.commit([change(a_task(f"{n}")) for n in range(300)])
-    with anyio.fail_after(DEADLINE_SECONDS):
-        changes = await ours.wait_for_changes(1)
-    assert changes.may_concern("anything") and not changes.requests
-
-
-async def test_requests_are_told_to_the_owner_only(pair: tuple[Any, Any]) -> None:
-    ours, theirs = pair
-    await ours.commit([change(a_task("t"), owner=ours.owner_id)])
-    assert await theirs.send_owner_request(OwnerRequest("t", CANCEL))
-    with anyio.fail_after(DEADLINE_SECONDS):
-        assert (await ours.wait_for_changes(1)).requests
-        assert not (await theirs.wait_for_changes(1)).requests  # it hears of the task
+        covered = [change(a_task(name, COMPLETED), said("x"), snapshot=True) for name in "ab"]
+        await store.commit([*covered, change(a_task("bare", COMPLETED), said("x")), change(a_task("live"), said("x"))])
+        await forget()
+        assert len(client.keys(key(url, "events:*"))) == 4
+        now += 61
+        await store.commit([change(a_task("late", COMPLETED), said("x"), snapshot=True)])
+        await forget()
+        found = {each.decode().rpartition(":")[2] for each in client.keys(key(url, "events:*"))}
+        assert found == {"bare", "live", "late"}
+        with pytest.raises(LogTruncatedError):
+            await store.event_log.read("a", after=1)
+        for name in ("a", "bare"):
+            assert (await store.load(name)).generation == 2
+        now += 61
+        await forget()
+        assert not client.exists(key(url, "events:late"))

@@ -31,6 +31,7 @@ def server() -> Iterator[Server]:
         for user, rights in (
             ("full", "+@all"),
             ("hosted", COMMANDS),
+            ("documented", "+@read +@write +@connection +@scripting +cluster +time"),
             ("scriptless", f"{COMMANDS} -@scripting"),
             ("streamless", f"{COMMANDS} -@stream"),
             ("reader", "+@read +@connection +eval +evalsha"),
@@ -69,7 +70,7 @@ async def works(store: TaskStore) -> None:
     assert await store.commit([change(a_task("t"), said("x"), expected=1, snapshot=True)]) == [None]
 
 
-@pytest.mark.parametrize(("user", "loses"), [("full", "one second"), ("hosted", "unknown")])
+@pytest.mark.parametrize(("user", "loses"), [("full", "one second"), ("hosted", "unknown"), ("documented", "unknown")])
 async def test_a_user_with_rights_can_use_it_and_what_can_not_be_known_is_said(
     server: Server, user: str, loses: str
 ) -> None:

@@ -48,7 +48,7 @@ async def test_a_database_with_a_number_is_refused(cluster: list[Server]) -> Non
 
     with pytest.raises(StoreError) as error:
         await RedisStore(cluster[0].url().replace("/0", "/1")).open()
-    assert "cluster mode" in str(error.value)
+    assert "cluster mode" in str(error.value) or "out of range" in str(error.value)  # Redis, Valkey
 
 
 async def test_a_store_moves_with_its_slot_to_another_node(cluster: list[Server]) -> None:

@@ -1,4 +1,4 @@
-"""What else may be under the keys of a Redis store: callers' names that look like keys, and entries without a task."""
+"""What else may be under the keys of a store in Redis: names that look like others, and entries that nothing belongs to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def url(redis_server: Server) -> str:
 
 @pytest.fixture
 def new_store(url: str) -> NewStore:
-    """Another daemon's store on the same server."""
     from discreet.daemon.agents.stores.redis.store import RedisStore
 
     return lambda: RedisStore(url)

@@ -23,9 +23,6 @@ from discreet.daemon.agents.model.types import (
 )
 from discreet.daemon.agents.stores.checks import Retention, page_bound
 from discreet.daemon.agents.stores.interface import (
-    CANCEL,
-    CommitConflict,
-    OwnerRequest,
     PushTarget,
     StoreError,
     TaskQuery,
@@ -129,20 +126,6 @@ async def test_a_closed_store_refuses_calls_and_leaves_only_its_file(path: str, 
 
 
 # -- what stays, and what goes ---------------------------------------------------------------------------------
-
-
-async def test_everything_is_still_stored_after_reopening(path: str) -> None:
-    target = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
-    async with opened(SqliteStore(path)) as store:
-        await store.commit([change(a_task("t"), snapshot=True), change(a_task("u"))])
-        await store.commit([change(a_task("t"), said("1"), expected=1)])
-        await store.put_push_target("t", target)
-        before = await store.load("t"), await store.list(TaskQuery(scope="me"))
-        token = (await store.list(TaskQuery(scope="me", page_size=1))).next_page_token
-    async with opened(SqliteStore(path)) as store:
-        assert (await store.load("t"), await store.list(TaskQuery(scope="me"))) == before
-        assert list(await store.load_push_targets("t")) == [target]
-        assert [task.id for task in (await store.list(TaskQuery(scope="me", page_token=token))).tasks] == ["u"]
 
 
 async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(path: str) -> None:
@@ -252,59 +235,6 @@ async def test_a_page_is_read_without_a_table_scan_or_a_sort(path: str, query: T
 # -- several daemons -------------------------------------------------------------------------------------------
 
 
-async def test_a_task_of_another_daemon_can_not_be_changed(path: str) -> None:
-    async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
-        await ours.commit([change(a_task("t"), owner=ours.owner_id)])
-        for attempt in (
-            change(a_task("t"), said("x"), expected=1),
-            change(a_task("t"), said("x"), expected=1, owner=theirs.owner_id),
-            change(a_task("t"), expected=1, owner=theirs.owner_id),
-            change(a_task("t"), expected=1, snapshot=True, previous_owner=theirs.owner_id),
-        ):
-            (refusal,) = await theirs.commit([attempt])
-            assert isinstance(refusal, CommitConflict)
-            assert (refusal.generation, refusal.owner) == (1, ours.owner_id)
-        assert list(await theirs.list_orphans()) == []
-        assert await ours.commit([change(a_task("t"), said("x"), expected=1)]) == [None]
-        assert await theirs.commit([change(a_task("t"), said("y"), expected=2, owner=theirs.owner_id)]) == [None]
-
-
-async def test_an_orphan_is_taken_over_by_exactly_one_daemon(path: str) -> None:
-    async with opened(SqliteStore(path)) as gone:
-        dead = gone.owner_id
-        await gone.commit([change(a_task(name), owner=dead) for name in "tu"])
-        await gone.commit([change(a_task("ended", COMPLETED), owner=dead), change(a_task("free"))])
-        assert await gone.send_owner_request(OwnerRequest("t", CANCEL))
-    async with opened(SqliteStore(path)) as one, opened(SqliteStore(path)) as other:
-        assert sorted(await one.list_orphans()) == sorted(await other.list_orphans()) == ["t", "u"]
-        results: dict[str, object] = {}
-
-        async def take(store: SqliteStore) -> None:
-            (results[store.owner_id],) = await store.commit(
-                [change(a_task("t"), expected=1, owner=store.owner_id, previous_owner=dead)]
-            )
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(take, one)
-            group.start_soon(take, other)
-        winner, loser = (one, other) if results[one.owner_id] is None else (other, one)
-        refusal = results[loser.owner_id]
-        assert results[winner.owner_id] is None
-        assert isinstance(refusal, CommitConflict) and refusal.owner == winner.owner_id
-        assert list(await one.list_orphans()) == list(await other.list_orphans()) == ["u"]
-        assert list(await loser.take_owner_requests()) == []
-        assert list(await winner.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
-
-
-async def test_an_owner_request_reaches_the_owner_of_the_task(path: str) -> None:
-    async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
-        await ours.commit([change(a_task("t"), owner=ours.owner_id)])
-        assert await theirs.send_owner_request(OwnerRequest("t", CANCEL))
-        assert list(await theirs.take_owner_requests()) == []
-        assert list(await ours.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
-        assert list(await ours.take_owner_requests()) == []
-
-
 async def is_told(store: SqliteStore) -> bool:
     """Whether there are changes to tell now. The store looks before it waits."""
     with anyio.CancelScope() as scope:
@@ -331,15 +261,6 @@ async def test_the_writes_of_others_are_told_once_and_own_ones_never(path: str) 
         await theirs.close()
         await ours.list_orphans()
         assert not await is_told(ours)
-
-
-async def test_another_daemon_reads_a_finished_task_to_its_end(path: str) -> None:
-    async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
-        await ours.commit([change(a_task("t"), snapshot=True, owner=ours.owner_id)])
-        events = [said(str(n)) for n in range(10)]
-        await ours.commit([change(a_task("t"), *events[:5], expected=1, owner=ours.owner_id)])
-        await ours.commit([change(a_task("t", COMPLETED), *events[5:], expected=6, snapshot=True)])
-        assert [logged.event for logged in await theirs.event_log.read("t", after=1)] == events
 
 
 async def test_lock_files_and_rows_of_dead_daemons_are_removed(path: str, tmp_path: Path) -> None:

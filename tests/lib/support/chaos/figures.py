@@ -94,15 +94,26 @@ def readiness(record: Record, happened: Sequence[Happened]) -> tuple[list[float]
     return unready, ready
 
 
-def latencies(
-    record: Record, happened: Sequence[Happened], commits: CommitTimes, pids: Sequence[Sequence[int]]
-) -> list[float]:
-    """Seconds from an event's commit (from its publication, where the store does not say) to each subscriber that got it live.
+class Arrival(msgspec.Struct, frozen=True, order=True):
+    """That of an event at a subscriber, `seconds` after its commit."""
 
-    Only of numbers that another process published than the subscriber's gateway, while nothing was wrong.
+    seconds: float
+    task_id: str
+    number: int
+    gateway: int
+    committed: float
+
+
+def arrivals(
+    record: Record, happened: Sequence[Happened], commits: CommitTimes, pids: Sequence[Sequence[int]]
+) -> list[Arrival]:
+    """How long after its commit (after its publication, where the store does not say) each subscriber got an event live.
+
+    Only of numbers that another process published than the subscriber's gateway, and where nothing was wrong from then until
+    it came, or for the next seconds.
     """
     troubled = [(each.began - 0.1, each.ended + QUIET_SECONDS) for each in happened]
-    found: list[float] = []
+    found: list[Arrival] = []
     for subscriber in record.subscribers:
         for segment in subscriber.segments:
             for event in segment.seen:
@@ -112,9 +123,11 @@ def latencies(
                 sent = float(published)
                 if sent < segment.opened + CAUGHT_UP_SECONDS or int(run.partition("-")[0]) in pids[segment.gateway]:
                     continue
-                if any(began < sent < ended for began, ended in troubled):
+                until = min(event.at, sent + TAKEOVER_SECONDS)
+                if any(began < until and sent < ended for began, ended in troubled):
                     continue
-                found.append(event.at - commits.get((subscriber.task_id, event.number), sent))
+                at = commits.get((subscriber.task_id, event.number), sent)
+                found.append(Arrival(event.at - at, subscriber.task_id, event.number, segment.gateway, at))
     return found
 
 

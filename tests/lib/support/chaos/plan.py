@@ -10,6 +10,8 @@ import msgspec
 FaultKind: TypeAlias = Literal[
     "kill front",
     "kill worker",
+    "kill all",
+    "end front",
     "end worker",
     "stop front",
     "stop worker",
@@ -28,6 +30,8 @@ FaultKind: TypeAlias = Literal[
 _WEIGHTS: Final[dict[FaultKind, float]] = {
     "kill front": 3,
     "kill worker": 4,
+    "kill all": 0.5,
+    "end front": 1,
     "end worker": 1,
     "stop front": 2,
     "stop worker": 2,
@@ -42,7 +46,7 @@ _WEIGHTS: Final[dict[FaultKind, float]] = {
     "restart store": 1,
     "store away": 1,
 }
-_OF_PROCESSES: Final = ("kill front", "kill worker", "end worker", "stop front", "stop worker")
+_OF_PROCESSES: Final = ("kill front", "kill worker", "kill all", "end front", "end worker", "stop front", "stop worker")
 _LONGEST: Final[dict[FaultKind, float]] = {
     "stop front": 8,
     "stop worker": 12,

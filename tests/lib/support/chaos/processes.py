@@ -63,7 +63,7 @@ class Daemon:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
-    async def end(self, number: signal.Signals, seconds: float = 20.0) -> None:
+    async def end(self, number: signal.Signals, seconds: float = 60.0) -> None:
         """By this signal, and by SIGKILL if that takes too long."""
         self.wanted = False
         self.send(number)

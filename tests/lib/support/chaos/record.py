@@ -78,6 +78,7 @@ class Record(msgspec.Struct):
     wrong: list[str] = msgspec.field(default_factory=list)
     readiness: list[tuple[float, int, bool]] = msgspec.field(default_factory=list)
     """When which gateway said of itself that it is ready, or not."""
+    lags: list[float] = msgspec.field(default_factory=list)
     unfinished: set[str] = msgspec.field(default_factory=set)
 
     def fail(self, text: str) -> None:

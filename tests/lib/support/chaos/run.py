@@ -17,7 +17,7 @@ from ..postgres import free_port
 from .calls import BrokenError, RefusedError, call, is_ready
 from .checker import TaskLog, check, until_all_ended
 from .client import run_client
-from .figures import TAKEOVER_SECONDS, Happened, RunNote, latencies, quantiles, readiness, run_notes, takeovers
+from .figures import TAKEOVER_SECONDS, Happened, RunNote, arrivals, quantiles, readiness, run_notes, takeovers
 from .plan import Fault, plan_faults, plan_tasks
 from .processes import Daemon, DaemonExit, Role, arguments
 from .proxy import Proxies
@@ -25,6 +25,8 @@ from .record import Record
 from .stores import Store, running_store
 
 START_SECONDS: Final = 60.0
+LAG_SECONDS: Final = 0.05
+"""Between two looks at how late this process is."""
 READINESS_SECONDS: Final = 0.25
 """Between two questions to one gateway whether it is ready."""
 WAITED_SECONDS: Final = 6.0
@@ -108,6 +110,7 @@ class Chaos:
         for daemon in self.daemons[1:]:
             await self._ready(daemon)
         supervising = [asyncio.create_task(daemon.supervise()) for daemon in self.daemons]
+        supervising.append(asyncio.create_task(self._watch_lag()))
         supervising += [asyncio.create_task(self._watch_readiness(gateway)) for gateway in range(len(self._gateways))]
         try:
             await self._disturb()
@@ -162,6 +165,13 @@ class Chaos:
             self._deadline.set()
             await asyncio.gather(*clients)
 
+    async def _watch_lag(self) -> None:
+        """How late this process itself is."""
+        while True:
+            due = time.monotonic() + LAG_SECONDS
+            await asyncio.sleep(LAG_SECONDS)
+            self.record.lags.append(time.monotonic() - due)
+
     async def _watch_readiness(self, gateway: int) -> None:
         while True:
             said = await is_ready(self._gateways[gateway].port)
@@ -180,6 +190,8 @@ class Chaos:
             daemon = (self.fronts if words[1] == "front" else self.workers)[fault.target]
             happened.pid = daemon.pids[-1]
             await self._hit(words[0], daemon, fault.seconds)
+        elif words == ["kill", "all"]:
+            await asyncio.gather(*(self._hit("kill", daemon, fault.seconds) for daemon in self.daemons))
         elif "store" in words:
             await self._take_store_away(0.0 if words[0] == "restart" else fault.seconds)
         else:
@@ -268,7 +280,9 @@ class Chaos:
         named = [each for each in refused if each.reason == "UNAVAILABLE"]
         reasons = Counter(each.reason for each in record.refusals)
         states = Counter(log.state.removeprefix("TASK_STATE_").lower() for log in logs.values())
-        delays = latencies(record, self.happened, commits, [daemon.pids for daemon in self._gateways])
+        delays = arrivals(record, self.happened, commits, [daemon.pids for daemon in self._gateways])
+        for each in sorted(delays)[-3:]:
+            self._say(f"among the latest: {each}")
         unready, ready = readiness(record, self.happened)
         streams = sum(len(subscriber.segments) for subscriber in record.subscribers)
         return {
@@ -280,7 +294,8 @@ class Chaos:
             "events that subscribers saw": f"{record.counts['events seen']:,}",
             "faults": _counted(Counter(each.fault.kind for each in self.happened)),
             f"an event from its {'commit' if commits else 'publication'} to a subscriber of another replica, while"
-            " nothing is wrong (median / p99 / largest)": quantiles(delays),
+            " nothing is wrong (median / p99 / largest)": quantiles([each.seconds for each in delays]),
+            "how late the clients' own event loop was (median / p99 / largest)": quantiles(record.lags),
             "a killed worker's tasks until another runs them (median / p99 / largest)": quantiles(taken),
             "the same, of kills while nothing else was wrong": quantiles(taken_alone),
             f"of those more than {TAKEOVER_SECONDS:.0f} s": f"{sum(each > TAKEOVER_SECONDS for each in taken_alone):,}",
