@@ -27,7 +27,8 @@ async def main(port: int, store: str) -> None:
         from sqlalchemy.ext.asyncio import create_async_engine
 
         url = store.replace("sqlite:", "sqlite+aiosqlite:///", 1).replace("postgresql:", "postgresql+asyncpg:", 1)
-        kept = DatabaseTaskStore(create_async_engine(url, connect_args={"timeout": 60}))
+        pool = {"pool_size": 32} if store.startswith("postgresql:") else {}  # as many as it has clients
+        kept = DatabaseTaskStore(create_async_engine(url, connect_args={"timeout": 60}, **pool))
         await kept.initialize()
     handler = DefaultRequestHandler(Worker(), kept, card)
     app = Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/")])

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 
+from ....errors.exceptions import FailureError
+from ....errors.failures import Overloaded
 from ...dispatch.execution import Raised, attempt
 from ..errors import task_has_ended
+from ..model.ids import new_id
 from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Message, MessageAdded, Task, TaskState
 from ..stores.interface import MESSAGE, OwnerRequest, TaskStore
@@ -20,9 +23,13 @@ from ..tasks.live_task import LiveTask, wait_committed
 from ..tasks.runner import Runner, Spawn
 from ..tasks.submitted import Submitted
 from ..tasks.task_cache import TaskCache
-from .queued_message import encode_message
+from .queued_message import decode_message, encode_message
 
 SaveConfigs: TypeAlias = Callable[[], Awaitable[None]]
+
+MAX_DELEGATIONS: Final = 1024
+"""Messages that may be under way to other daemons; beyond it they are refused as overload. Each is until somebody has it, also
+when its sender has gone."""
 
 
 @final
@@ -91,6 +98,7 @@ class Delegator:
         self._store = store
         self._cache = cache
         self._runner = runner
+        self._count = 0
         self._spawn = spawn
         self._queues = queues
 
@@ -105,6 +113,8 @@ class Delegator:
         Raises the executor's refusal, and `FailureError(Overloaded)`; then nothing was published.
         """
         self._runner.check(live, context)
+        if self._count >= MAX_DELEGATIONS:
+            raise FailureError(Overloaded())
         delegation = Delegation(live, context)
         if not live.generation:
             live.ensure_created()
@@ -113,6 +123,8 @@ class Delegator:
                 self._queue(delegation)
                 return delegation
         live.pins += 1
+        self._count += 1
+        self._cache.count_message(delegation.message, 1)
         self._spawn(partial(self._run, delegation, save_configs))
         return delegation
 
@@ -130,7 +142,8 @@ class Delegator:
             if delegation.accepted_generation is None and live.ended and live.lost is None:
                 delegation.refusal = task_has_ended(live.id, live.state)
         finally:
-            live.expect_no_more(delegation.message.message_id)
+            self._count -= 1
+            self._cache.count_message(delegation.message, -1)
             live.notify()
             self._cache.unpin(live)
 
@@ -155,21 +168,24 @@ class Delegator:
         The store drops the request when the task stops; until then it goes to each new owner, which may become this daemon.
         None publishes such a message after it has stopped the task.
         """
-        live, name = delegation.live, delegation.message.message_id
-        before = live.generation
+        live = delegation.live
+        body = encode_message(delegation.context, accepted=False, key=new_id())
+        request = OwnerRequest(live.id, MESSAGE, body)
         asked: str | None = None
-        live.expect_message(name)
-        request = OwnerRequest(live.id, MESSAGE, encode_message(delegation.context, accepted=False))
-        while live.lost is None and (live.remote or live.state not in INACTIVE):
-            if live.remote and live.remote_owner != asked:
-                asked = live.remote_owner
-                await self._store.send_owner_request(request)
-            else:
-                await live.wait_for_change()
-            if live.arrival(name) > before:
-                delegation.start_generation = live.arrival(name)
-                delegation.delegated = True
-                return live.notify()
+        expected = live.expect(decode_message(body).message)  # as the other daemon publishes it
+        try:
+            while live.lost is None and (live.remote or live.state not in INACTIVE):
+                if live.remote_owner and live.remote_owner != asked:
+                    asked = live.remote_owner
+                    await self._store.send_owner_request(request)
+                else:
+                    await live.wait_for_change()
+                if expected.generation:
+                    delegation.start_generation = expected.generation
+                    delegation.delegated = True
+                    return live.notify()
+        finally:
+            live.expect_no_more(expected)
 
     def _continue(self, delegation: Delegation) -> None:
         """Nobody works on the task: publish the message here."""

@@ -112,8 +112,10 @@ class Following:
         while live.shared and live.lost is None:
             before = live.generation
             batch = await self._store.event_log.read(live.id, after=before)
-            if live.generation != before or not live.shared:  # meanwhile it was changed here: the store will decide
+            if live.pending or not live.shared:  # meanwhile it was changed here: the store will decide
                 return
+            if live.generation != before:  # somebody else has read these, and maybe not all that there are
+                continue
             for logged in batch:
                 live.append_stored(logged)
             if batch and live.state not in INACTIVE:
@@ -126,10 +128,11 @@ class Following:
         if live.state in INACTIVE:
             live.remote_owner = None
             live.notify()
-        elif not live.remote_owner:
+        elif not live.remote_owner or live.expects:
             stored = await self._store.load(live.id)
             if stored is not None and stored.generation != live.generation:
                 return stored.generation > live.generation  # else it was changed here meanwhile: the store will decide
             owner = None if stored is None else stored.owner
             live.remote_owner = None if owner == self._store.owner_id else owner
+            live.notify()
         return False

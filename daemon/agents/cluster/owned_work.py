@@ -24,7 +24,6 @@ from ..stores.interface import (
     CANCEL,
     MESSAGE,
     RELOAD_PUSH_TARGETS,
-    DamagedTaskError,
     OwnerRequest,
     StoreError,
     TaskStore,
@@ -46,9 +45,6 @@ MAX_CATCH_UPS: Final = 4
 
 ADOPTION_BATCH: Final = 64
 """Tasks that are taken over from the dead at once."""
-
-MAX_DAMAGED: Final = 10_000
-"""Tasks that can't be read, which it does not try to take over again."""
 
 
 @final
@@ -74,7 +70,7 @@ class OwnedWork:
         self._max_runs = max_runs
         self._one_at_a_time = anyio.Lock()
         self._forgotten: frozenset[str] = frozenset()
-        self._damaged: set[str] = set()
+        self._unreadable: set[str] = set()
         self.draining = False
 
     @property
@@ -136,7 +132,7 @@ class OwnedWork:
         async with self._up_to_date(request.task_id, began=queued.accepted) as live:
             context = queued.context(live.task())
             if not queued.accepted:
-                if live.state not in INACTIVE and live.lost is None:
+                if live.state not in INACTIVE and live.lost is None and live.receive(queued.key):
                     self._runner.submit(live, context)
                 return
             if self._runner.full:
@@ -168,6 +164,7 @@ class OwnedWork:
         caller, since an execution that has asked is not yet over: what that one has published afterwards is in vain.
         """
         async with AsyncExitStack() as pinned:
+            was_in_memory = self._cache.peek(task_id) is not None
             live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
             for _ in range(MAX_CATCH_UPS if began else 0):
                 while live.pending and live.lost is None:
@@ -180,6 +177,8 @@ class OwnedWork:
                 else:
                     break
             await self._become_local(live)
+            if began and was_in_memory:
+                live.push_targets = await self._store.load_push_targets(task_id)
             yield live
 
     async def _become_local(self, live: LiveTask) -> None:
@@ -212,8 +211,10 @@ class OwnedWork:
             limit = min(self.room, ADOPTION_BATCH) if self._runner.supports_resume else ADOPTION_BATCH
             if self.draining or not limit:
                 return False
-            orphans = await self._store.list_orphans()
-            found = [task_id for task_id in orphans if task_id not in self._damaged][:limit]
+            listed = await self._store.list_orphans()
+            self._unreadable.intersection_update(listed)
+            # those that could not be read come last: there may be more of them than there is room
+            found = sorted(listed, key=self._unreadable.__contains__)[:limit]
             if not found:
                 return False
             lives: list[LiveTask] = []
@@ -245,12 +246,12 @@ class OwnedWork:
             if was_known and live.remote:
                 live.remote_owner = ""  # for `follow`, which asks
                 await self._following.follow(live)
-        except FailureError:  # the task is gone
-            pass
-        except StoreError as exc:
-            if isinstance(exc, DamagedTaskError) and len(self._damaged) < MAX_DAMAGED:
-                self._damaged.add(task_id)
-            log_failure(exc)
+        except (FailureError, StoreError) as exc:  # the task is gone, or can't be read
+            if isinstance(exc, StoreError) and task_id not in self._unreadable:
+                log_failure(exc)
+            self._unreadable.add(task_id)
+        else:
+            self._unreadable.discard(task_id)
 
     async def begin_forgotten(self) -> None:
         """Begin the tasks that this daemon owns without working on them, as it may after the store has failed. They must have
@@ -269,7 +270,7 @@ class OwnedWork:
     async def _resume(self, task_id: str) -> None:
         """Resume, or fail, a task that this daemon owns and for which no message was left. Where there is no room,
         `begin_forgotten` tries again."""
-        async with self._up_to_date(task_id, began=False) as live:
+        async with self._up_to_date(task_id, began=True) as live:
             if live.busy or live.pending or live.lost or live.state in INACTIVE:
                 return
             if self._runner.supports_resume:

@@ -15,7 +15,8 @@ from ..tasks.executor import RequestContext
 
 
 class QueuedMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`accepted` says that the message is in the task's history already. The other fields are those of `RequestContext`."""
+    """`accepted` says that the message is in the task's history already. Where it is not, it may be left more than once, which
+    `key` tells. The other fields are those of `RequestContext`."""
 
     message: Message
     accepted: bool
@@ -23,6 +24,7 @@ class QueuedMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     accepted_output_modes: tuple[str, ...] | None = None
     extensions: tuple[str, ...] = ()
     identity: Identity | None = None
+    key: str = ""
 
     def context(self, task: Task) -> RequestContext:
         """What an executor is told."""
@@ -35,7 +37,7 @@ _msgpack: Final = msgspec.msgpack.Encoder()
 _decoders: Final = (msgspec.msgpack.Decoder(QueuedMessage), msgspec.json.Decoder(QueuedMessage))
 
 
-def encode_message(context: RequestContext, *, accepted: bool) -> bytes:
+def encode_message(context: RequestContext, *, accepted: bool, key: str = "") -> bytes:
     """The context of a message, for another daemon."""
     assert context.message is not None, "only messages are left to others"
     queued = QueuedMessage(
@@ -45,6 +47,7 @@ def encode_message(context: RequestContext, *, accepted: bool) -> bytes:
         context.accepted_output_modes,
         context.extensions,
         context.identity,
+        key,
     )
     try:
         return _msgpack.encode(queued)

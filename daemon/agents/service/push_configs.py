@@ -48,6 +48,7 @@ class PushConfigs:
         """Add a config, or replace the one of the same id; returns it with its id."""
         self._check_supported()
         async with self._cache.pinned(task_id, scope) as live:
+            await self.refresh(live)
             target = self.target(live, config, version)
             await self.save_and_activate(live, target)
             return target.config
@@ -63,17 +64,27 @@ class PushConfigs:
         """All configs of a task, in the order in which they were first put."""
         self._check_supported()
         async with self._cache.pinned(task_id, scope) as live:
+            await self.refresh(live)
             return [target.config for target in live.push_targets]
 
     async def delete(self, task_id: str, config_id: str, *, scope: str) -> None:
         """Send nothing more by this config. Deleting one that does not exist succeeds."""
         self._check_supported()
         async with self._cache.pinned(task_id, scope) as live:
+            await self.refresh(live)
             await self._store.delete_push_target(task_id, config_id)
             live.push_targets = _without(live, config_id)
             if self._notifier is not None:
                 self._notifier.remove_target(task_id, config_id)
             await self._notify_remote_owner(live)
+
+    async def refresh(self, live: LiveTask) -> None:
+        """Load the configs of a task that other daemons may have changed, since it came into memory."""
+        if live.shared and self._store.durable and self._notifier is not None:
+            before = live.push_targets
+            targets = await self._store.load_push_targets(live.id)
+            if live.push_targets is before:
+                live.push_targets = targets
 
     # -- configs that come with a message ----------------------------------------------------------------------
 

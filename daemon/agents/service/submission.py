@@ -43,6 +43,7 @@ class Submission:
         else:
             live = self._cache.create(new_task(request.message), caller.scope)
         try:
+            await self._push_configs.refresh(live)
             yield self._submit(live, request, caller)
         finally:
             self._cache.unpin(live)

@@ -5,13 +5,15 @@ a longer one whoever uses the session is told at once when to try again. Knows n
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final, Generic, Protocol, TypeVar, final
+from typing import Any, Final, Generic, Protocol, TypeVar, final
 
 from ....errors.backoff import exponential_backoff
+from ....lazy import anyio
 from ...logs import log
 from .interface import StoreError, StoreUnavailableError
+from .worker_thread import WorkerThread
 
 
 class ServerSession(Protocol):
@@ -39,6 +41,9 @@ MAX_PAUSE_SECONDS: Final = 5.0
 
 MIN_RETRY_MS: Final = 500
 """The least that callers are told to wait."""
+
+CLOSE_SECONDS: Final = 0.4
+"""How long closing waits for what is queued, and then for the threads to notice that they wait in vain."""
 
 MAX_LOSSES: Final = 8
 """How many sessions may be lost over one and the same piece of work."""
@@ -150,3 +155,25 @@ class ServerLink(Generic[S]):
     def close(self) -> None:
         if self._session is not None:
             self._session.close()
+
+
+class Stop(Protocol):
+    """Stops the links that threads use; see `ServerLink.stop`."""
+
+    def __call__(self, *, at_once: bool = False) -> None: ...
+
+
+async def close_threads(stop: Stop, *threads: WorkerThread[Any]) -> None:  # Any: what they run
+    """Finish what is queued, as long as the server answers in time, and end the threads. Within twice `CLOSE_SECONDS`."""
+    stop()
+    if not await _close_in_time(threads):
+        stop(at_once=True)
+        await _close_in_time(threads)
+
+
+async def _close_in_time(threads: Sequence[WorkerThread[Any]]) -> bool:  # Any: as above
+    with anyio.move_on_after(CLOSE_SECONDS):
+        for thread in threads:
+            await thread.close()
+        return True
+    return False

@@ -19,6 +19,7 @@ from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
 from ..model.timestamps import now
 from ..model.types import (
     ArtifactChanged,
+    Message,
     MessageAdded,
     StatusChanged,
     Task,
@@ -52,6 +53,18 @@ _RESTING_SNAPSHOT_BYTES: Final = 16 * 1024
 
 
 @final
+class Expected:
+    """A message that another daemon is to publish. `generation` is that with which it has come, 0 before. Its id alone would not
+    tell: callers choose them, and two may choose the same."""
+
+    __slots__ = ("generation", "message")
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.generation = 0
+
+
+@final
 class LiveTask:
     """A task in memory. `generation` is the number of its last event, `committed` that of the last one in the store.
 
@@ -65,13 +78,14 @@ class LiveTask:
     """
 
     __slots__ = (
-        "_arrivals",
         "_artifact_sizes",
         "_bytes_since_snapshot",
         "_draft",
+        "_expected",
         "_memory",
         "_on_publish",
         "_queued",
+        "_received",
         "_requeued",
         "_signal",
         "_size",
@@ -113,7 +127,8 @@ class LiveTask:
         self._bytes_since_snapshot = 0
         self._queued: list[bytes] = []
         self._requeued = False
-        self._arrivals: dict[str, int] = {}
+        self._expected: list[Expected] = []
+        self._received: set[str] = set()
         self.scope = scope
         self.generation = generation
         self.committed = generation
@@ -213,8 +228,11 @@ class LiveTask:
         if isinstance(event, StatusChanged) and event.status.state in INACTIVE:
             self.stop_generation = self.generation
             self.stopped_task = self.task()
-        elif isinstance(event, MessageAdded) and event.message.message_id in self._arrivals:
-            self._arrivals[event.message.message_id] = self.generation
+        elif isinstance(event, MessageAdded):
+            for expected in self._expected:
+                if not expected.generation and expected.message == event.message:
+                    expected.generation = self.generation
+                    break
         self.watchers.add(LoggedEvent(self.generation, event), size)
 
     def _growth(self, event: TaskEvent, size: int) -> int:
@@ -247,17 +265,26 @@ class LiveTask:
         """Wait for the next `notify`. The caller finds out what has changed."""
         await self._signal.wait()
 
-    def expect_message(self, message_id: str) -> None:
-        """Note when a message with this id, which another daemon is to publish, comes into the history."""
-        self._arrivals.setdefault(message_id, 0)
+    def expect(self, message: Message) -> Expected:
+        """Note when this message, which another daemon is to publish, comes into the history, until `expect_no_more`."""
+        expected = Expected(message)
+        self._expected.append(expected)
+        return expected
 
-    def arrival(self, message_id: str) -> int:
-        """The generation with which the expected message came last, 0 where it has not."""
-        return self._arrivals.get(message_id, 0)
+    def expect_no_more(self, expected: Expected) -> None:
+        """Undo `expect`."""
+        self._expected.remove(expected)
 
-    def expect_no_more(self, message_id: str) -> None:
-        """Forget about a message that was expected."""
-        self._arrivals.pop(message_id, None)
+    @property
+    def expects(self) -> bool:
+        """Whether another daemon is to publish a message."""
+        return bool(self._expected)
+
+    def receive(self, key: str) -> bool:
+        """Whether a message with this key has not come yet. It has from now on. One without a key is always new."""
+        is_new = not key or key not in self._received
+        self._received.add(key)
+        return is_new
 
     def watch(self) -> Watcher:
         """A watcher of the events from now on. It must be closed."""

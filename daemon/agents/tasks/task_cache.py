@@ -62,6 +62,10 @@ class TaskCache:
         """Raises `FailureError(Overloaded)` where there is no memory for one more message of a task."""
         self._memory.check(size_of_message(message))
 
+    def count_message(self, message: Message, times: int) -> None:
+        """Count a message that is in memory beside its task; with `times` -1 no more."""
+        self._memory.add_task(times * size_of_message(message))
+
     async def pin(self, task_id: str, scope: str | None) -> LiveTask:
         """The task, in memory until `unpin`. `scope` None is for the daemon itself.
 

@@ -16,7 +16,7 @@ from .link import link_to
 from .listener import Listener
 from .notices import name_of
 from .schema import AnyConnection, migrate
-from .session import OwnerNames, backend_pid, check_own_sessions, open_session, take_name
+from .session import OwnerNames, backend_pid, check_own_sessions, keep_plans, open_session, take_name
 from .writer import CHANNEL, PostgresWriter
 
 
@@ -35,6 +35,7 @@ class Sessions:
             with translate_errors(address.label):
                 check_own_sessions((writing, reading, listening), address.label)
                 migrate(writing, address.label)
+                keep_plans(writing)
                 name = self._names.new()
                 take_name(writing, name)
                 listening.execute(f"LISTEN {CHANNEL}")
@@ -49,6 +50,7 @@ class Sessions:
         with ExitStack() as stack:
             connection = _open(stack, self._address)
             migrate(connection, self._address.label)
+            keep_plans(connection)
             self.writer.take_new_name(connection, backend_pid(connection))
             stack.pop_all()
         self.inbox.add_everything()  # also requests that this daemon gave back to itself

@@ -16,6 +16,7 @@ import psycopg
 from .....lazy import anyio
 from ..checks import DEFAULT_RETENTION, Retention
 from ..interface import Changes, OwnerRequest, StoreError
+from ..server_link import close_threads
 from ..threaded_store import ThreadedStore
 from ..worker_thread import Job, WorkerThread, loop_caller
 from . import reader, statements
@@ -28,9 +29,6 @@ from .sessions import Sessions
 from .writer import ClaimRequest, TakeRequest, WriteRequest
 
 ReadRequest: TypeAlias = Callable[[AnyConnection], object]
-
-CLOSE_SECONDS: Final = 0.4
-"""How long closing waits for what is queued, and then for the threads to notice that they wait in vain."""
 
 EXPIRY_SECONDS: Final = 10.0
 """Between two looks for expired tasks."""
@@ -170,18 +168,8 @@ class _OpenStore:
     # -- the end -----------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        self.sessions.stop()
-        with anyio.move_on_after(CLOSE_SECONDS) as in_time:
-            await self._close_threads()
-        if in_time.cancelled_caught:
-            self.sessions.stop(at_once=True)
-            with anyio.move_on_after(CLOSE_SECONDS):
-                await self._close_threads()
+        await close_threads(self.sessions.stop, self.reader_thread, self.writer_thread)
         await anyio.to_thread.run_sync(self.sessions.listener.close)
-
-    async def _close_threads(self) -> None:
-        await self.reader_thread.close()
-        await self.writer_thread.close()
 
     def close_unattached(self) -> None:
         self.sessions.stop(at_once=True)

@@ -1,6 +1,6 @@
-"""Deletes tasks that ended long ago, a few at a time.
+"""Deletes tasks that ended long ago, and soon after their end the events that their snapshots cover. A few at a time.
 
-Runs in the writer's thread. Touches no task that has not ended, and none whose log is being read in this process.
+Runs in the writer's thread. Touches no task that has not ended, and deletes none whose log is being read in this process.
 """
 
 from __future__ import annotations

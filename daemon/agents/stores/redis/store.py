@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Final, TypeAlias, final
 
 from .....lazy import anyio
-from ..checks import Retention
+from ..checks import DEFAULT_RETENTION, Retention
 from ..interface import Changes, OwnerRequest, StoreError
-from ..server_link import ServerLink
+from ..server_link import ServerLink, close_threads
 from ..threaded_store import ThreadedStore
 from ..worker_thread import Job, WorkerThread, loop_caller
 from . import reader, statements, writer
@@ -27,11 +27,6 @@ from .sessions import Sessions
 from .writer import AnyRequest, Run, WriteRequest
 
 ReadRequest: TypeAlias = Callable[[Source], object]
-
-_DEFAULT_RETENTION: Final = Retention()
-
-CLOSE_SECONDS: Final = 0.4
-"""How long closing waits for what is queued, and then for the threads to notice that they wait in vain."""
 
 HEARTBEAT_SECONDS: Final = 1.0
 """How often a daemon says that it is alive, and finds out whether the server is."""
@@ -46,7 +41,7 @@ class RedisStore(ThreadedStore["_OpenStore", Source, Run]):
     """
 
     def __init__(
-        self, url: str, retention: Retention = _DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
+        self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
     ) -> None:
         self._address = read_address(url)
         super().__init__(self._address.label, reader, statements)
@@ -174,18 +169,8 @@ class _OpenStore:
     # -- the end -----------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        self.sessions.stop()
-        with anyio.move_on_after(CLOSE_SECONDS) as in_time:
-            await self._close_threads()
-        if in_time.cancelled_caught:
-            self.sessions.stop(at_once=True)
-            with anyio.move_on_after(CLOSE_SECONDS):
-                await self._close_threads()
+        await close_threads(self.sessions.stop, self.reader_thread, self.writer_thread)
         await anyio.to_thread.run_sync(self.sessions.listener.close)
-
-    async def _close_threads(self) -> None:
-        await self.reader_thread.close()
-        await self.writer_thread.close()
 
     def close_unattached(self) -> None:
         self.sessions.stop()

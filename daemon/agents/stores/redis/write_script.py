@@ -15,9 +15,10 @@ Keys, each after `{prefix}:`
     events:ID           stream: an event for each entry; the entry of event 7 is 7-0
     targets:ID          hash: push targets by config id, each after its number and a colon
     requests:ID         sorted set: requests to the task's owner (kind, NUL, body) by number
-    list:STATE:SCOPE    sorted set: tasks (status timestamp, NUL, id) by the number of their last change
-    times:STATE:SCOPE   sorted set: the same, all with score 0, so ordered by timestamp
-    list:STATE:LENGTH:SCOPE:CONTEXT, times:...  the same of one context; LENGTH is that of the scope
+    list:STATE::SCOPE   sorted set: tasks (status timestamp, NUL, id) by the number of their last change
+    times:STATE::SCOPE  sorted set: the same, all with score 0, so ordered by timestamp
+    list:STATE:LENGTH:SCOPE:CONTEXT, times:...  the same of one context; LENGTH is that of the scope. No caller chooses a scope
+                        whose list is that of another one's context
     ended               sorted set: ids of tasks that have ended, by the number of their last change
     owners              set: the owners that had tasks
     owned:OWNER         sorted set: ids of its tasks that have not ended (of the queue: all), by the number of their last change
@@ -57,7 +58,7 @@ local P = string.sub(KEYS[1], 1, -6)
 
 local function indexes(state, scope, context)
   local of_context = state .. ':' .. #scope .. ':' .. scope .. ':' .. context
-  return {{ state .. ':' .. scope, of_context }}
+  return {{ state .. '::' .. scope, of_context }}
 end
 
 local function is_alive(owner)
@@ -133,11 +134,14 @@ end
 local function hand_over(id, from, to)
   local task = P .. 'task:' .. id
   local owner, sequence, state = unpack(call('HMGET', task, 'owner', 'sequence', 'state'))
-  if owner == from then
-    call('HSET', task, 'owner', to)
-    pass(id, from, to, sequence, TERMINAL[state])
-    changed[#changed + 1] = id
+  if owner ~= from then
+    call('ZREM', P .. 'owned:' .. from, id)
+    return false
   end
+  call('HSET', task, 'owner', to)
+  pass(id, from, to, sequence, TERMINAL[state])
+  changed[#changed + 1] = id
+  return true
 end
 
 local function unlist(id, scope, context, state, timestamp)
@@ -298,12 +302,12 @@ function does.take()
 end
 
 function does.claim(limit)
-  local ids = call('ZRANGE', P .. 'owned:' .. QUEUED, 0, limit - 1)
-  for _, id in ipairs(ids) do
-    hand_over(id, QUEUED, me)
-    claims[#claims + 1] = id
+  for _, id in ipairs(call('ZRANGE', P .. 'owned:' .. QUEUED, 0, limit - 1)) do
+    if hand_over(id, QUEUED, me) then  -- else it is no task's, and would be the first for ever
+      claims[#claims + 1] = id
+    end
   end
-  return ids
+  return claims
 end
 
 function does.delete(ids)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
+from discreet.daemon.agents.cluster import delegation
 from discreet.daemon.agents.errors import NotCancelable
 from discreet.daemon.agents.model.types import TaskState
 from discreet.daemon.agents.stores.interface import MESSAGE, OwnerRequest
+from discreet.daemon.agents.task_memory import TaskMemory
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.errors import TaskNotCancelable, UnsupportedOperation
+from discreet.daemon.memory import MemoryBudget
+from discreet.errors import Overloaded, TaskNotCancelable, UnsupportedOperation
 from support.daemons import watching
 from support.executors import (
     ME,
@@ -28,7 +32,7 @@ from support.executors import (
 )
 from support.places import NewStore
 from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
-from support.waits import DEADLINE_SECONDS
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -182,6 +186,109 @@ async def test_a_request_that_can_not_be_read_keeps_no_other_waiting(
                 for task in tasks:
                     await until_state(front, task.id, TaskState.COMPLETED)
     assert sorted(worker.texts) == ["one", "two"]
+
+
+async def test_a_message_that_is_left_twice_is_executed_once(serving: Any, new_store: NewStore) -> None:
+    class Twice(AlteredStore):
+        """Leaves each message again when the worker has taken it."""
+
+        async def send_owner_request(self, request: OwnerRequest) -> bool:
+            assert await self._inner.send_owner_request(request)
+            await taken.wait()
+            return await self._inner.send_owner_request(request)
+
+    class Taking(AlteredStore):
+        times = 0
+
+        async def take_owner_requests(self) -> Any:
+            if self.times == 2:  # those that it took before were received
+                received_again.set()
+            requests = await self._inner.take_owner_requests()
+            if any(each.kind == MESSAGE for each in requests) and worker.texts:
+                self.times += 1
+                taken.set()
+            return requests
+
+    taken, received_again = anyio.Event(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "one":
+            await received_again.wait()
+        await events.require_input()
+
+    worker = Counting(execute)
+    async with (
+        serving(Idle(), Twice(new_store()), role=FRONT) as front,
+        serving(worker, Taking(new_store()), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            asked = await task_of(front, request("two", task_id=task.id))
+            await task_of(front, request("three", task_id=task.id))
+    assert asked.status.state is TaskState.INPUT_REQUIRED
+    assert worker.texts == ["one", "two", "three"]
+
+
+async def test_of_two_messages_with_one_id_none_is_taken_for_the_other(serving: Any, new_store: NewStore) -> None:
+    class Dropping(AlteredStore):
+        """Loses the first request with the word `three`, as if it had come after the task stopped."""
+
+        lost = False
+
+        async def take_owner_requests(self) -> Any:
+            requests = await self._inner.take_owner_requests()
+            if not self.lost and any(b"three" in each.body for each in requests):
+                self.lost = True
+                lost.set()
+                return [each for each in requests if b"three" not in each.body]
+            return requests
+
+    lost, may_end = anyio.Event(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "one":
+            await may_end.wait()
+        await events.require_input()
+
+    worker = Counting(execute)
+    async with (
+        serving(Idle(), new_store(), role=FRONT) as front,
+        serving(worker, Dropping(new_store()), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            async with anyio.create_task_group() as senders:
+                senders.start_soon(task_of, front, request("three", task_id=task.id))
+                await lost.wait()
+                await task_of(front, request("two", task_id=task.id, at_once=True))
+                may_end.set()
+    assert worker.texts == ["one", "two", "three"]
+
+
+async def test_messages_whose_senders_have_gone_are_limited_as_long_as_nobody_takes_them(
+    serving: Any, new_store: NewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has_taken(count: int) -> bool:
+        return budget.held("tasks") > count * 1_000_000
+
+    monkeypatch.setattr(delegation, "MAX_DELEGATIONS", 2)
+    budget = MemoryBudget(64 * 1024 * 1024)
+    async with serving(Idle(), new_store(), role=FRONT, memory=TaskMemory(budget)) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            for count in (1, 2):
+                async with anyio.create_task_group() as senders:
+                    senders.start_soon(task_of, front, request("x" * 1_000_000, task_id=task.id))
+                    await until(partial(has_taken, count))
+                    senders.cancel_scope.cancel()
+            assert has_taken(2)
+            assert isinstance(await failure_of(front.send(request("four", task_id=task.id), ME)), Overloaded)
+            await front.cancel(task.id, None, ME)
+            await until(lambda: not has_taken(1))
 
 
 # -- cancelling ------------------------------------------------------------------------------------------------------

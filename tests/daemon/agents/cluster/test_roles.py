@@ -24,6 +24,7 @@ from support.daemons import Watching, watching
 from support.executors import (
     ME,
     Scripted,
+    ask_then_echo,
     echo,
     failure_of,
     for_ever,
@@ -136,9 +137,8 @@ async def test_a_worker_takes_the_oldest_first_and_no_more_than_it_may(serving: 
                 for task in tasks:
                     await until_state(front, task.id, TaskState.COMPLETED)
     assert sorted(worker.texts) == ["0", "1", "2", "3", "4"]
-    assert all(
-        abs(int(text) - place) <= 1 for place, text in enumerate(worker.texts)
-    )  # two that are claimed at once: any order
+    # Two that are claimed at once begin in any order.
+    assert all(abs(int(text) - place) <= 1 for place, text in enumerate(worker.texts))
 
 
 async def test_what_one_worker_has_no_room_for_another_one_does(serving: Any, new_store: NewStore) -> None:
@@ -246,3 +246,45 @@ async def test_a_worker_pushes_from_its_first_event_on_to_a_config_that_came_wit
             await until(lambda: len(pushed) >= 3)
             tasks.cancel_scope.cancel()
     assert pushed == [("1.0", "StatusChanged"), ("1.0", "ArtifactChanged"), ("1.0", "StatusChanged")]
+
+
+async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_has_in_memory(
+    new_store: NewStore,
+) -> None:
+    pushed: list[str] = []
+
+    def note(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
+        pushed.append(type(event).__name__)
+        return None
+
+    hooks = [PushConfig(f"https://hooks.example.com/{each}", id=each) for each in "ab"]
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            one, other = [
+                await Runtime(
+                    tasks.start_soon, new_store(), Idle(), PushPublisher(PushNotifier(), note), role=FRONT
+                ).ready()
+                for _ in range(2)
+            ]
+            worker = await Runtime(
+                tasks.start_soon,
+                new_store(),
+                Scripted(ask_then_echo),
+                PushPublisher(PushNotifier(), note),
+                role=WORKER,
+            ).ready()
+            asked = await task_of(one, request("one"))
+            watchers = [Watching(), Watching()]
+            for handler, watcher in zip((other, worker), watchers, strict=True):  # which keep it in memory
+                tasks.start_soon(watcher.run, handler, asked.id)
+                await watcher.first.wait()
+            for hook in hooks:
+                await one.push_configs.put(asked.id, hook, scope="me", version="1.0")
+            await one.push_configs.delete(asked.id, "a", scope="me")
+            for handler in (one, other, worker):
+                assert [each.id for each in await handler.push_configs.list(asked.id, scope="me")] == ["b"]
+            assert not pushed
+            await task_of(other, request("two", task_id=asked.id))
+            await until(lambda: len(pushed) >= 2)
+            tasks.cancel_scope.cancel()
+    assert pushed[-2:] == ["ArtifactChanged", "StatusChanged"]

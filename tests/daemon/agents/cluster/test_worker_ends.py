@@ -7,12 +7,13 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import msgspec
 import pytest
 
 from discreet.daemon.agents.model.draft import apply_events
 from discreet.daemon.agents.model.types import StatusChanged, TaskState, TaskStatus
 from discreet.daemon.agents.service.runtime import Runtime
-from discreet.daemon.agents.stores.interface import MESSAGE, OwnerRequest, StoreError
+from discreet.daemon.agents.stores.interface import MESSAGE, DamagedTaskError, OwnerRequest, StoredTask, StoreError
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.daemon.agents.tasks.task_events import TaskEvents
@@ -98,6 +99,29 @@ async def test_fronts_leave_the_tasks_of_the_dead_to_workers(serving: Any, new_s
             await anyio.wait_all_tasks_blocked()
             assert (await front.get(task.id, ME)).status.state is TaskState.WORKING
             async with serving(Resumer(for_ever), new_store(), role=WORKER):
+                await until_state(front, task.id, TaskState.COMPLETED)
+
+
+async def test_tasks_of_the_dead_that_can_not_be_read_keep_no_other_from_being_taken_over(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Damaged(AlteredStore):
+        async def load(self, task_id: str) -> StoredTask | None:
+            if task_id in unreadable:
+                raise DamagedTaskError("rows are missing")
+            return await self._inner.load(task_id)
+
+    unreadable: list[str] = []
+    async with serving(Idle(), new_store(), role=FRONT) as front:
+        async with serving(Scripted(for_ever), new_store(), role=WORKER):
+            for _ in range(3):
+                task = await task_of(front, request("one", at_once=True))
+                await until_state(front, task.id, TaskState.WORKING)
+                unreadable.append(task.id)
+            unreadable.pop()
+        with anyio.fail_after(DEADLINE_SECONDS):
+            narrow = msgspec.structs.replace(WORKER, max_runs=1)
+            async with serving(Resumer(for_ever), Damaged(new_store()), role=narrow):
                 await until_state(front, task.id, TaskState.COMPLETED)
 
 
