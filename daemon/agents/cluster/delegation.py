@@ -17,7 +17,7 @@ from ..errors import task_has_ended
 from ..model.ids import new_id
 from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Message, MessageAdded, Task, TaskState
-from ..stores.interface import MESSAGE, OwnerRequest, TaskStore
+from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, wait_committed
 from ..tasks.runner import Runner, Spawn
@@ -41,11 +41,12 @@ class Delegation(Submitted):
     `delegated` says that the store has the message. `fault` is what the store raised before.
     """
 
-    __slots__ = ("context", "delegated", "execution", "fault")
+    __slots__ = ("context", "delegated", "execution", "fault", "key")
 
     def __init__(self, live: LiveTask, context: RequestContext) -> None:
         super().__init__(live)
         self.context = context
+        self.key = new_id()
         self.delegated = False
         self.execution: Submitted | None = None
         self.fault: BaseException | None = None
@@ -82,10 +83,13 @@ class Delegation(Submitted):
             await self.live.wait_for_change()
         self.raise_refusal()
 
-    async def wait_stored(self) -> Task:
+    async def wait_delegated(self) -> None:
         while not (self.delegated or self.refusal or self.fault or self.live.lost):
             await self.live.wait_for_change()
         self.raise_refusal()
+
+    async def wait_stored(self) -> Task:
+        await self.wait_delegated()
         return await wait_committed(self.live)
 
 
@@ -129,7 +133,7 @@ class Delegator:
         return delegation
 
     def _queue(self, delegation: Delegation) -> None:
-        delegation.live.queue(encode_message(delegation.context, accepted=True))
+        delegation.live.queue(encode_message(delegation.context, accepted=True, key=delegation.key))
         delegation.delegated = True
         delegation.live.notify()
 
@@ -169,15 +173,16 @@ class Delegator:
         None publishes such a message after it has stopped the task.
         """
         live = delegation.live
-        body = encode_message(delegation.context, accepted=False, key=new_id())
+        body = encode_message(delegation.context, accepted=False, key=delegation.key)
         request = OwnerRequest(live.id, MESSAGE, body)
         asked: str | None = None
         expected = live.expect(decode_message(body).message)  # as the other daemon publishes it
         try:
             while live.lost is None and (live.remote or live.state not in INACTIVE):
                 if live.remote_owner and live.remote_owner != asked:
-                    asked = live.remote_owner
-                    await self._store.send_owner_request(request)
+                    is_inherited, asked = asked == QUEUED, live.remote_owner
+                    if not is_inherited:
+                        await self._store.send_owner_request(request)
                 else:
                     await live.wait_for_change()
                 if expected.generation:

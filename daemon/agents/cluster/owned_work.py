@@ -132,8 +132,11 @@ class OwnedWork:
         async with self._up_to_date(request.task_id, began=queued.accepted) as live:
             context = queued.context(live.task())
             if not queued.accepted:
-                if live.state not in INACTIVE and live.lost is None and live.receive(queued.key):
+                if not (live.remote or live.lost or live.state in INACTIVE or _came_before(queued, live)):
                     self._runner.submit(live, context)
+                return
+            live.receive(queued.key)
+            if live.remote or live.ended:
                 return
             if self._runner.full:
                 return live.queue(request.body)
@@ -164,7 +167,7 @@ class OwnedWork:
         caller, since an execution that has asked is not yet over: what that one has published afterwards is in vain.
         """
         async with AsyncExitStack() as pinned:
-            was_in_memory = self._cache.peek(task_id) is not None
+            was_in_memory = self._cache.find(task_id, None) is not None
             live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
             for _ in range(MAX_CATCH_UPS if began else 0):
                 while live.pending and live.lost is None:
@@ -177,15 +180,18 @@ class OwnedWork:
                 else:
                     break
             await self._become_local(live)
+            if began and live.remote_owner == "":  # it was changed here meanwhile: the store will decide
+                live.remote_owner = None
+                live.notify()
             if began and was_in_memory:
                 live.push_targets = await self._store.load_push_targets(task_id)
             yield live
 
     async def _become_local(self, live: LiveTask) -> None:
+        """Where the store says now that it is this daemon's: a request may come late, when the task has gone on elsewhere."""
         if live.remote:
+            live.remote_owner = ""
             await self._following.follow(live)
-            live.remote_owner = None
-            live.notify()
 
     # -- the queue ---------------------------------------------------------------------------------------------
 
@@ -271,12 +277,17 @@ class OwnedWork:
         """Resume, or fail, a task that this daemon owns and for which no message was left. Where there is no room,
         `begin_forgotten` tries again."""
         async with self._up_to_date(task_id, began=True) as live:
-            if live.busy or live.pending or live.lost or live.state in INACTIVE:
+            if live.remote or live.busy or live.pending or live.lost or live.state in INACTIVE:
                 return
             if self._runner.supports_resume:
                 return self._runner.resume(live)
             log.warning("task.orphaned", task=live.id)
             fail_task(live, Part(text=ORPHANED_TEXT))
+
+
+def _came_before(queued: QueuedMessage, live: LiveTask) -> bool:
+    """Whether the message was left more than once. What was taken before this daemon had the task is in the history."""
+    return not live.receive(queued.key) or (bool(queued.key) and queued.message in live.task().history)
 
 
 def _message_of(request: OwnerRequest) -> QueuedMessage | None:

@@ -15,8 +15,8 @@ from ..tasks.executor import RequestContext
 
 
 class QueuedMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`accepted` says that the message is in the task's history already. Where it is not, it may be left more than once, which
-    `key` tells. The other fields are those of `RequestContext`."""
+    """`accepted` says that the message is in the task's history already. It may be left more than once before, which `key` tells.
+    The other fields are those of `RequestContext`."""
 
     message: Message
     accepted: bool

@@ -83,6 +83,7 @@ class RequestHandler:
         """The same. What is there already comes together."""
         async with self._submission.submitted(request, caller) as execution:
             live = execution.live
+            await execution.wait_delegated()  # the stream begins with the task as it is then
             with closing(EventReader(live, self._store.event_log)) as reader:
                 if live.generation:
                     yield [await self._submission.wait_stored(request, execution)]

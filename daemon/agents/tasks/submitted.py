@@ -45,6 +45,12 @@ class Submitted(ABC):
             await live.wait_for_change()
         self.raise_refusal()
 
+    async def wait_delegated(self) -> None:  # noqa: B027 - only a message for another daemon has something to wait for
+        """Wait until the store has the message where it is left to another daemon; else return at once, without a pause.
+
+        Raises as `wait_accepted`.
+        """
+
     async def wait_stored(self) -> Task:
         """The task as it is now, once the store has it and what is to be done for it. Raises as `wait_accepted`."""
         return await wait_committed(self.live)
