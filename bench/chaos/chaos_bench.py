@@ -63,7 +63,10 @@ def main() -> int:
     print(f"\n| figure | {chosen.store} |\n| --- | --- |")
     for name, figure in outcome.figures.items():
         print(f"| {name} | {figure} |")
-    print(f"\n{len(outcome.wrong)} wrong" + "".join(f"\n  {text}" for text in outcome.wrong[:40]))
+    print(
+        f"\n{len(outcome.wrong)} wrong"
+        + "".join(f"\n  {text[:1000]}" for text in [*outcome.wrong[:20], *outcome.wrong[20:][-20:]])
+    )
     if outcome.wrong or chosen.keep:
         print(f"logs: {folder}")
     else:

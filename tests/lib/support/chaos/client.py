@@ -41,6 +41,7 @@ class Client:
         """Until every subscriber saw the end of the task."""
         async with asyncio.TaskGroup() as self._group:
             await self._begin()
+        await self._collect()
 
     # -- beginning ----------------------------------------------------------------------------------------------
 
@@ -72,6 +73,22 @@ class Client:
             subscriber = Subscriber(task_id)
             self._record.subscribers.append(subscriber)
             self._group.create_task(self._follow(subscriber))
+
+    async def _collect(self) -> None:
+        """Read the whole log of the task, which has ended."""
+        task_id = next(task_id for task_id, begun in self._record.begun.items() if begun.plan is self._plan)
+        while task_id not in self._record.logs:
+            gateway = self._dice.randrange(len(self._ports))
+            began = time.monotonic()
+            try:
+                events = stream(self._ports[gateway], "SubscribeToTask", {"id": task_id}, after=1)
+                found = [noticed async for event in events if (noticed := seen(event))]
+            except (BrokenError, RefusedError) as exc:
+                await self._not_answered("SubscribeToTask", gateway, exc, began)
+                if isinstance(exc, RefusedError) and exc.reason not in RETRIED:
+                    return
+            else:
+                self._record.logs[task_id] = found
 
     # -- following ----------------------------------------------------------------------------------------------
 

@@ -72,6 +72,8 @@ class Begun(msgspec.Struct):
 
 class Record(msgspec.Struct):
     begun: dict[str, Begun] = msgspec.field(default_factory=dict)
+    logs: dict[str, list[Seen]] = msgspec.field(default_factory=dict)
+    """The events of each task, as a client got them once it had ended. A store may forget them some time later."""
     subscribers: list[Subscriber] = msgspec.field(default_factory=list)
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     counts: Counter[str] = msgspec.field(default_factory=Counter)
