@@ -76,9 +76,11 @@ async def is_ready(port: int) -> bool | None:
     try:
         async with asyncio.timeout(1.0):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-            line = await reader.readline()
-            writer.transport.abort()
+            try:
+                writer.write(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+                line = await reader.readline()
+            finally:
+                writer.transport.abort()
     except (OSError, TimeoutError):
         return None
     return line.startswith(b"HTTP/1.1 200") if line else None
