@@ -137,9 +137,9 @@ class AgentHost:
             each.value.removeprefix("TASK_STATE_").lower().replace("_", "-"): counts.get(each, 0) for each in TaskState
         }
 
-    async def count_queued(self) -> int:
-        """How many tasks wait in the store's queue; 0 where it does not tell within a second."""
-        return (0 if self._composed is None else await self._composed.runtime.count_queued()) or 0
+    async def count_queued(self) -> int | None:
+        """How many tasks wait in the store's queue; None where it does not tell within a second."""
+        return 0 if self._composed is None else await self._composed.runtime.count_queued()
 
     async def probe_store(self) -> bool:
         """Whether tasks can be stored now. Takes as long as the store does."""

@@ -86,7 +86,7 @@ class Figures(msgspec.Struct, frozen=True, rename="camel"):
     streams: int
     busy_threads: int
     tasks: Mapping[str, int]
-    queued_tasks: int
+    queued_tasks: int | None
     memory: MemoryFigures
     store: StoreFigures
     loop: LoopFigures

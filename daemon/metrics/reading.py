@@ -46,8 +46,8 @@ class TaskMetrics(Protocol):
         """The tasks in the store, by state. Takes a bounded time, after which there are none."""
         ...
 
-    async def count_queued(self) -> int:
-        """Those that wait until a daemon has room for them. Takes a bounded time, after which there are none."""
+    async def count_queued(self) -> int | None:
+        """Those that wait until a daemon has room for them. Takes a bounded time, after which it is None."""
         ...
 
 

@@ -103,6 +103,8 @@ def test_a_call_while_the_server_is_away_is_unavailable_and_later_ones_are_answe
         "postgresql://me:hunter2-x@127.0.0.1:1/tasks",
         "postgres://me:hunter2-x@127.0.0.1:x/tasks",
         "postgresql://hunter2-x@@/",
+        "postgresql://me:12/hunter2-x@127.0.0.1:1/tasks",
+        "postgresql://hunter2-x/y@db-1,db-2/tasks",
     ],
 )
 def test_a_store_that_can_not_be_reached_is_one_line_and_status_2(

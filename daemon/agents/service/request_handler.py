@@ -57,6 +57,7 @@ class RequestHandler:
         when the message is in the store. A message whose task ends before its turn is never executed: the task that is
         returned has it in its history.
         """
+        self._store.check_reachable()
         async with self._submission.submitted(request, caller) as execution:
             stopped: Task | None = None
             if request.configuration.return_immediately:
@@ -81,6 +82,7 @@ class RequestHandler:
 
     async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
         """The same. What is there already comes together."""
+        self._store.check_reachable()
         async with self._submission.submitted(request, caller) as execution:
             live = execution.live
             await execution.wait_delegated()  # the stream begins with the task as it is then

@@ -284,6 +284,13 @@ class TaskStore(Protocol):
         """How many tasks of all callers are in each state. States without tasks may be left out."""
         ...
 
+    def check_reachable(self) -> None:
+        """Raises `StoreUnavailableError` where the store's server has been away for longer than callers are to wait.
+
+        Never waits itself.
+        """
+        ...
+
     async def probe(self) -> None:
         """Raises `StoreError` where nothing could be committed now. Changes nothing that anybody reads."""
         ...

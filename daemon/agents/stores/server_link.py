@@ -4,6 +4,7 @@ a longer one whoever uses the session is told at once when to try again. Knows n
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -35,9 +36,13 @@ T = TypeVar("T")
 BRIDGED_SECONDS: Final = 5.0
 """How long callers wait for the server from the moment that it is lost: about as long as a restart or a fail-over takes."""
 
+WRITES_PATIENCE: Final = 4.0
+"""How many times as long commits wait. What a task has published before that is lost to it; new calls are not let in then."""
+
 FIRST_PAUSE_SECONDS: Final = 0.1
+BRIDGED_PAUSE_SECONDS: Final = 0.5
 MAX_PAUSE_SECONDS: Final = 5.0
-"""Between two attempts to connect."""
+"""Between two attempts to connect: while somebody waits for it, and later."""
 
 MIN_RETRY_MS: Final = 500
 """The least that callers are told to wait."""
@@ -53,7 +58,7 @@ MAX_LOSSES: Final = 8
 class ServerLink(Generic[S]):
     """Used by one thread. `reopen()` gives a new session, and raises `StoreError` or one of `errors`, which are also what work
     with a session raises when it is lost. `is_stuck(exc)` tells that the server did not answer; `why(exc)` is one line for
-    the operator, without secrets.
+    the operator, without secrets. Work waits for a session `patience` times as long as `BRIDGED_SECONDS`.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class ServerLink(Generic[S]):
         errors: type[Exception],
         is_stuck: Callable[[Exception], bool],
         why: Callable[[Exception], str],
+        patience: float = 1.0,
     ) -> None:
         self._label = label
         self._session: S | None = session
@@ -72,8 +78,11 @@ class ServerLink(Generic[S]):
         self._errors = errors
         self._is_stuck = is_stuck
         self._why = why
+        self._patience = patience
+        self._reason = ""
         self._closing = threading.Event()
         self._lost_at = 0.0
+        self._reopened_at = -math.inf
         self._failures = 0
         self._next_try = 0.0
         self._busy = False
@@ -83,6 +92,16 @@ class ServerLink(Generic[S]):
     def away(self) -> bool:
         """Whether there is no session."""
         return self._session is None
+
+    @property
+    def seconds_since_reopened(self) -> float:
+        """How long the present session has been there, if one was lost before. Any thread may ask."""
+        return monotonic() - self._reopened_at
+
+    def check(self) -> None:
+        """Raises `StoreUnavailableError` where the server has been away for longer than `BRIDGED_SECONDS`. Any thread may ask."""
+        if self._session is None and monotonic() > self._lost_at + BRIDGED_SECONDS:
+            raise StoreUnavailableError(f"{self._label} {self._away}", retry_after_ms=self._retry_ms, repeated=True)
 
     @property
     def session(self) -> S | None:
@@ -110,7 +129,7 @@ class ServerLink(Generic[S]):
                 self._lose()
                 losses += 1
                 if self._is_stuck(exc) or losses == MAX_LOSSES:  # what has ended that many would end the next one, too
-                    raise self._unavailable("does not answer") from None
+                    raise self._unavailable() from None
                 if losses > 1:  # the server is there, and not ready: a cluster that is about to change
                     self._closing.wait(exponential_backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, losses - 2))
             finally:
@@ -122,28 +141,39 @@ class ServerLink(Generic[S]):
         self._failures = 0
         self._next_try = 0.0
         self._told = False
+        self._reason = ""
 
     def _open(self) -> S:
         while self._session is None:
-            self._closing.wait(min(self.seconds_to_next_try, max(self._lost_at + BRIDGED_SECONDS - monotonic(), 0.0)))
+            end = self._lost_at + BRIDGED_SECONDS * self._patience
+            self._closing.wait(min(self.seconds_to_next_try, max(end - monotonic(), 0.0)))
             if self._closing.is_set() or monotonic() < self._next_try:
-                raise self._unavailable("does not answer")
+                raise self._unavailable()
             try:
                 self._session = self._reopen()
             except (self._errors, StoreError) as exc:
-                pause = exponential_backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, self._failures)
+                self._reason = self._why(exc)
+                longest = BRIDGED_PAUSE_SECONDS if monotonic() < end else MAX_PAUSE_SECONDS
+                self._next_try = monotonic() + exponential_backoff(FIRST_PAUSE_SECONDS, longest, self._failures)
                 self._failures += 1
-                self._next_try = monotonic() + pause
-                if monotonic() > self._lost_at + BRIDGED_SECONDS:
-                    raise self._unavailable(f"can't be reached: {self._why(exc)}") from None
+                if monotonic() > end:
+                    raise self._unavailable() from None
             else:
+                self._reopened_at = monotonic()
                 log.warning("store.reconnected", seconds=round(monotonic() - self._lost_at, 3))
         return self._session
 
-    def _unavailable(self, why: str) -> StoreUnavailableError:
+    def _unavailable(self) -> StoreUnavailableError:
         repeated, self._told = self._told, True
-        retry_after_ms = max(int(self.seconds_to_next_try * 1000), MIN_RETRY_MS)
-        return StoreUnavailableError(f"{self._label} {why}", retry_after_ms=retry_after_ms, repeated=repeated)
+        return StoreUnavailableError(f"{self._label} {self._away}", retry_after_ms=self._retry_ms, repeated=repeated)
+
+    @property
+    def _away(self) -> str:
+        return f"can't be reached: {self._reason}" if self._reason else "does not answer"
+
+    @property
+    def _retry_ms(self) -> int:
+        return max(int(self.seconds_to_next_try * 1000), MIN_RETRY_MS)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Wait for no server any more; with `at_once` not even for the answer to what it was asked. Any thread may."""

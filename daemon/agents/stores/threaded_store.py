@@ -194,7 +194,11 @@ class ThreadedStore(ABC, Generic[S, R, W]):
     async def count(self) -> Mapping[TaskState, int]:
         return await self._read(self._reads.count_states)
 
+    def check_reachable(self) -> None:
+        """Nothing: a file is reached or not."""
+
     async def probe(self) -> None:
+        self.check_reachable()
         await self._write(lambda _: None)  # a transaction with nothing in it but its own mark, which goes to the disk
 
     def free(self, size: int) -> None:

@@ -86,9 +86,12 @@ def _kept(figures: Figures) -> Iterator[Metric]:
     for state, count in figures.tasks.items():
         tasks.add_metric((state,), count)
     yield tasks
-    yield GaugeMetricFamily(
-        "discreet_tasks_queued", "Tasks in the store that wait until a daemon has room for them.", figures.queued_tasks
-    )
+    if figures.queued_tasks is not None:
+        yield GaugeMetricFamily(
+            "discreet_tasks_queued",
+            "Tasks in the store that wait until a daemon has room for them.",
+            figures.queued_tasks,
+        )
     memory = GaugeMetricFamily("discreet_memory_used_bytes", "What is held for clients, by kind.", labels=("kind",))
     for kind, size in figures.memory.used.items():
         memory.add_metric((kind,), size)

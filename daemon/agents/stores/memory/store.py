@@ -334,6 +334,9 @@ class MemoryStore:
         self._evict()
         return dict(self._states)
 
+    def check_reachable(self) -> None:
+        pass
+
     async def probe(self) -> None:
         pass
 

@@ -45,6 +45,9 @@ class Address(msgspec.Struct, frozen=True):
 
 def read_address(url: str) -> Address:
     """Registers the password with the scrubber. Raises `StoreError`, which repeats nothing of an address that is wrong."""
+    path = url.partition("://")[2].partition("?")[0].partition("/")[2]
+    if "@" in path:  # else libpq would take the beginning of a password for a host, and show it
+        raise StoreError("the address has an @ after a /; write %2F for a / in a password, and %40 for an @ in a name")
     try:
         given = conninfo_to_dict(url)
     except psycopg.Error:  # its text may repeat a part of the password

@@ -83,7 +83,7 @@ class LinkedConnection:
 Link: TypeAlias = ServerLink[LinkedConnection]
 
 
-def link_to(label: str, connection: AnyConnection, reopen: Callable[[], AnyConnection]) -> Link:
+def link_to(label: str, connection: AnyConnection, reopen: Callable[[], AnyConnection], patience: float = 1.0) -> Link:
     """A link that begins with this connection. `reopen()` gives another one, and raises `StoreError` or `psycopg.Error`."""
     return ServerLink(
         label,
@@ -92,6 +92,7 @@ def link_to(label: str, connection: AnyConnection, reopen: Callable[[], AnyConne
         errors=psycopg.Error,
         is_stuck=lambda exc: isinstance(exc, _NoAnswerError),
         why=_why,
+        patience=patience,
     )
 
 

@@ -10,6 +10,7 @@ import psycopg
 
 from ..change_inbox import ChangeInbox
 from ..interface import StoreError
+from ..server_link import WRITES_PATIENCE
 from .address import Address
 from .failures import translate_errors, why_not_connected
 from .link import link_to
@@ -40,7 +41,7 @@ class Sessions:
                 take_name(writing, name)
                 listening.execute(f"LISTEN {CHANNEL}")
                 self.writer = PostgresWriter(address.label, self._names, name, backend_pid(writing), clock)
-            self.writing = link_to(address.label, writing, self._reopen_writing)
+            self.writing = link_to(address.label, writing, self._reopen_writing, WRITES_PATIENCE)
             self.reading = link_to(address.label, reading, lambda: open_session(address))
             links = (self.writing, self.reading)
             self.listener = Listener(listening, self._reopen_listening, self.inbox, self._names.base, links)

@@ -33,6 +33,9 @@ ReadRequest: TypeAlias = Callable[[AnyConnection], object]
 EXPIRY_SECONDS: Final = 10.0
 """Between two looks for expired tasks."""
 
+SETTLE_SECONDS: Final = 3.0
+"""How long a daemon that had lost its session takes no others for dead: they may have lost theirs with it."""
+
 HEARTBEAT_SECONDS: Final = 1.0
 """How often an idle daemon finds out whether it still has its session, and so its name."""
 
@@ -68,7 +71,13 @@ class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
 
     async def list_orphans(self) -> Sequence[str]:
         owner_id = self.owner_id
+        if self._open_store.sessions.writing.seconds_since_reopened < SETTLE_SECONDS:
+            return ()  # the server was away, and others may not be back yet
         return await self._read(lambda connection: reader.list_orphans(connection, owner_id))
+
+    def check_reachable(self) -> None:
+        if self._opened is not None:
+            self._opened.sessions.writing.check()
 
     def _claim_request(self, limit: int) -> ClaimRequest:
         return ClaimRequest(limit)

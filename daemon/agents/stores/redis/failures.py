@@ -97,6 +97,8 @@ def why_not_connected(exc: Exception) -> str:
         return str(exc)
     if "WRONGPASS" in str(exc) or "invalid username-password" in str(exc):
         return "the user or the password is wrong"
+    if "without any password" in str(exc):
+        return "the server has no password, and the address has one"
     if isinstance(exc, redis.AuthenticationError):
         return "the server needs a password"
     if isinstance(exc, redis.InvalidResponse) or "Protocol Error" in str(exc):

@@ -10,7 +10,7 @@ import redis
 
 from ..change_inbox import ChangeInbox
 from ..interface import StoreError
-from ..server_link import ServerLink
+from ..server_link import WRITES_PATIENCE, ServerLink
 from .address import Address
 from .connection import Server, Session
 from .failures import translate_errors, why_not_connected
@@ -36,7 +36,7 @@ class Sessions:
                 self.writer = RedisWriter(address, clock)
                 self.writer.begin(writing)
                 self.inbox = ChangeInbox()
-                self.writing = self._link(writing, self._reopen_writing)
+                self.writing = self._link(writing, self._reopen_writing, WRITES_PATIENCE)
                 self.reading = self._link(reading, self._server.open)
                 self.listener = Listener(listening, self._server.open, address, self.writer.owner_id, self.inbox)
             stack.pop_all()
@@ -56,7 +56,7 @@ class Sessions:
             raise
         return session
 
-    def _link(self, session: Session, reopen: Callable[[], Session]) -> ServerLink[Session]:
+    def _link(self, session: Session, reopen: Callable[[], Session], patience: float = 1.0) -> ServerLink[Session]:
         return ServerLink(
             self._address.label,
             session,
@@ -64,6 +64,7 @@ class Sessions:
             errors=redis.RedisError,
             is_stuck=lambda exc: isinstance(exc, redis.TimeoutError),
             why=why_not_connected,
+            patience=patience,
         )
 
     def stop(self, *, at_once: bool = False) -> None:

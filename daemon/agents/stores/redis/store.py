@@ -52,6 +52,7 @@ class RedisStore(ThreadedStore["_OpenStore", Source, Run]):
         return _OpenStore(self._address, Sessions(self._address, self._clock), self._expired_tasks)
 
     async def probe(self) -> None:
+        self.check_reachable()
         await self._open_store.writer_thread.run(writer.PROBE)
 
     async def delete_expired_tasks(self) -> bool:
@@ -66,6 +67,10 @@ class RedisStore(ThreadedStore["_OpenStore", Source, Run]):
     async def list_orphans(self) -> Sequence[str]:
         owner_id = self.owner_id
         return await self._read(lambda source: reader.list_orphans(source, owner_id, writer.LEASE_MS))
+
+    def check_reachable(self) -> None:
+        if self._opened is not None:
+            self._opened.sessions.writing.check()
 
     def _claim_request(self, limit: int) -> WriteRequest:
         return writer.claim_request(limit)

@@ -134,8 +134,10 @@ async def test_while_the_server_is_away_calls_are_told_when_to_try_again_and_the
     server: Server, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from discreet.daemon.agents.stores import server_link
+    from discreet.daemon.agents.stores.postgres import store as postgres_store
 
     monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
+    monkeypatch.setattr(postgres_store, "SETTLE_SECONDS", 0.0)
     ours, theirs = pair
     former = ours.owner_id
     await ours.commit([change(a_task(name), owner=former) for name in "tu"])
@@ -157,6 +159,58 @@ async def test_while_the_server_is_away_calls_are_told_when_to_try_again_and_the
     assert await ours.commit([change(a_task("u"), said("x"), expected=1, owner=former)]) == [None]
     taken = change(a_task("t"), expected=1, owner=ours.owner_id, previous_owner=former)
     assert await ours.commit([taken]) == [None]
+
+
+async def test_after_an_outage_no_daemon_takes_others_for_dead_that_are_not_back_yet(
+    server: Server, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.daemon.agents.stores.postgres import store as postgres_store
+
+    ours, theirs = pair
+    former = ours.owner_id
+    await ours.commit([change(a_task("t"), owner=former)])
+    await ours.close()
+    end_sessions(server, theirs)
+    monkeypatch.setattr(postgres_store, "SETTLE_SECONDS", 1e9)
+    await theirs.probe()
+    assert list(await theirs.list_orphans()) == []
+    monkeypatch.setattr(postgres_store, "SETTLE_SECONDS", 0.0)
+    assert list(await theirs.list_orphans()) == ["t"]
+
+
+async def test_a_commit_waits_for_the_server_when_no_new_call_is_let_in_any_more(
+    server: Server, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.daemon.agents.stores import server_link
+
+    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.05)
+    ours, _ = pair
+    ours._open_store.sessions.writing._patience = 1e9
+    owner = ours.owner_id
+    await ours.commit([change(a_task("t"), owner=owner)])
+    results: list[object] = []
+
+    async def publish() -> None:
+        results.extend(await ours.commit([change(a_task("t"), said("x"), expected=1, owner=owner)]))
+
+    def is_refused() -> bool:
+        try:
+            ours.check_reachable()
+        except StoreUnavailableError as exc:
+            return exc.retry_after_ms > 0
+        return False
+
+    with anyio.fail_after(DEADLINE_SECONDS):
+        await anyio.to_thread.run_sync(server.stop)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(publish)
+            await until(is_refused)
+            with pytest.raises(StoreUnavailableError):
+                await ours.probe()
+            assert not results
+            await anyio.to_thread.run_sync(server.start)
+    assert results == [None]
+    assert not is_refused()
 
 
 async def _works(store: TaskStore) -> bool:
