@@ -180,6 +180,8 @@ def test_the_limits_are_those_of_the_code() -> None:
         "executions that run or wait": f"{runner.MAX_EXECUTIONS:,}; then OVERLOADED",
         "messages whose senders wait for their tasks at the same time": f"{methods.MAX_WAITING:,}; more wait while others end, "
         f"and are OVERLOADED when none does for a {'second' if starvation.INTERVAL_SECONDS == 1 else starvation.INTERVAL_SECONDS}",
+        "executions under way with which a daemon takes more tasks from the queue of its store, or to resume them": "fewer than "
+        f"`--max-runs`, {Settings().max_runs}",
         "events that an executor may be ahead of the store": f"{task_events.MAX_UNCOMMITTED}",
         "events of a stream that wait for its reader in the pipe's queue": f"{MAX_UNDELIVERED}",
         "events of one task kept in memory for slow watchers": f"{event_buffer.MAX_EVENTS:,}, or {event_buffer.MAX_BYTES // 1024**2} MiB; "
