@@ -280,7 +280,8 @@ class OwnedWork:
             if live.remote or live.busy or live.pending or live.lost or live.state in INACTIVE:
                 return
             if self._runner.supports_resume:
-                return self._runner.resume(live)
+                self._runner.resume(live)
+                return log.info("task.resumed", task=live.id)
             log.warning("task.orphaned", task=live.id)
             fail_task(live, Part(text=ORPHANED_TEXT))
 
