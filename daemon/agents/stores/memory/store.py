@@ -1,9 +1,8 @@
 """Stores tasks in the memory of this process; they are lost when it ends. Never waits, never touches the disk.
 
 A stored task is one object and a few byte strings, which the garbage collector does not traverse. Tasks that have ended are
-deleted, oldest first, when they are too old, too many or too large together. A task whose log is being read is deleted only
-if all the others together are still too large. Tasks that have not ended are never deleted. Of the events that a snapshot
-covers the last ones can still be read.
+deleted, oldest first, when they are too old, too many or too large together; one whose log is being read only if all the others
+together are still too large. Of the events that a snapshot covers the last ones can still be read.
 """
 
 from __future__ import annotations
