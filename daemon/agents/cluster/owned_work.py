@@ -24,6 +24,7 @@ from ..stores.interface import (
     CANCEL,
     MESSAGE,
     RELOAD_PUSH_TARGETS,
+    DamagedTaskError,
     OwnerRequest,
     StoreError,
     TaskStore,
@@ -71,6 +72,7 @@ class OwnedWork:
         self._one_at_a_time = anyio.Lock()
         self._forgotten: frozenset[str] = frozenset()
         self._unreadable: set[str] = set()
+        self._undone: list[OwnerRequest] = []
         self.draining = False
 
     @property
@@ -87,7 +89,8 @@ class OwnedWork:
 
     async def _take_requests(self, begun: Sequence[str] = ()) -> None:
         """Also begin the tasks that this daemon has just become the owner of. What is resumed goes before new messages."""
-        requests = await self._store.take_owner_requests()
+        taken = await self._store.take_owner_requests()
+        requests, self._undone = [*self._undone, *taken], []
         messages = [_message_of(request) if request.kind == MESSAGE else None for request in requests]
         left = {
             request.task_id
@@ -97,7 +100,7 @@ class OwnedWork:
         works: list[Work] = [partial(self._resume, task_id) for task_id in begun if task_id not in left]
         for request, message in zip(requests, messages, strict=True):
             if message is not None:
-                works.append(partial(self._receive, request, message))
+                works.append(partial(self._receive_or_keep, request, message))
             elif request.kind == CANCEL:
                 self._spawn(partial(self._cancel, request.task_id))
             elif request.kind == RELOAD_PUSH_TARGETS:
@@ -126,6 +129,16 @@ class OwnedWork:
             pass
         except Exception as exc:  # noqa: BLE001 - a fault of this program, or of the store
             log_failure(exc)
+
+    async def _receive_or_keep(self, request: OwnerRequest, queued: QueuedMessage) -> None:
+        """The store has the request no more: where its task can't be read now, it is tried again with the next ones."""
+        try:
+            await self._receive(request, queued)
+        except DamagedTaskError:
+            raise
+        except StoreError:
+            self._undone.append(request)
+            raise
 
     async def _receive(self, request: OwnerRequest, queued: QueuedMessage) -> None:
         """Execute a message. One that is not in the history yet is dropped where the task has stopped: its sender sees that."""

@@ -162,6 +162,29 @@ async def test_what_was_claimed_before_the_store_failed_is_begun_when_it_works_a
     assert worker.texts == ["one", "two", "three"]
 
 
+async def test_a_message_that_was_taken_when_its_task_could_not_be_read_is_executed_later(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Failing(AlteredStore):
+        failures = 2
+
+        async def load(self, task_id: str) -> StoredTask | None:
+            if self.failures:
+                self.failures -= 1
+                raise StoreError("the disk is slow today")
+            found: StoredTask | None = await self._inner.load(task_id)
+            return found
+
+    worker = Counting()
+    async with (
+        serving(Idle(), new_store(), role=FRONT) as front,
+        serving(worker, Failing(new_store()), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            assert (await task_of(front, request("one"))).status.state is TaskState.COMPLETED
+    assert worker.texts == ["one"]
+
+
 async def test_a_task_whose_message_is_lost_does_not_hang(serving: Any, new_store: NewStore) -> None:
     class Forgetting(AlteredStore):
         async def take_owner_requests(self) -> Sequence[OwnerRequest]:
