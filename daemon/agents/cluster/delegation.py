@@ -64,27 +64,27 @@ class Delegation(Submitted):
     def over(self) -> bool:
         if self.execution is not None:
             return self.execution.over
-        ended = self.live.ended and self.accepted_generation is not None
-        return self.fault is not None or (ended and self.live.committed == self.live.generation)
+        live = self.live
+        return live.ended and self.accepted_generation is not None and live.committed == live.generation
 
     @property
     def began(self) -> int | None:
         return self.start_generation if self.execution is None else self.execution.began
 
+    @property
+    def given_up(self) -> bool:
+        execution = self.execution
+        return self.fault is not None or super().given_up or (execution is not None and execution.given_up)
+
     def raise_refusal(self) -> None:
         if self.fault is not None:
             raise self.fault
         if self.execution is not None:
-            return self.execution.raise_refusal()
-        return super().raise_refusal()
-
-    async def wait_accepted(self) -> None:
-        while self.accepted_generation is None and self.refusal is None and self.fault is None and not self.live.lost:
-            await self.live.wait_for_change()
-        self.raise_refusal()
+            self.execution.raise_refusal()
+        super().raise_refusal()
 
     async def wait_delegated(self) -> None:
-        while not (self.delegated or self.refusal or self.fault or self.live.lost):
+        while not (self.delegated or self.given_up):
             await self.live.wait_for_change()
         self.raise_refusal()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from ....lazy import anyio
+from ...dispatch.execution import Raised, attempt
 from ..model.states import INACTIVE, INTERRUPTED
 from ..stores.failures import log_failure
 from ..stores.interface import Changes, DamagedTaskError, LogTruncatedError, TaskStore
@@ -47,26 +48,25 @@ class Following:
         async def read_some() -> None:
             for live in lives:
                 del self._behind[live]
+                is_read = False
                 try:
-                    if not await self._is_up_to_date(live):
+                    is_read = await self._is_up_to_date(live)
+                finally:
+                    if not is_read:
                         self._behind[live] = None
-                except BaseException:
-                    self._behind[live] = None
-                    raise
 
         if len(self._behind) < 2:
             return await read_some()
-        failures: list[Exception] = []
+        failures: list[BaseException] = []
 
-        async def read_some_noting() -> None:
-            try:
-                await read_some()
-            except Exception as exc:  # noqa: BLE001 - raised below, as it is and not as a group
-                failures.append(exc)
+        async def attempt_some() -> None:
+            done = await attempt(read_some)
+            if isinstance(done, Raised):
+                failures.append(done.exc)
 
         async with anyio.create_task_group() as readers:
             for _ in range(min(MAX_READS, len(self._behind))):
-                readers.start_soon(read_some_noting)
+                readers.start_soon(attempt_some)
         if failures:
             raise failures[0]
 

@@ -15,6 +15,7 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....lazy import anyio
+from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..errors import TaskConflict
 from ..model.states import INACTIVE
@@ -109,26 +110,31 @@ class OwnedWork:
         try:
             async with anyio.create_task_group() as loads:  # side by side; then they are begun in their order
                 for task_id in {*begun, *(each.task_id for each in requests)}:
-                    loads.start_soon(self._load, task_id, lives)
+                    loads.start_soon(partial(self._load, task_id, lives, began=task_id in begun or task_id in left))
             for work in works:
                 await self._attempt(work)
         finally:
             for live in lives:
                 self._cache.unpin(live)
 
-    async def _load(self, task_id: str, lives: list[LiveTask]) -> None:
-        """Have the task in memory, and add it to `lives`. What can't be loaded whoever needs it finds out."""
+    async def _load(self, task_id: str, lives: list[LiveTask], *, began: bool) -> None:
+        """Have the task in memory, and add it to `lives`. What can't be loaded whoever needs it finds out.
+
+        Of one that this daemon has just become the owner of (`began`) others may have changed the push configs before.
+        """
+        was_in_memory = self._cache.find(task_id, None) is not None
         with suppress(FailureError, StoreError):
-            lives.append(await self._cache.pin(task_id, None))
+            live = await self._cache.pin(task_id, None)
+            lives.append(live)
+            if began and was_in_memory:
+                live.push_targets = await self._store.load_push_targets(task_id)
 
     async def _attempt(self, work: Work) -> None:
         """What can't be done for one task must not keep the others waiting."""
-        try:
-            await work()
-        except FailureError:  # the task is gone, or the message refused: its sender sees that nothing came of it
-            pass
-        except Exception as exc:  # noqa: BLE001 - a fault of this program, or of the store
-            log_failure(exc)
+        done = await attempt(work)
+        if isinstance(done, Raised) and not isinstance(done.exc, FailureError):
+            # a FailureError says that the task is gone, or the message refused: its sender sees that nothing came of it
+            log_failure(done.exc)
 
     async def _receive_or_keep(self, request: OwnerRequest, queued: QueuedMessage) -> None:
         """The store has the request no more: where its task can't be read now, it is tried again with the next ones."""
@@ -180,7 +186,6 @@ class OwnedWork:
         caller, since an execution that has asked is not yet over: what that one has published afterwards is in vain.
         """
         async with AsyncExitStack() as pinned:
-            was_in_memory = self._cache.find(task_id, None) is not None
             live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
             for _ in range(MAX_CATCH_UPS if began else 0):
                 while live.pending and live.lost is None:
@@ -196,8 +201,6 @@ class OwnedWork:
             if began and live.remote_owner == "":  # it was changed here meanwhile: the store will decide
                 live.remote_owner = None
                 live.notify()
-            if began and was_in_memory:
-                live.push_targets = await self._store.load_push_targets(task_id)
             yield live
 
     async def _become_local(self, live: LiveTask) -> None:

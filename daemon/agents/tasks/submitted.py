@@ -40,9 +40,8 @@ class Submitted(ABC):
 
     async def wait_accepted(self) -> None:
         """Wait until the message was published. Raises `FailureError` or `TaskConflict` where it never will be."""
-        live = self.live
-        while self.accepted_generation is None and self.refusal is None and live.lost is None:
-            await live.wait_for_change()
+        while self.accepted_generation is None and not self.given_up:
+            await self.live.wait_for_change()
         self.raise_refusal()
 
     async def wait_delegated(self) -> None:  # noqa: B027 - only a message for another daemon has something to wait for
@@ -54,6 +53,11 @@ class Submitted(ABC):
     async def wait_stored(self) -> Task:
         """The task as it is now, once the store has it and what is to be done for it. Raises as `wait_accepted`."""
         return await wait_committed(self.live)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the message came to nothing. `raise_refusal` says why."""
+        return self.refusal is not None or self.live.lost is not None
 
     def raise_refusal(self) -> None:
         """Raise why the message came to nothing, if it did."""
@@ -75,7 +79,7 @@ class Submitted(ABC):
     @property
     def settled(self) -> bool:
         """Whether the sender can be answered."""
-        return self.stopped or self.over or bool(self.refusal or self.reply or self.live.lost)
+        return self.stopped or self.over or self.given_up or self.reply is not None
 
     async def wait_settled(self) -> Task | None:
         """Wait until the sender can be answered.
