@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .marks import REDACTED
 
-STEPS_PER_CHARACTER = 1 / 12
-"""What each character adds to the budget: a secret with its name is rarely shorter than twelve."""
+CHARACTERS_PER_STEP = 12
+"""How many characters add a step to the budget: a secret with its name is rarely shorter."""
 
 
 class BudgetExhaustedError(Exception):
@@ -15,9 +15,11 @@ class BudgetExhaustedError(Exception):
 class WorkBudget:
     """A number of steps, and a count of the replacements. Past the budget every step raises `BudgetExhaustedError`."""
 
+    __slots__ = ("_left", "replacements")
+
     def __init__(self, steps: int, characters: int) -> None:
         self.replacements = 0
-        self._left = steps + int(characters * STEPS_PER_CHARACTER)
+        self._left = steps + characters // CHARACTERS_PER_STEP
 
     def step(self) -> None:
         """Count one check of a value, whatever its outcome."""
