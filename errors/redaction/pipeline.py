@@ -65,14 +65,19 @@ class Pipeline:
             return self.scrub(text)
         work = self._new_budget(text)
         scrubbed = self._scrub_line_until_stable(text, set(), work, paths=False)
-        self.redactions += work.replacements
+        self.redactions += len(work.replaced)
         return self.paths.scrub(scrubbed, accounts=False)
+
+    def find_secrets(self, text: str) -> tuple[str, list[tuple[str, str]]]:
+        """Run layers 1 to 4; returns the text, and what was replaced in it with its names."""
+        work = self._new_budget(text)
+        scrubbed = self._scrub_until_stable(_truncate(text, self._limits.characters), work, paths=False)
+        return scrubbed, work.replaced
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
         """Run layers 1 to 4; returns the text and the number of replacements."""
-        work = self._new_budget(text)
-        scrubbed = self._scrub_until_stable(_truncate(text, self._limits.characters), work, paths=False)
-        return scrubbed, work.replacements
+        scrubbed, replaced = self.find_secrets(text)
+        return scrubbed, len(replaced)
 
     def _new_budget(self, text: str) -> WorkBudget:
         return WorkBudget(self._limits.steps, min(len(text), self._limits.characters))
@@ -89,7 +94,7 @@ class Pipeline:
         except BudgetExhaustedError:
             return CUT
         finally:
-            self.redactions += work.replacements
+            self.redactions += len(work.replaced)
 
     def _rounds(self, text: str, work: WorkBudget, *, paths: bool) -> str:
         stable: set[str] = set()  # lines that a round over the line alone leaves unchanged

@@ -94,6 +94,10 @@ class Scrubber:
         """The text without secrets but with its paths, and the number of replacements."""
         return self._pipeline.scrub_secrets(text_of(text))
 
+    def find_secrets(self, text: str) -> tuple[str, list[tuple[str, str]]]:
+        """The text without secrets but with its paths; and each secret that was removed, with its name if it has one."""
+        return self._pipeline.find_secrets(text_of(text))
+
     def scrub_name(self, text: str) -> str:
         """The text scrubbed like any other, except that a name of plain words is not compared with known values.
 
@@ -169,6 +173,7 @@ register_caller_secret = DEFAULT.register_caller_secret
 load_environment = DEFAULT.load_environment
 scrub = DEFAULT.scrub
 scrub_secrets = DEFAULT.scrub_secrets
+find_secrets = DEFAULT.find_secrets
 scrub_name = DEFAULT.scrub_name
 scrub_known = DEFAULT.scrub_known
 scrub_fields = DEFAULT.scrub_fields

@@ -13,12 +13,13 @@ class BudgetExhaustedError(Exception):
 
 
 class WorkBudget:
-    """A number of steps, and a count of the replacements. Past the budget every step raises `BudgetExhaustedError`."""
+    """A number of steps, and what was replaced. Past the budget every step raises `BudgetExhaustedError`."""
 
-    __slots__ = ("_left", "replacements")
+    __slots__ = ("_left", "replaced")
 
     def __init__(self, steps: int, characters: int) -> None:
-        self.replacements = 0
+        self.replaced: list[tuple[str, str]] = []
+        """Each secret, and its name or an empty text."""
         self._left = steps + characters // CHARACTERS_PER_STEP
 
     def step(self) -> None:
@@ -27,8 +28,8 @@ class WorkBudget:
         if self._left < 0:
             raise BudgetExhaustedError
 
-    def replace(self, _secret: str) -> str:
+    def replace(self, secret: str, name: str = "") -> str:
         """Count one replacement; returns the mark that stands for the secret."""
-        self.replacements += 1
+        self.replaced.append((secret, name))
         self.step()
         return REDACTED

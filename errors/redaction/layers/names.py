@@ -168,7 +168,7 @@ def _scrub(matches: Iterable[re.Match[str]], text: str, low: str, work: WorkBudg
         spans, read = _values(text, start, match, name, sensitivity)
         for span in spans:
             if span[0] >= done:
-                pieces += text[done : span[0]], work.replace(text[span[0] : span[1]])
+                pieces += text[done : span[0]], work.replace(text[span[0] : span[1]], name)
                 done = span[1]
     return "".join((*pieces, text[done:])) if pieces else text
 
