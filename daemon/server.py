@@ -11,6 +11,7 @@ from time import monotonic_ns
 from typing import Final, NoReturn, final
 
 from ..errors.printable import printable
+from ..errors.redaction import scrub_secrets
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
@@ -97,7 +98,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     try:
         status = process.run()
     except (AppError, DeclarationError) as exc:
-        status = complain(stderr, str(exc), in_code=hosted is not None)
+        status = complain(stderr, scrub_secrets(str(exc))[0], in_code=hosted is not None)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, REFUSALS) and not process.serving:

@@ -159,7 +159,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"(?:hooks\.zapier\.com/hooks/catch|maker\.ifttt\.com/trigger/[\w-]{1,80}/with/key)/(?P<s>[\w/-]{4,}+)"),
     Pattern("Telegram", ":AA", r":(?<=\d{6}:)(?P<s>AA[\w-]{6,}+)"),
     Pattern("Telegram of other kinds", "", r":(?<=\d{6}:)(?P<s>[\w-]{30,}+)", min_word=37),
-    Pattern("Discord", "", r"START(?P<s>[MNO][\w-]{22,27}\.[\w-]{5,7}\.[\w-]{8,}+)", True, min_word=37),
+    Pattern("Discord", "", r"(?P<s>[MNO](?<![\w.-].)[\w-]{22,27}\.[\w-]{5,7}\.[\w-]{8,}+)", True, min_word=37),
     Pattern("Discord users", "mfa.", r"START(?P<s>mfa\.[\w-]{12,}+)", True),
     Pattern("Twitch", "oauth:", r"START(?<!\w)oauth:(?P<s>[a-z0-9]{20,}+)", True),
     Pattern("Bitwarden", "", r"START(?P<s>0\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.[\w+/=:]{8,}+)", min_word=47),
