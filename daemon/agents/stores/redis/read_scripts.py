@@ -186,7 +186,8 @@ the others are about to renew theirs.
 EXPIRED: Final = Script(
     COMMON
     + """
-local surplus, ended_before, limit = call('ZCARD', P .. 'ended') - ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local surplus, age_ms, limit = call('ZCARD', P .. 'ended') - ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local ended_before = age_ms and (tonumber(ARGV[4]) or tonumber(server_ms())) - age_ms or 0
 local found = {}
 for place, id in ipairs(call('ZRANGE', P .. 'ended', 0, limit - 1)) do
   local ended = redis.pcall('HGET', P .. 'task:' .. id, 'ended_ms')
@@ -197,4 +198,5 @@ end
 return found
 """
 )
-"""The ids of ended tasks beyond a number of them, or that ended before a time in milliseconds; of so many of the oldest."""
+"""The ids of ended tasks beyond a number of them, or older than so many milliseconds, if that is a number; of so many of the
+oldest. The last argument is the time in milliseconds since 1970, or empty for the server's."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...model.types import STATE_NUMBERS, STATES, Task, TaskState
-from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, read_page
+from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, Retention, read_page
 from ..failures import DamagedRecordError
 from ..interface import (
     QUEUED,
@@ -155,9 +155,9 @@ def has_owner_requests(source: Source, owner_id: str) -> bool:
     return bool(source.session.call("EXISTS", source.key(f"asked:{owner_id}")))
 
 
-def expired_tasks(source: Source, *, ended_before_ms: float, max_tasks: int, limit: int) -> list[bytes]:
-    """The ids of ended tasks that are too old (milliseconds since 1970) or too many, of the `limit` oldest."""
-    found: list[bytes] = EXPIRED.run(
-        source.session, source.key("store"), max_tasks, f"{max(ended_before_ms, -1):.0f}", limit
-    )
+def expired_tasks(source: Source, retention: Retention, *, now: float | None, limit: int) -> list[bytes]:
+    """The ids of ended tasks that are too old or too many, of the `limit` oldest. `now` is None for the server's time."""
+    age = "" if retention.max_seconds is None else f"{retention.max_seconds * 1000:.0f}"
+    now_ms = "" if now is None else f"{now * 1000:.0f}"
+    found: list[bytes] = EXPIRED.run(source.session, source.key("store"), retention.max_tasks, age, limit, now_ms)
     return found

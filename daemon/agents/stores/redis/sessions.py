@@ -25,7 +25,7 @@ class Sessions:
     """One that writes, one that reads, one that listens. Raises `StoreError`, and then leaves nothing open, and `RuntimeError` if
     the system provides no thread."""
 
-    def __init__(self, address: Address, clock: Callable[[], float]) -> None:
+    def __init__(self, address: Address, clock: Callable[[], float] | None) -> None:
         self._server = Server(address)
         self._address = address
         with ExitStack() as stack:

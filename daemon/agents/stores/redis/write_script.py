@@ -77,6 +77,7 @@ WRITE: Final = (
     + f"""
 local version, me, number, lease_ms, now_ms, grows, doubtful, abandoned, operations = unpack(cmsgpack.unpack(ARGV[1]))
 local meta, mark = KEYS[1], P .. 'writer:' .. me
+now_ms = now_ms or tonumber(server_ms())
 local numbers = call('HMGET', meta, 'version', 'sequence', 'requests', 'wake', 'forgotten')
 if numbers[1] ~= version then
   return redis.error_reply('NOSTORE there is none of this version')
@@ -217,7 +218,7 @@ local function commit(change)
     call('HSET', task, 'scope', scope, 'context', context, 'state', state, 'timestamp', timestamp, 'sequence', sequence,
       'generation', generation)
     if TERMINAL[state] then
-      call('HSET', task, 'ended_ms', now_ms)
+      call('HSET', task, 'ended_ms', string.format('%.0f', now_ms))
       call('ZADD', P .. 'ended', sequence, id)
     elseif known and TERMINAL[old_state] then
       call('ZREM', P .. 'ended', id)
@@ -349,8 +350,8 @@ function does.delete(ids)
 end
 
 -- Even a short stream takes 4 KB. Of tasks that have ended, from the last one on that was looked at, their number.
-function does.forget_events(ended_before, limit)
-  local seen = 0
+function does.forget_events(age_ms, limit)
+  local seen, ended_before = 0, now_ms - age_ms
   local forgotten = call('HGET', meta, 'forgotten') or '0'
   local found = call('ZRANGEBYSCORE', P .. 'ended', '(' .. forgotten, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
   for place = 1, #found, 2 do

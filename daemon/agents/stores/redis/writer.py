@@ -132,8 +132,8 @@ def claim_request(limit: int) -> WriteRequest:
     return WriteRequest(("claim", limit), lambda ids: [each.decode() for each in ids])
 
 
-def forget_request(ended_before_ms: float, limit: int) -> WriteRequest:
-    return WriteRequest(("forget_events", int(ended_before_ms), limit), int)
+def forget_request(age_seconds: float, limit: int) -> WriteRequest:
+    return WriteRequest(("forget_events", int(age_seconds * 1000), limit), int)
 
 
 def delete_request(ids: Sequence[bytes]) -> WriteRequest:
@@ -142,9 +142,9 @@ def delete_request(ids: Sequence[bytes]) -> WriteRequest:
 
 @final
 class RedisWriter:
-    """The only writer of one daemon, whose name is `owner_id`. `clock` is in seconds since 1970."""
+    """The only writer of one daemon, whose name is `owner_id`. `clock` is in seconds since 1970; None is that of the server."""
 
-    def __init__(self, address: Address, clock: Callable[[], float]) -> None:
+    def __init__(self, address: Address, clock: Callable[[], float] | None) -> None:
         self.owner_id: Final = os.urandom(8).hex()
         self._address = address
         self._clock = clock
@@ -231,7 +231,7 @@ class RedisWriter:
                 self.owner_id,
                 self._transactions,
                 LEASE_MS,
-                int(self._clock() * 1000),
+                False if self._clock is None else int(self._clock() * 1000),
                 any(request.grows for request in requests),
                 self._doubtful or False,
                 tuple(map(packed_text, self._abandoned)),

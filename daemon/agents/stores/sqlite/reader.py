@@ -251,6 +251,12 @@ def count_queued(connection: sqlite3.Connection) -> int:
     return int(count)
 
 
+def last_end_ms(connection: sqlite3.Connection) -> int | None:
+    """When the last task that has ended did so."""
+    (last,) = connection.execute("SELECT max(ended_ms) FROM tasks WHERE typeof(ended_ms) = 'integer'").fetchone()
+    return None if last is None else int(last)
+
+
 def expired_tasks(
     connection: sqlite3.Connection, retained: RetainedTasks, *, ended_before_ms: float, max_tasks: int, limit: int
 ) -> list[tuple[int]]:
