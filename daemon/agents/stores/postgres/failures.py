@@ -19,8 +19,8 @@ _MAX_REASON: Final = 300
 _TEXTS: Final = {
     "25006": "can't be written to: the server is read-only",
     "42501": "can't be used: the role lacks a privilege",
-    "42P01": "is not a store of this version of discreet",
-    "42703": "is not a store of this version of discreet",
+    "42P01": "is not a store of this version of discreet: a table is missing; restore it from a backup",
+    "42703": "is not a store of this version of discreet: a column is missing; restore it from a backup",
     "53100": "can't grow: the server's disk is full",
     "53200": "can't be used: the server has no memory left",
     "55P03": "is locked by another program",

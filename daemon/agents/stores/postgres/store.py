@@ -23,7 +23,7 @@ from . import reader, statements
 from .address import read_address
 from .batch import Batch
 from .failures import translate_errors
-from .schema import AnyConnection
+from .schema import AnyConnection, check_tables
 from .session import release_names
 from .sessions import Sessions
 from .writer import ClaimRequest, TakeRequest, WriteRequest
@@ -67,6 +67,11 @@ class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
 
     def _delete_expired(self, batch: Batch) -> bool:
         return statements.delete_expired(batch, self._retention, self._retained)
+
+    async def probe(self) -> None:
+        self.check_reachable()
+        await self._read(check_tables)
+        await super().probe()
 
     # -- other daemons -----------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from .address import Address
 from .connection import Server, Session
 from .failures import translate_errors, why_not_connected
 from .listener import Listener
-from .schema import check_settings, open_store
+from .schema import check_settings, log_volatility, open_store
 from .writer import RedisWriter
 
 
@@ -32,10 +32,11 @@ class Sessions:
             with _connecting(address.label):
                 writing, reading, listening = (self._open(stack) for _ in range(3))
             with translate_errors(address.label):
-                check_settings(writing, address)
+                settings = check_settings(writing, address)
                 open_store(writing, address)
                 self.writer = RedisWriter(address, clock)
                 self.writer.begin(writing)
+                log_volatility(settings, address)  # last: a store that is refused says one line
                 self.inbox = ChangeInbox()
                 self.writing = self._link(writing, self._reopen_writing, WRITES_PATIENCE)
                 self.reading = self._link(reading, self._server.open)

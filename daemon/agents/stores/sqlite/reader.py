@@ -221,7 +221,7 @@ def list_owned_tasks(connection: sqlite3.Connection, owner_id: str) -> list[str]
 
 
 def count_writes_of_others(connection: sqlite3.Connection, owner_id: str) -> int:
-    (writes,) = connection.execute("SELECT sum(writes) FROM daemons WHERE owner_id <> ?", (owner_id,)).fetchone()
+    (writes,) = connection.execute("SELECT total(writes) FROM daemons WHERE owner_id <> ?", (owner_id,)).fetchone()
     return int(writes)
 
 

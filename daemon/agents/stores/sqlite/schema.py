@@ -15,7 +15,7 @@ from ...model.types import STATE_NUMBERS
 from ..failures import DamagedRecordError, damaged_task_error
 from ..interface import QUEUED, StoreError
 from .busy import STATEMENT_SECONDS, BusyWait
-from .files import create_private, make_private
+from .files import check_kinds, create_private, find_open_to_others, make_private
 from .integrity import check_pages
 from .rows import COLUMNS, row_checksum
 
@@ -141,21 +141,22 @@ MIGRATIONS: Final = (_TABLES + _TRIGGERS, _CHECKSUMS, _QUEUE)
 
 
 _COLUMNS_OF: Final = {
-    "tasks": COLUMNS.removesuffix(", checksum"),
-    "snapshots": "task_key, body",
-    "events": "row, task_key, last_generation, first_generation, bodies",
-    "push_targets": "row, task_key, id, body",
-    "owner_requests": "row, task_key, kind",
+    "tasks": COLUMNS,
+    "snapshots": "task_key, body, checksum",
+    "events": "row, task_key, last_generation, first_generation, bodies, checksum",
+    "push_targets": "row, task_key, id, body, checksum",
+    "owner_requests": "row, task_key, kind, body, checksum",
     "task_counts": "scope, state, tasks",
     "context_task_counts": "scope, context_id, state, tasks",
     "daemons": "owner_id, writes, last_sequence",
 }
-"""What a file must have, whatever its version says."""
+"""What a file of the present version must have, whatever its version says."""
 
 
 def open_writer(path: str, migrations: tuple[str, ...] = MIGRATIONS) -> sqlite3.Connection:
     """Open the file for writing; create it or migrate it if needed, and check it. Raises `StoreError`."""
     with translate_errors(path):
+        check_kinds(path)
         create_private(path)
         connection = connect(path)
         try:
@@ -169,14 +170,21 @@ def open_writer(path: str, migrations: tuple[str, ...] = MIGRATIONS) -> sqlite3.
 def _prepare(connection: sqlite3.Connection, path: str, migrations: tuple[str, ...]) -> None:
     if not _is_own(connection):
         raise StoreError(f"{path} is a database of another program")
-    make_private(path)
+    find_open_to_others(path)
     _check_version(connection, path, migrations)
     _enable_wal(connection, path)
     _migrate(connection, migrations)
     _check_version(connection, path, migrations)
+    if migrations is MIGRATIONS:
+        check_tables(connection)
+    check_pages(connection, path)
+    make_private(path)  # last: a file that is refused is left as it was
+
+
+def check_tables(connection: sqlite3.Connection) -> None:
+    """Raises `sqlite3.OperationalError` where a table or a column is missing."""
     for table, columns in _COLUMNS_OF.items():
         connection.execute(f"SELECT {columns} FROM {table} LIMIT 0")
-    check_pages(connection, path)
 
 
 def connect(path: str, *, busy_seconds: float = STATEMENT_SECONDS) -> sqlite3.Connection:
@@ -215,7 +223,7 @@ def translate_errors(path: str) -> Iterator[None]:
 
 
 _ERROR_TEXTS: Final = {
-    "ERROR": "is not a store of this version of discreet",
+    "ERROR": "is not a store of this version of discreet: it has other tables or columns",
     "NOTADB": "is not a SQLite database",
     "CORRUPT": "is a damaged database",
     "READONLY": "can't be written to",

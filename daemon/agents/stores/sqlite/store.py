@@ -23,7 +23,7 @@ from .change_watch import ChangeWatch
 from .connections import Connections
 from .owner_locks import Beats, Pulse, is_alive
 from .retention import ExpiredTasks
-from .schema import translate_errors
+from .schema import check_tables, translate_errors
 from .writer import SqliteWriter, WriteRequest
 
 ReadRequest: TypeAlias = Callable[[sqlite3.Connection], object]
@@ -69,6 +69,10 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
     async def delete_expired_tasks(self) -> bool:
         """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""
         return await self._write(self._open_store.expired_tasks.delete_batch)
+
+    async def probe(self) -> None:
+        await self._read(check_tables)
+        await super().probe()
 
     # -- other daemons -----------------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ class SqliteWriter:
 
 _decode_rows: Final = msgspec.json.Decoder(list[TaskRow]).decode
 _SELECT_LAST_SEQUENCE: Final = "SELECT max(last_sequence) FROM daemons"
+_SEARCH_LAST_SEQUENCE: Final = "SELECT coalesce(max(max(key), max(sequence)), 0) FROM tasks"
 _SELECT_TASKS: Final = (
     f"SELECT json_group_array(json_array({COLUMNS})) FROM tasks WHERE id IN (SELECT value FROM json_each(?))"
 )
@@ -141,6 +142,8 @@ class _Batch:
             except (sqlite3.OperationalError, msgspec.DecodeError):  # a row that was changed, and is no JSON
                 rows = [TaskRow(*values) for values in self._connection.execute(_SELECT_EACH_TASK, wanted).fetchall()]
             (last_sequence,) = self._connection.execute(_SELECT_LAST_SEQUENCE).fetchone()
+            if last_sequence is None:  # no daemon's row is left: a number that was given before would overwrite a task
+                (last_sequence,) = self._connection.execute(_SEARCH_LAST_SEQUENCE).fetchone()
             self.last_sequence = max(self.last_sequence, last_sequence)
             self._rows = {row.id: row for row in rows}
 
