@@ -79,8 +79,8 @@ class Service:
     docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
     read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
     service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
-    answered; its value is the `ctx.state` of the service's handlers. Where `changes` is set, `operations` may be replaced while
-    the service is served. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
+    answered; its value is the `ctx.state` of the service's handlers. What is declared while the service is served is served from
+    then on. Where `changes` is set, `operations` may be replaced meanwhile, and clients are told so. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares
@@ -124,6 +124,8 @@ class Service:
         self.enters_late = False  # the lifespan is entered with the first call, and not at the start
         self.operations: list[OperationSpec] = []
         self.changes: Changes | None = None
+        self.late: Final = Changes()
+        """Tells of each declaration. From the thread that declares."""
         self._known: Mapping[str, OperationSpec] = {}
 
     @overload
@@ -220,6 +222,7 @@ class Service:
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {spec.name}: {exc}")) from exc
             self.operations[-1] = msgspec.structs.replace(spec, offer=offer)
+            self.late.announce()
             return func
 
         return register
@@ -239,6 +242,7 @@ class Service:
         def register(func: Handler) -> Handler:
             Service._declare(self, "mutation", "", {"timeout": None, **options})(func)
             self.operations[-1] = msgspec.structs.replace(self.operations[-1], command=True)
+            self.late.announce()
             return func
 
         return register(handler) if callable(handler) else register
@@ -278,6 +282,7 @@ class Service:
                 self.operations.append(self._specify(name, kind, func, options))
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {shown}: {exc}")) from exc
+            self.late.announce()
             return func
 
         method = given if isinstance(given, str) else ""
