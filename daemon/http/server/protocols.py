@@ -261,7 +261,7 @@ def protocol_factory(
     return make
 
 
-def _new_class(*bases: type, **members: Any) -> Any:  # bases that know nothing of each other
+def _new_class(*bases: type, **members: Any) -> Callable[..., asyncio.BaseProtocol]:
     return type("Guarded", bases, members)
 
 
