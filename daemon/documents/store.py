@@ -137,14 +137,10 @@ class Documents(Mapping[str, TextDocument]):
         return len(self._open)
 
     def open(self, uri: str, language_id: str, version: int, text: str) -> None:
-        self._keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))
+        self.keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))
 
-    def change(self, uri: str, version: int, changes: list[Change]) -> None:
-        document = self._open.get(uri)
-        if document is not None:
-            self._keep(document.changed(version, changes))
-
-    def _keep(self, document: TextDocument) -> None:
+    def keep(self, document: TextDocument) -> None:
+        """Keep a document that was opened or changed."""
         before = self._open.get(document.uri)
         self.size += document.size - (0 if before is None else before.size)
         self._open[document.uri] = document
