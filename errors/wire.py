@@ -340,10 +340,22 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
     return msgspec.structs.replace(built, version="0.3", **msgspec.structs.asdict(fields))
 
 
+def decode_declared(raw: bytes | Raw) -> Failure:
+    """The failure that an error object stands for by its data alone: a declared error may have any number, also one that the
+    table has for another failure. `Internal` for data that are none of a declared error.
+    """
+    try:
+        return _numbered_failure(decoder_for(ErrorObject)(raw))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Internal()
+
+
 def _numbered_failure(error: ErrorObject) -> Failure:
     """A declared error with a number of its own; `Internal` for a number of the peer's own."""
     failure = _server_failure(error.message, error.data)
-    return msgspec.structs.replace(failure, number=error.code) if isinstance(failure, DomainFailure) else Internal()
+    if not isinstance(failure, DomainFailure):
+        return failure if error.code == SERVER_ERROR else Internal()
+    return failure if error.code == SERVER_ERROR else msgspec.structs.replace(failure, number=error.code)
 
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:

@@ -61,6 +61,18 @@ Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 INITIALIZE: Final = "$initialize"
 """The name of the internal operation that `Service.initialize` declares."""
 
+_ELSEWHERE: Final = {
+    "tool": "a tool is a @service.query or a @service.mutation",
+    "feature": 'a feature is a @service.query("textDocument/hover") or a @service.notification("textDocument/didSave")',
+    "thread": "a plain `def` runs in a thread, without any decorator",
+    "method": "a method is a @service.query or a @service.mutation",
+    "workspace": "a handler has the open documents as ctx.documents, and the folders as ctx.documents.folders",
+    "start_io": "discreet.serve(service)",
+    "start_tcp": 'discreet.serve(service, tcp="127.0.0.1:2087")',
+    "run": "discreet.serve(service)",
+}
+"""Names of other libraries, and what stands here for them."""
+
 _WRONG: Final = (TypeError, ValueError, *ANNOTATION_ERRORS)
 """What the checks raise, and what msgspec and `inspect` raise for types and signatures that they can't read."""
 
@@ -266,7 +278,7 @@ class Service:
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = ": a tool is a @service.query or a @service.mutation" if name == "tool" else ""
+            hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
             raise AttributeError(f"a service has no {name}{hint}")
 
     def _declare(self, kind: OperationKind, given: object, options: OperationOptions, *more: str) -> Any:
