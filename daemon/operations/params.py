@@ -116,6 +116,8 @@ def _whole_input(where: str, func: Callable[..., Any], inputs: list[_Parameter],
     parameter = inputs[0]
     what = f"{where}: parameter {parameter.name!r}"
     if len(inputs) > 1:
+        if parameter.annotation is _Parameter.empty:
+            raise ValueError(f"{what} has no annotation; where it is the context, write `{parameter.name}: Context`")
         raise ValueError(
             f"{what} is positional-only and so takes the whole params, beside which no other parameter can stand;"
             " remove the others, or the /"

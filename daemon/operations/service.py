@@ -61,6 +61,18 @@ Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 INITIALIZE: Final = "$initialize"
 """The name of the internal operation that `Service.initialize` declares."""
 
+_ELSEWHERE: Final = {
+    "tool": "a tool is a @service.query or a @service.mutation",
+    "feature": 'a feature is a @service.query("textDocument/hover") or a @service.notification("textDocument/didSave")',
+    "thread": "a plain `def` runs in a thread, without any decorator",
+    "method": "a method is a @service.query or a @service.mutation",
+    "workspace": "a handler has the open documents as ctx.documents, and the folders as ctx.documents.folders",
+    "start_io": "discreet.serve(service)",
+    "start_tcp": 'discreet.serve(service, tcp="127.0.0.1:2087")',
+    "run": "discreet.serve(service)",
+}
+"""Names of other libraries, and what stands here for them."""
+
 _WRONG: Final = (TypeError, ValueError, *ANNOTATION_ERRORS)
 """What the checks raise, and what msgspec and `inspect` raise for types and signatures that they can't read."""
 
@@ -79,8 +91,8 @@ class Service:
     docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
     read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
     service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
-    answered; its value is the `ctx.state` of the service's handlers. Where `changes` is set, `operations` may be replaced while
-    the service is served. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
+    answered; its value is the `ctx.state` of the service's handlers. What is declared while the service is served is served from
+    then on. Where `changes` is set, `operations` may be replaced meanwhile, and clients are told so. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares
@@ -124,6 +136,8 @@ class Service:
         self.enters_late = False  # the lifespan is entered with the first call, and not at the start
         self.operations: list[OperationSpec] = []
         self.changes: Changes | None = None
+        self.late: Final = Changes()
+        """Tells of each declaration. From the thread that declares."""
         self._known: Mapping[str, OperationSpec] = {}
 
     @overload
@@ -220,6 +234,7 @@ class Service:
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {spec.name}: {exc}")) from exc
             self.operations[-1] = msgspec.structs.replace(spec, offer=offer)
+            self.late.announce()
             return func
 
         return register
@@ -239,6 +254,7 @@ class Service:
         def register(func: Handler) -> Handler:
             Service._declare(self, "mutation", "", {"timeout": None, **options})(func)
             self.operations[-1] = msgspec.structs.replace(self.operations[-1], command=True)
+            self.late.announce()
             return func
 
         return register(handler) if callable(handler) else register
@@ -262,7 +278,7 @@ class Service:
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = ": a tool is a @service.query or a @service.mutation" if name == "tool" else ""
+            hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
             raise AttributeError(f"a service has no {name}{hint}")
 
     def _declare(self, kind: OperationKind, given: object, options: OperationOptions, *more: str) -> Any:
@@ -278,6 +294,7 @@ class Service:
                 self.operations.append(self._specify(name, kind, func, options))
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {shown}: {exc}")) from exc
+            self.late.announce()
             return func
 
         method = given if isinstance(given, str) else ""

@@ -5,7 +5,6 @@ A session is a context of A2A, a prompt is a message in it, and updates are the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
@@ -35,8 +34,8 @@ from .generated import methods_of_agents as wire
 from .generated import prompts as told
 from .handshake import add_handshake, capabilities_of
 from .history import CWD, list_sessions, open_task, tasks_of
-from .sessions import OpenSession, Sessions
-from .skills import skill_commands, skill_parts
+from .sessions import OpenSession, Sessions, is_absolute
+from .skills import skill_commands, skill_parts, with_typed_params
 from .turn import PromptTurn
 from .updates import Updates
 
@@ -56,8 +55,6 @@ MAX_PROMPTS: Final = 1024
 
 AGENT_ERRORS: Final = (UnknownSkill, InvalidStateTransition, TaskConflict, EventsLost)
 """The errors that the agent itself declares."""
-
-_ABSOLUTE = re.compile(r"/|\\\\|[A-Za-z]:[\\/]")
 
 PROMPT_RUNNING: Final[Failure] = DomainFailure(
     "PROMPT_RUNNING", "A prompt is running in this session", False, None, 409, -32600
@@ -149,7 +146,7 @@ class AcpSession:
         self, session_id: str, params: wire.NewSessionRequest | wire.LoadSessionRequest | wire.ResumeSessionRequest
     ) -> OpenSession:
         for param, paths in (("cwd", [params.cwd]), ("additionalDirectories", params.additional_directories or ())):
-            if not all(map(_ABSOLUTE.match, paths)):
+            if not all(map(is_absolute, paths)):
                 raise FailureError(InvalidParams(param, "an absolute path", "string"))
         return self._sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
 
@@ -227,9 +224,11 @@ class AcpSession:
             async with self._call(ctx, session.record.task_id) as (handler, caller):
                 session.record.task_id = await _waiting(handler, caller, session.record.task_id)
                 return await turn.run(handler, caller, self._request(session, params))
-        except BaseException:
+        except BaseException as exc:
             if isinstance(ctx.ended_by, Cancelled):
                 turn.drop()
+            if self._input_modes is None and isinstance(exc, FailureError):
+                raise FailureError(with_typed_params(exc.failure)) from None
             raise
         finally:
             session.turn = None

@@ -10,6 +10,7 @@ import msgspec
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....errors.type_building import convert
+from ....lazy import anyio
 from ...documents.store import Documents
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
@@ -68,6 +69,8 @@ class LspSession:
             connection.host.memory,
             self._on_initialized,
             self._cancel_progress,
+            lambda: connection.host.spawn(self._apply_steps),
+            connection.take_again,
         )
         self._registered: dict[str, bytes] | None = None
         self._saved = saved
@@ -146,6 +149,13 @@ class LspSession:
         cancel = self._connection.context_host.progress_cancels.get(token)
         if cancel is not None:
             cancel()
+
+    async def _apply_steps(self) -> None:
+        """Apply a notification with many changes, and let everything else run in between."""
+        while self.dialect.busy:
+            await anyio.lowlevel.checkpoint()
+            if self.dialect.busy:
+                self.dialect.advance()
 
     def _on_initialized(self) -> None:
         if self._registered is None:

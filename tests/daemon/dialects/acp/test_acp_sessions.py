@@ -297,6 +297,29 @@ async def test_blocks_that_the_agent_can_not_take_are_invalid_params(blocks: lis
 # -- numbers ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        (
+            "/shop/price pen",
+            'Invalid params: prompt: expected /operation, then its params as JSON: {"name": "value"}, not plain text',
+        ),
+        ('/shop/price {"item": 1}', "Invalid params: item: expected string, not number"),
+        ("/shop/price", "Invalid params: item: expected string, not missing"),
+    ],
+)
+async def test_a_user_reads_what_is_wrong_with_the_params(prompt: str, message: str) -> None:
+    service = Service("shop")
+
+    @service.query
+    def price(item: str) -> int:
+        return 1
+
+    async with acp_client(service) as client:
+        refusal = await refused(client.prompt(await client.session(), prompt))
+    assert (refusal.code, refusal.message) == (-32602, message)
+
+
 async def test_a_number_whose_meaning_acp_fixes_stops_the_start() -> None:
     class Wrong(OperationError, code="WRONG", number=-32000):
         """Wrong."""
