@@ -146,13 +146,14 @@ class AgentFailure(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of every A2A failure: declared facts, never text that the caller made up.
 
     `task_id` is that of a task that exists or could have existed, `current_state` its state in the notation of `version`,
-    `accepted` what would have been accepted (versions, extensions, media types). `reason` and `suggestion` are fixed
-    sentences of this program.
+    `completed_at` when it ended, `accepted` what would have been accepted (versions, extensions, media types). `reason` and
+    `suggestion` are fixed sentences of this program.
     """
 
     version: A2AVersion = "1.0"
     task_id: str | None = None
     current_state: str | None = None
+    completed_at: str | None = None
     reason: str | None = None
     suggestion: str | None = None
     accepted: tuple[str, ...] = ()

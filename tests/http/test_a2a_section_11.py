@@ -313,7 +313,9 @@ async def test_11_6_an_error_is_a_status_with_an_error_info(serve: Serve) -> Non
                     "metadata": {
                         "taskId": task["id"],
                         "currentState": "TASK_STATE_COMPLETED",
+                        "completedAt": task["status"]["timestamp"],
                         "reason": "The task has ended.",
+                        "suggestion": "Read the task with GetTask: nothing more happens to it.",
                     },
                 }
             ],
