@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ..errors import InvalidStateTransition
 from ..model.types import Artifact, JsonObject, Message, Part, PushConfig, Role, Task, TaskState, TaskStatus
 from .base64_text import encode_base64
 from .v03_model import (
@@ -83,8 +82,8 @@ def part_to_v03(given: Part) -> Part03:
 
 
 def _data(given: Part) -> Part03:
-    """Data that is not an object is wrapped in one and marked, as in the reference implementation. The error of a task that failed
-    by a wrong step names states as 0.3 does."""
+    """Data that is not an object is wrapped in one and marked, as in the reference implementation. The error of a task that
+    failed by a wrong step names states as 0.3 does."""
     if isinstance(given.data, dict):
         return Part03(kind="data", data=_error_in_old_words(given.data), metadata=given.metadata)
     return Part03(kind="data", data={"value": given.data}, metadata={**(given.metadata or {}), WRAPPED_DATA: True})
@@ -92,13 +91,8 @@ def _data(given: Part) -> Part03:
 
 def _error_in_old_words(data: JsonObject) -> JsonObject:
     match data:
-        case {
-            "data": {
-                "code": InvalidStateTransition.code,
-                "details": {"current": str(current), "target": str(target)},
-            } as facts
-        }:
-            details = {"current": _OLD_WORDS.get(current, current), "target": _OLD_WORDS.get(target, target)}
+        case {"data": {"code": "INVALID_STATE_TRANSITION", "details": {"current": str(at), "target": str(to)}} as facts}:
+            details = {"current": _OLD_WORDS.get(at, at), "target": _OLD_WORDS.get(to, to)}
             return {**data, "data": {**facts, "details": details}}
         case _:
             return data
