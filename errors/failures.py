@@ -7,7 +7,7 @@ checks it). `codes` and `wire` define its form on the wire; this module never im
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -100,11 +100,17 @@ class DomainFailure(msgspec.Struct, frozen=True):
     retry_after_ms: int | None = None
 
 
+WRONG_SCHEME: Final = "scheme"
+"""The reason for credentials of another scheme than those that are accepted."""
+
+
 class AuthenticationRequired(msgspec.Struct, frozen=True):
-    """The operation needs an identity and the caller has none."""
+    """The operation needs an identity and the caller has none. `reason` is why its credentials were refused, None where
+    none came; it is for the log."""
 
     schemes: tuple[str, ...]
     realm: str
+    reason: str | None = None
 
 
 class InsufficientPermissions(msgspec.Struct, frozen=True):
