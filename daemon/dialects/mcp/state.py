@@ -234,7 +234,7 @@ _ALL_LISTS: Final = SubscriptionFilter(tools_list_changed=True, resources_list_c
 
 
 def _check_offers(specs: Iterable[OperationSpec]) -> None:
-    """Raises `DeclarationError` for two resources of one URI, for two prompts of one name, and for options that MCP does not know."""
+    """Raises `DeclarationError` for two resources of one URI, two prompts of one name, and options that MCP does not know."""
     seen: dict[tuple[str, str], str] = {}
     for spec in specs:
         if isinstance(spec.offer, Resource | Prompt):
