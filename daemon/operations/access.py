@@ -32,17 +32,20 @@ API_KEY: Final = "ApiKey"
 
 
 class AccessRule(msgspec.Struct, frozen=True):
-    """The scopes that a caller needs: all of `all_of`, and one of `any_of`. An empty rule allows every caller; where callers must
-    be known, only a `public` one allows those that are not.
+    """The scopes that a caller needs: all of `all_of`, one of `any_of`, and all of one of the `alternatives`. An empty rule
+    allows every caller; where callers must be known, only a `public` one allows those that are not. With `known` they must be
+    wherever a provider tells them apart.
     """
 
     all_of: frozenset[str] = frozenset()
     any_of: frozenset[str] = frozenset()
     public: bool = False
+    known: bool = False
+    alternatives: tuple[frozenset[str], ...] = ()
 
     @property
     def open(self) -> bool:
-        return not (self.all_of or self.any_of)
+        return not (self.all_of or self.any_of or self.alternatives)
 
     def allows(self, identity: Identity | None) -> bool:
         """Whether a caller satisfies the rule. None is a caller without accepted credentials."""
@@ -51,7 +54,11 @@ class AccessRule(msgspec.Struct, frozen=True):
         if identity is None:
             return False
         held = identity.scopes
-        return held is None or (self.all_of <= held and (not self.any_of or not self.any_of.isdisjoint(held)))
+        return held is None or (
+            self.all_of <= held
+            and (not self.any_of or not self.any_of.isdisjoint(held))
+            and (not self.alternatives or any(each <= held for each in self.alternatives))
+        )
 
 
 class IdentityProvider(Protocol):
@@ -142,10 +149,11 @@ class Access:
 
     def refusal(self, rule: AccessRule, metadata: Mapping[str, str]) -> Failure | None:
         """Why this call is refused; None where it is allowed."""
-        if self.unrestricted or rule.public or (rule.open and not self._known_only):
+        known_only = self._known_only or (rule.known and self.provider is not None)
+        if self.unrestricted or rule.public or (rule.open and not known_only):
             return None
         identity = self.identify(metadata)
-        if rule.allows(identity) and not (identity is None and self._known_only):
+        if rule.allows(identity) and not (identity is None and known_only):
             return None
         if identity is None and self.provider is not None:
             return challenge(self.provider)

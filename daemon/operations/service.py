@@ -91,9 +91,9 @@ class Service:
     docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
     read before they use a method (`{"hoverProvider": True}`). The namespace and the `version` are told to clients as those of the
     server: of several services all names, and the first version. `lifespan()` is entered before the first request is read and
-    left when the last one is answered; its value is the `ctx.state` of the service's handlers. Where `changes` is set,
-    `operations` may be replaced while the service is served. Its constructor and its decorators raise `DeclarationError` for a
-    wrong declaration.
+    left when the last one is answered; its value is the `ctx.state` of the service's handlers. What is declared while the
+    service is served is served from then on. Where `changes` is set, `operations` may be replaced meanwhile, and clients are
+    told so. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares
@@ -137,6 +137,8 @@ class Service:
         self.enters_late = False  # the lifespan is entered with the first call, and not at the start
         self.operations: list[OperationSpec] = []
         self.changes: Changes | None = None
+        self.late: Final = Changes()
+        """Tells of each declaration. From the thread that declares."""
         self._known: Mapping[str, OperationSpec] = {}
 
     @overload
@@ -233,6 +235,7 @@ class Service:
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {spec.name}: {exc}")) from exc
             self.operations[-1] = msgspec.structs.replace(spec, offer=offer)
+            self.late.announce()
             return func
 
         return register
@@ -289,6 +292,7 @@ class Service:
                 self.operations.append(spec)
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {shown}: {exc}")) from exc
+            self.late.announce()
             return func
 
         method = given if isinstance(given, str) else ""

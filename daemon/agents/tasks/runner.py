@@ -166,17 +166,21 @@ class Runner:
     # -- one task ----------------------------------------------------------------------------------------------
 
     async def _work(self, live: LiveTask, queue: deque[Execution]) -> None:
-        """Run the executions of one task in the order of their messages."""
-        while queue:
-            while live.remote and live.lost is None:  # the daemon that works on it finishes first
-                await live.wait_for_change()
-            execution = queue[0]
-            try:
-                performed = await attempt(partial(self._perform, execution, queue))
-                if isinstance(performed, Raised):  # a fault of this program
-                    execution.conclude(performed.exc)
-            finally:
-                self._remove_first(live, queue)
+        """Run the first of the executions of one task, in the order of their messages.
+
+        Each runs in a task of the event loop of its own: one that was left with a time limit must not run the next.
+        """
+        while live.remote and live.lost is None:  # the daemon that works on it finishes first
+            await live.wait_for_change()
+        execution = queue[0]
+        try:
+            performed = await attempt(partial(self._perform, execution, queue))
+            if isinstance(performed, Raised):  # a fault of this program
+                execution.conclude(performed.exc)
+        finally:
+            self._remove_first(live, queue)
+        if queue:
+            self._spawn(partial(self._work, live, queue))
 
     def _remove_first(self, live: LiveTask, queue: deque[Execution]) -> None:
         execution = queue.popleft()

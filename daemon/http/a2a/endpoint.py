@@ -82,16 +82,22 @@ class A2AEndpoint:
                 return _not_allowed(version, allowed)
             case Found(route, params):
                 note_route(request, path_of(route, version, tenant="tenant" in params))
-                methods, router = self._rest[version]
-                takes_body = route.verb == "POST"
-                body = await self._calls.body(request, writer, needed=route.needs_body) if takes_body else b""
+        methods, router = self._rest[version]
+        spec = methods.find(route.method)
+        assert spec is not None, "every row of the table is a method"
+        call = Call(route.method, NULL_ID, None, self._metadata(request))
+        refusal = await self._calls.refusal(request, call, spec)
+        if refusal is not None:
+            return self._calls.refused(request, writer, refusal, close=route.verb == "POST")
+        takes_body = route.verb == "POST"
+        body = await self._calls.body(request, writer, needed=route.needs_body) if takes_body else b""
         if not isinstance(body, bytes):
             return body
         try:
-            decoded = read_params(found, body, request.query_params, methods)
+            call.params = read_params(found, body, request.query_params, spec.input)
         except FailureError as exc:
             return self._calls.refused(request, writer, exc.failure)
-        call = Call(route.method, NULL_ID, decoded, self._metadata(request), size=len(body))
+        call.size = len(body)
         return await self._calls.run(request, send, call, writer, router)
 
     def _metadata(self, request: GatewayRequest) -> dict[str, str]:

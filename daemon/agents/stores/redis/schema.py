@@ -69,17 +69,19 @@ call('DEL', K)
 """Every command that a script runs. One that is refused later, in the midst of a transaction, would leave half of it."""
 
 
-def open_store(session: Session, address: Address) -> None:
-    """Create the store, unless there is one. Raises `StoreError` for one of a newer version and for what is none, and
-    `redis.RedisError`."""
+def open_store(session: Session, address: Address) -> bool:
+    """Create the store, unless there is one. Whether it was created. Raises `StoreError` for one of a newer version and for
+    what is none, and `redis.RedisError`."""
     key = address.key("store")
-    if not _has_store(session, address):
+    is_new = not _has_store(session, address)
+    if is_new:
         if _has_other_keys(session, address) and not _has_store(session, address):
             raise StoreError(f"{address.label} holds keys that begin with {address.key('')} and are no store")
         _CREATE.run(session, key, VERSION)
     _TRIAL.run(session, key)
     for command in (("XREAD", "COUNT", 1, "STREAMS", address.key("wake"), "0"), ("HGETALL", address.key("counts"))):
         session.call(*command)
+    return is_new
 
 
 def _has_store(session: Session, address: Address) -> bool:

@@ -8,6 +8,7 @@ from typing import final
 
 import redis
 
+from ....logs import log
 from ..change_inbox import ChangeInbox
 from ..interface import StoreError
 from ..server_link import WRITES_PATIENCE, ServerLink
@@ -50,7 +51,8 @@ class Sessions:
     def _reopen_writing(self) -> Session:
         session = self._server.open()
         try:
-            open_store(session, self._address)
+            if open_store(session, self._address):
+                log.error("store.forgotten", server=self._address.label)
         except BaseException:
             session.close()
             raise

@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import msgspec
-
 from ...model.states import TERMINAL
 from ...model.types import STATE_NUMBERS
-from ..interface import QUEUED, DamagedTaskError, StoreError
+from ..failures import DamagedRecordError, damaged_task_error
+from ..interface import QUEUED, StoreError
 from .busy import STATEMENT_SECONDS, BusyWait
 from .files import create_private, make_private
 from .integrity import check_pages
-from .rows import COLUMNS, DamagedRowError, row_checksum
+from .rows import COLUMNS, row_checksum
 
 APPLICATION_ID: Final = 0x64736372
 """Marks a SQLite file as ours, at byte 68 of its header: `dscr`."""
@@ -186,15 +185,21 @@ def connect(path: str, *, busy_seconds: float = STATEMENT_SECONDS) -> sqlite3.Co
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
+        connection.text_factory = _decode_text
     except BaseException:
         connection.close()
         raise
     return connection
 
 
+def _decode_text(raw: bytes) -> str:
+    """A damaged text has a wrong checksum then, and does not make the whole statement fail."""
+    return raw.decode("utf-8", "replace")
+
+
 @contextmanager
 def translate_errors(path: str) -> Iterator[None]:
-    """Turns the errors of SQLite, the system and msgspec into `StoreError`, one line each."""
+    """Turns the errors of SQLite and the system into `StoreError`, one line each."""
     try:
         yield
     except sqlite3.Error as exc:
@@ -203,16 +208,10 @@ def translate_errors(path: str) -> Iterator[None]:
         raise StoreError(f"{path} {text}") from exc
     except OSError as exc:
         raise StoreError(f"{path} can't be opened: {exc.strerror}") from exc
-    except DamagedRowError as exc:
-        raise damaged_row_error(path, exc) from exc
+    except DamagedRecordError as exc:
+        raise damaged_task_error(path, exc) from exc
     except UnicodeDecodeError as exc:  # of a text, or of SQLite's own message about one
         raise StoreError(f"{path} {_ERROR_TEXTS['CORRUPT']}") from exc
-    except msgspec.DecodeError as exc:
-        raise DamagedTaskError(f"{path} holds a task that can't be decoded") from exc
-
-
-def damaged_row_error(path: str, exc: DamagedRowError) -> DamagedTaskError:
-    return DamagedTaskError(f"{path} is damaged: {exc.what} of task {exc.task_id} is not as it was written")
 
 
 _ERROR_TEXTS: Final = {

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, final
 
 from .....lazy import anyio
 from ..checks import DEFAULT_RETENTION, Retention
-from ..failures import log_failure
+from ..failures import DamagedRecordError, damaged_task_error, log_failure
 from ..interface import Changes, OwnerRequest
 from ..threaded_store import ThreadedStore
 from ..worker_thread import Job, WorkerThread
@@ -22,8 +22,7 @@ from . import reader, statements
 from .connections import Connections
 from .owner_locks import is_alive
 from .retention import ExpiredTasks
-from .rows import DamagedRowError
-from .schema import damaged_row_error, translate_errors
+from .schema import translate_errors
 from .writer import SqliteWriter, WriteRequest
 
 ReadRequest: TypeAlias = Callable[[sqlite3.Connection], object]
@@ -80,10 +79,10 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
         if not await self._read(lambda connection: reader.has_owner_requests(connection, owner_id)):
             return ()
         taken: list[OwnerRequest]
-        damaged: list[DamagedRowError]
+        damaged: list[DamagedRecordError]
         taken, damaged = await self._receive(partial(statements.take_owner_requests, owner_id=owner_id))
         for exc in damaged:
-            log_failure(damaged_row_error(self._label, exc))
+            log_failure(damaged_task_error(self._label, exc))
         return taken
 
     async def wait_for_changes(self, poll_seconds: float) -> Changes:

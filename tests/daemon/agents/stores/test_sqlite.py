@@ -223,7 +223,7 @@ async def test_a_page_is_read_without_a_table_scan_or_a_sort(path: str, query: T
         query = TaskQuery(
             scope=query.scope, context_id=query.context_id, state=query.state, page_token=token, page_size=5
         )
-        assert len(reader.list_tasks(connection, query, page_bound(query)).tasks) == 5
+        assert len(reader.list_tasks(connection, query, page_bound(query)).page.tasks) == 5
         connection.set_trace_callback(None)
         reads = [statement for statement in statements if statement.startswith("SELECT")]
         assert len(reads) == 2
