@@ -25,7 +25,7 @@ from ...agents.model.types import Message, Role, Task
 from ...agents.requests import SendRequest
 from ...operations.context import ClientInfo, Context
 from ...operations.service import Service
-from .choices import add_choices, commands_of, config_of, modes_of
+from .choices import add_choices, choices_in, commands_of, config_of, modes_of, restore_choices
 from .content import parts_of
 from .dialect import AcpDialect
 from .editor import TurnEditor
@@ -33,7 +33,7 @@ from .errors import SessionNotFound, TooManySessions, check_declarations
 from .generated import methods_of_agents as wire
 from .generated import prompts as told
 from .handshake import add_handshake, capabilities_of
-from .history import CWD, list_sessions, open_task, tasks_of
+from .history import CWD, last_metadata, list_sessions, open_task, tasks_of
 from .sessions import OpenSession, Sessions, is_absolute
 from .skills import skill_commands, skill_parts, with_typed_params
 from .turn import PromptTurn
@@ -157,7 +157,12 @@ class AcpSession:
             tasks = await tasks_of(handler, caller, params.session_id)
             if not tasks and self._sessions.find(params.session_id) is None:
                 raise SessionNotFound
+            known = self._sessions.find(params.session_id)
             session = self._open(params.session_id, params)
+            if known is not None:
+                session.record.mode, session.record.config = known.record.mode, known.record.config
+            else:
+                restore_choices(self._options, session.record, last_metadata(tasks))
             session.record.task_id = open_task(tasks)
             if replay:
                 await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
@@ -243,7 +248,7 @@ class AcpSession:
             parts if self._input_modes is not None else skill_parts(parts),
             context_id=record.id,
             task_id=record.task_id,
-            metadata={CWD: record.cwd},
+            metadata={CWD: record.cwd, **choices_in(record)},
         )
         check_json_depth(message, params.meta)
         if self._input_modes is not None:
