@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from time import monotonic_ns
-from typing import Final, NoReturn, final
+from typing import TYPE_CHECKING, Final, NoReturn, final
 
 from ..errors.printable import printable
 from ..errors.redaction import scrub_secrets
@@ -22,6 +22,7 @@ from ..version import __version__
 from .apps import AppError, Hosted
 from .daemon import Daemon, Listener, log_output_failure, reader_has_gone
 from .debugger.breakpoints import Breakpoints, without_time_limits
+from .dispatch.task_guard import hide_task
 from .host import Host
 from .hosting import host_of, log_settings, opened_store
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
@@ -45,6 +46,9 @@ from .process.watchdog import Watchdog
 from .settings import Settings
 from .start_errors import REFUSALS, complain, refusal
 from .supervision.activation import SharedStderr, activation_fault, keep_logs_off_stdout, service_manager
+
+if TYPE_CHECKING:
+    from .process.event_loop import LastingLoop
 
 SWITCH_SECONDS: Final = 0.001
 """How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
@@ -275,14 +279,21 @@ class _Process:
 
         self._report = lambda: log_report(daemon)
         capture_logging()  # the event loops log through it, and have imported it
-        return anyio.run(self._main, daemon, backend=self._settings.backend)
+        if self._settings.backend == "trio":
+            return anyio.run(self._main, daemon, backend="trio")
+        from .process.event_loop import LastingLoop  # late: it loads asyncio
+
+        loop = LastingLoop()
+        loop.set_exception_handler(loop_exception_handler)
+        return anyio.run(self._main_in, daemon, loop, backend_options={"loop_factory": lambda: loop})
+
+    async def _main_in(self, daemon: Daemon, loop: LastingLoop) -> int:
+        loop.begin()
+        hide_task()
+        return await self._main(daemon)
 
     async def _main(self, daemon: Daemon) -> int:
         self.serving, self._loading = True, False
-        if self._settings.backend == "asyncio":
-            import asyncio
-
-            asyncio.get_running_loop().set_exception_handler(loop_exception_handler)
         return await daemon.run()
 
     # -- the way out -------------------------------------------------------------------------------------------

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from ...errors.exceptions import FailureError, OperationError
-from ...errors.failures import Failure
+from ...errors.failures import DomainFailure, Failure
 from ..dispatch.execution import declared
+from .editor import EditorAbility, EditorUnavailableError
 
 
 def declared_failure(exc: BaseException) -> Failure | None:
@@ -14,4 +17,6 @@ def declared_failure(exc: BaseException) -> Failure | None:
     """
     if isinstance(exc, FailureError):
         return exc.failure
+    if isinstance(exc, EditorUnavailableError) and exc.ability in get_args(EditorAbility):
+        return DomainFailure("EDITOR_UNAVAILABLE", f"This needs an editor that offers {exc.ability}", http_status=501)
     return declared(exc) if isinstance(exc, OperationError) else None

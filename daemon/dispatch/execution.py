@@ -23,6 +23,7 @@ from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token
 from ..operations.spec import ClientGroup, Numbered, WrongResult
 from .request import Outcome
+from .task_guard import guard_task, out_of_task
 from .task_pool import HandlerLoop, in_context
 
 if TYPE_CHECKING:
@@ -188,17 +189,22 @@ async def attempt(work: Callable[[], Awaitable[T]], *, step: str = "") -> T | Ra
     """Await the app's own code; its value, or what it raised. `step` is what the log calls it where it blocks the loop.
 
     Cancellation from an enclosing scope passes through. A cancellation that the code caused itself, such as that of a task
-    which it awaits, is returned like any other exception.
+    which it awaits, is returned like any other exception. Scopes that it left open are closed.
     """
+    guard = guard_task()
     loop = APP_LOOP.get() if step else None
     try:
-        if loop is None:
-            return await work()
-        value: T = await in_context(_awaited(work), copy_context(), loop, step)
-        return value
+        try:
+            if loop is None:
+                return await work()
+            value: T = await in_context(_awaited(work), copy_context(), loop, step)
+            return value
+        finally:
+            if guard.disturbed():
+                await guard.restore(step)
+            del guard  # a traceback may keep this frame, and the guard its task
     except BaseException as exc:
         if not _cancelled_from_outside():
-            _forget_own_cancellation()
             return Raised(_single(exc))
 
         _, beside = BaseExceptionGroup("", [exc]).split(
@@ -218,22 +224,11 @@ def _cancelled_from_outside() -> bool:
     return anyio.current_effective_deadline() == -math.inf
 
 
-def _forget_own_cancellation() -> None:
-    """Undo the cancellation of code that cancelled its own asyncio task, so that the task can go on."""
-    if anyio.get_cancelled_exc_class().__module__ != "asyncio.exceptions":  # trio has nothing of the kind
-        return
-    from asyncio import current_task
-
-    task = current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
-
-
 def attempt_now(work: Callable[[], T], *, step: str = "") -> T | Raised:
-    """The same for what is no coroutine."""
+    """The same for what is no coroutine. Where it is a `step`, the running task is out of its reach."""
     loop = APP_LOOP.get() if step else None
     try:
-        return work() if loop is None else loop.watch.marked(step, work)
+        return work() if loop is None else out_of_task(lambda: loop.watch.marked(step, work))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return Raised(_single(exc))
 

@@ -28,13 +28,18 @@ class LoopPortal:
         self._tasks = tasks
         self._loop_thread = threading.get_ident()
 
+    @property
+    def on_loop(self) -> bool:
+        """Whether the running thread is that of the loop."""
+        return threading.get_ident() == self._loop_thread
+
     def run(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         """The result of `work()`, awaited on the loop in the caller's context variables; what it raises, or `Stopped` where
         `request` is ended meanwhile.
 
         Raises `RuntimeError` on the loop's own thread, which would wait for itself.
         """
-        if threading.get_ident() == self._loop_thread:
+        if self.on_loop:
             raise RuntimeError("only a handler in a worker thread may block: await the form without _blocking")
         ended = threading.Event()
         results: list[T] = []

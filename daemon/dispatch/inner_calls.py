@@ -157,13 +157,11 @@ class _Waiter:
 
 
 def target_of(registry: Registry, caller: Caller, name: str) -> OperationSpec:
-    """The operation that `caller` may call by this name.
-
-    Raises `RuntimeError` where its service does not declare that it uses it, else `CallFailed`.
-    """
+    """The operation that `caller` may call by this name. Raises `CallFailed` for any other."""
     name = name.removeprefix("/")
     if name not in caller.uses:
-        raise RuntimeError(f"{caller.name} calls {name}, which its service does not declare in uses=[…]")
+        log.error("call.undeclared", method=caller.name, called=name, hint="its service must declare it in uses=[…]")
+        raise CallFailed(MethodNotFound())
     spec = registry.get(name)
     if spec is None:
         raise CallFailed(MethodNotFound())

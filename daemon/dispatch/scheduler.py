@@ -24,6 +24,7 @@ from .concurrency_groups import ConcurrencyGroups, expect_notification, let_pass
 from .deadlines import Deadlines
 from .request import Client, Outcome, Request
 from .starvation import StarvationWatch
+from .task_guard import out_of_task
 from .task_pool import HandlerLoop, TaskPool
 from .thread_pool import ThreadPool
 
@@ -365,10 +366,13 @@ class Scheduler:
         return request.ended_by or execution.run(request.spec, request.call, self._context(request))
 
     def _perform_on_loop(self, request: Request) -> Outcome:
-        return request.ended_by or self.run_now(request.spec, request.call, self._context(request))
+        """The task is any that gave this request its turn: also that which writes, or another client's."""
+        if request.ended_by is not None:
+            return request.ended_by
+        return out_of_task(lambda: self.run_now(request.spec, request.call, self._context(request)))
 
     def run_now(self, spec: OperationSpec, call: Call, context: Context) -> Outcome:
-        """Run a handler that is no coroutine, on the loop."""
+        """Run a handler that is no coroutine, on the loop. The running task must be out of its reach."""
         watch = self._loop.watch
         before, watch.step = watch.step, (spec.name,)
         if watch.asleep:

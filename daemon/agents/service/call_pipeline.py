@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import final
+from typing import Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, Unavailable, UnsupportedOperation
 from ...operations.context import Context
+from ..errors import InvalidStateTransition
 from ..interceptor import AgentCall, Interceptor
+from ..model.types import TaskState
 from ..requests import Caller
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, StoreUnavailableError
@@ -21,6 +23,8 @@ from .admission import Admission
 from .interceptor_chain import intercepted
 from .request_handler import RequestHandler
 from .runtime import Runtime
+
+_POLL: Final = "Send the message without streaming, and poll its task with GetTask."
 
 
 @final
@@ -54,7 +58,7 @@ class CallPipeline:
         try:
             caller = self._admission.caller(ctx, version)
             if streaming and not self._streaming:
-                raise FailureError(UnsupportedOperation(reason="The agent does not stream."))
+                raise FailureError(UnsupportedOperation(reason="The agent does not stream.", suggestion=_POLL))
             handler = await self._runtime.ready()
             if not self._interceptors:
                 yield handler, caller
@@ -64,6 +68,9 @@ class CallPipeline:
                 yield handler, caller
         except FailureError as exc:
             raise FailureError(failure_in(version, exc.failure)) from None
+        except InvalidStateTransition as exc:
+            current, target = (version.state_name(TaskState(each)) for each in (exc.current, exc.target))
+            raise InvalidStateTransition(current=current, target=target) from None
         except StoreUnavailableError as exc:
             log_failure(exc)
             raise FailureError(Unavailable(exc.retry_after_ms)) from None

@@ -10,6 +10,7 @@ from ...dispatch.execution import Raised, attempt_now
 from ...logs import log
 from ...operations.access import Identity
 from ..card.model import AgentCard
+from ..errors import USE_PUBLIC_CARD
 from .authorization import Authorization
 from .card_builder import CardBuilder
 
@@ -37,5 +38,5 @@ class ExtendedCard:
             log.error("agent.failed", exc=card.exc)
             raise FailureError(Internal())
         if card is None:
-            raise FailureError(ExtendedAgentCardNotConfigured())
+            raise FailureError(ExtendedAgentCardNotConfigured(suggestion=USE_PUBLIC_CARD))
         return card
