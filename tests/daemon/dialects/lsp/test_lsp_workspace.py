@@ -9,6 +9,7 @@ import pytest
 
 from discreet import Context, Service, lsp
 from discreet.daemon.documents.file_uri import path_of_uri
+from support.logged_events import logged_events
 from support.lsp_messages import note, opened, shake_hands
 
 pytestmark = pytest.mark.anyio
@@ -152,6 +153,21 @@ async def test_a_shutdown_handler_of_a_plain_service_runs_before_the_daemon_ends
     async with serving(service) as wire:
         assert "message" in (await wire.call("shutdown"))["result"]
     assert ran == ["end"]
+
+
+@pytest.mark.parametrize(("dialect", "told"), [("mcp", ["w"]), ("acp", ["w"]), ("lsp", None), ("plain", None)])
+async def test_a_shutdown_handler_that_no_client_can_reach_is_told_of(
+    serving: Any, dialect: Any, told: list[str] | None
+) -> None:
+    service = Service("w", dialect=dialect)
+
+    @service.shutdown
+    def end() -> None: ...
+
+    with logged_events("warning") as events:
+        async with serving(service):
+            found = dict(events()).get("shutdown.unheard")
+    assert (None if found is None else found["services"]) == told
 
 
 @pytest.mark.parametrize("threaded", [False, True])
