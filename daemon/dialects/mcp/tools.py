@@ -15,12 +15,13 @@ from ....errors.failures import InvalidParams
 from ....errors.given_schema import GivenSchema
 from ....errors.redaction import scrub_known
 from ....errors.type_building import DECODE_ERRORS, convert
-from ...offers import asks_of, foreign_tool
+from ...offers import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
+from ...schemas.json_schema import json_schema
 from .generated import legacy
 from .generated.shared import ToolAnnotations
-from .tool_schemas import Shape, is_tool, json_params, shape_of, tool_input, tool_output
+from .tool_schemas import Shape, inlined, is_tool, json_params, shape_of, tool_input, tool_output
 
 T = TypeVar("T")
 
@@ -70,6 +71,7 @@ class Tool:
             input_schema=tool_input(self.spec),
             output_schema=tool_output(self.spec, self.shape),
             annotations=_annotations(self.spec),
+            meta=_declared_errors(self.spec),
         )
         if not isinstance(self.spec.input.type, GivenSchema):
             self._described = described
@@ -89,6 +91,22 @@ class Tool:
         if not packed:
             return given
         return Raw(_encode(members | {name: _unpacked(members[name]) for name in packed}))
+
+
+def _declared_errors(spec: OperationSpec) -> dict[str, Any] | None:
+    """The errors that an operation declares. What an import's own server says of a failed tool is none of them."""
+    facts = [
+        ToolErrorFacts(
+            each.definition.code,
+            each.definition.message,
+            each.definition.retryable,
+            each.definition.http_status,
+            None if isinstance(each.definition.details, GivenSchema) else inlined(json_schema(each.definition.details)),
+        )
+        for each in spec.errors
+        if each.definition.code not in OF_SERVERS
+    ]
+    return {DECLARED_ERRORS: msgspec.to_builtins(facts)} if facts else None
 
 
 def _marked(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:  # Any: JSON
