@@ -12,6 +12,10 @@ def declared_failure(exc: BaseException) -> Failure | None:
 
     None for an exception that callers may learn nothing of, also where the facts of a declared error are not of their types.
     """
-    if isinstance(exc, FailureError):
+    if issubclass(type(exc), FailureError):  # an evil class may answer `isinstance` by raising
+        assert isinstance(exc, FailureError)
         return exc.failure
-    return declared(exc) if isinstance(exc, OperationError) else None
+    if issubclass(type(exc), OperationError):
+        assert isinstance(exc, OperationError)
+        return declared(exc)
+    return None

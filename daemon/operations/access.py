@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeGuard, final
 import msgspec
 
 from ...errors.failures import AuthenticationRequired, Failure, InsufficientPermissions
+from ..logs.safe_call import class_name
 from ..settings.token_text import TOKEN_FORM, read_token
 
 
@@ -121,16 +122,17 @@ class Access:
         return access
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
-        """The sender of a request with this metadata; None where its credentials are missing or not accepted."""
+        """The sender of a request with this metadata; None where its credentials are missing or not accepted. Raises
+        `ProviderFailed`."""
         if self._caller is not None:
             return self._caller[0]
         if self.provider is None:
             return self.parent
         authorization = metadata.get("authorization")
-        identity = None if authorization is None else self.provider.resolve(authorization)
-        if not (identity is None or isinstance(identity, Identity)):  # such as a coroutine
-            raise TypeError(f"resolve returned a {type(identity).__name__} and no Identity")
-        if authorization is not None and identity is not None:
+        if authorization is None:
+            return None
+        identity = _resolved(self.provider, authorization)
+        if identity is not None:
             self._register_secret(authorization)
         return identity
 
@@ -150,6 +152,27 @@ class Access:
         if identity is None and self.provider is not None:
             return challenge(self.provider)
         return InsufficientPermissions(tuple(sorted(rule.all_of | rule.any_of)))
+
+
+class ProviderFailed(Exception):
+    """An identity provider raised something, which may hold the credential. `error` is the name of its class: nothing else of it
+    is kept."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(f"the identity provider raised {error}")
+        self.error = error
+
+
+def _resolved(provider: IdentityProvider, authorization: str) -> Identity | None:
+    try:
+        identity = provider.resolve(authorization)
+    except BaseException as exc:  # noqa: BLE001 - the boundary: foreign code
+        error = class_name(exc)
+    else:
+        if identity is None or isinstance(identity, Identity):
+            return identity
+        raise TypeError(f"resolve returned a {class_name(identity)} and no Identity")  # such as a coroutine
+    raise ProviderFailed(error)  # behind the block: it is no context of this
 
 
 def challenge(provider: IdentityProvider) -> AuthenticationRequired:

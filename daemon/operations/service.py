@@ -80,7 +80,8 @@ class Service:
     read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
     service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
     answered; its value is the `ctx.state` of the service's handlers. What is declared while the service is served is served from
-    then on. Where `changes` is set, `operations` may be replaced meanwhile, and clients are told so. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
+    then on. Where `changes` is set, `operations` may be replaced meanwhile, and clients are told so. Its constructor and its
+    decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares

@@ -12,24 +12,26 @@ from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Message, MessageAdded, Part, TaskState
 from .executor import RequestContext
 from .live_task import LiveTask
-from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
+from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts, note_failed
 from .submitted import Submitted
 from .task_events import TaskEvents, was_overtaken
 
 if TYPE_CHECKING:
+    from ...logs.bound import LoggedCall
     from ...tracing.tracing import Origin
 
 
 @final
 class Execution(Submitted):
     """`superseded` says that its task waited for its caller and that the next message came while this execution still ran: it
-    need not stop its task again. `origin` is the span in which it was asked for. `done` says that it is over. With `accepted`
-    its message is in the task's history already.
+    need not stop its task again. `origin` is the span in which it was asked for, `asked_by` the call that did, for
+    the log. `done` says that it is over. With `accepted` its message is in the task's history already.
     """
 
     __slots__ = (
         "_accepted_generation",
         "_creates_task",
+        "asked_by",
         "context",
         "done",
         "events",
@@ -46,6 +48,7 @@ class Execution(Submitted):
         self._accepted_generation = live.generation if accepted else None
         self.superseded = False
         self.origin: Origin = None
+        self.asked_by: LoggedCall | None = None
         self.scope: anyio.CancelScope | None = None
         self.done = False
 
@@ -117,6 +120,7 @@ def _parts_of(fault: BaseException, live: LiveTask) -> tuple[Part, ...]:
     """What a caller may know of an executor's exception: everything that a declared error declares, else nothing."""
     failure = declared_failure(fault)
     if failure is not None:
+        note_failed(live.id, failure)
         return failure_parts(failure)
     log.error("agent.failed", task=live.id, exc=fault)
     return (Part(text=AGENT_FAILED_TEXT),)
