@@ -318,4 +318,4 @@ def _single(exc: BaseException) -> BaseException:
     return exc
 
 
-_exceptions_of: Final = BaseExceptionGroup.exceptions.__get__  # type: ignore[attr-defined]  # a subclass may have its own
+_exceptions_of: Final = BaseExceptionGroup.exceptions.__get__  # a subclass may have its own

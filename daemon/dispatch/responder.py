@@ -208,8 +208,8 @@ class Responder:
 
     def _note(self, call: Call, failure: Failure, shown: Outcome | None = None) -> None:
         told = None if isinstance(shown, bytes) else shown
-        known = {"diagnosed": call.diagnosed, "span": call.span, "task": call.task}
-        note_failure(call.method, call.id, failure, told, self._dialect, **known)
+        said = call.method, call.id, failure, told, self._dialect
+        note_failure(*said, diagnosed=call.diagnosed, span=call.span, task=call.task)
         _end_span(call, failure)
 
 
