@@ -34,10 +34,12 @@ from .logs import (
     loop_exception_handler,
     start_logging,
 )
+from .logs.printed import PrintedTexts
 from .operations.service import DeclarationError
 from .process.address_space import save_address_space
 from .process.children import end_children, mark_children
 from .process.collector import begin_start, end_start
+from .process.forks import guard_forks
 from .process.hangup import HangupWatch
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
@@ -175,8 +177,10 @@ class _Process:
         self._logs = start_logging(logs, streams.stderr, os.environ, announce=False)
         keep_logs_off_stdout(streams, self._logs, os.environ)
         self._strays.deliver_to(log_stray_output)
+        stdio_guard.take_texts(PrintedTexts())
         install_hooks()
         mark_children()
+        guard_forks()
         self._manager = service_manager(os.environ)
         self._hangup_watch = HangupWatch(
             self._parent,
@@ -407,7 +411,7 @@ class _Process:
             lambda: self._strays.stop(STRAY_SECONDS),
             self._logs.close,
         ):
-            with suppress(*REFUSALS):
+            with suppress(Exception):  # an app may have patched what a step needs
                 step()
         return all_written
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from ....errors.failures import Failure
     from ...agents.requests import Caller
-    from ...agents.service.call_pipeline import CallPipeline
+    from ...agents.service.call_pipeline import CallPipeline, Settle
     from ...agents.service.request_handler import RequestHandler
     from ...agents.versions.version import ProtocolVersion
     from ...rpc.dialect import Dialect
@@ -153,7 +153,7 @@ class AcpSession:
     async def _reopen(
         self, ctx: Context, params: wire.LoadSessionRequest | wire.ResumeSessionRequest, *, replay: bool
     ) -> OpenSession:
-        async with self._call(ctx) as (handler, caller):
+        async with self._call(ctx, params) as (handler, caller, _):
             tasks = await tasks_of(handler, caller, params.session_id)
             if not tasks and self._sessions.find(params.session_id) is None:
                 raise SessionNotFound
@@ -226,9 +226,9 @@ class AcpSession:
         )
         session.turn = turn
         try:
-            async with self._call(ctx, session.record.task_id) as (handler, caller):
+            async with self._call(ctx, params, session.record.task_id) as (handler, caller, settled):
                 session.record.task_id = await _waiting(handler, caller, session.record.task_id)
-                return await turn.run(handler, caller, self._request(session, params))
+                return settled(await turn.run(handler, caller, self._request(session, params)))
         except BaseException as exc:
             if isinstance(ctx.ended_by, Cancelled):
                 turn.drop()
@@ -261,15 +261,15 @@ class AcpSession:
         @service.query("session/list")
         async def list_(ctx: Context, params: wire.ListSessionsRequest, /) -> wire.ListSessionsResponse:
             """List the sessions, the last changed first."""
-            async with self._call(ctx) as (handler, caller):
+            async with self._call(ctx, params) as (handler, caller, _):
                 sessions, cursor = await list_sessions(handler, caller, params.cwd, params.cursor)
             return wire.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
 
     def _call(
-        self, ctx: Context, task_id: str | None = None
-    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
+        self, ctx: Context, params: object, task_id: str | None = None
+    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller, Settle]]:
         pipeline, version = self._service()
-        return pipeline.call(ctx, version, task_id=task_id)
+        return pipeline.call(ctx, version, params, task_id=task_id)
 
     def _service(self) -> tuple[CallPipeline, ProtocolVersion]:
         from ...agents.versions.v10 import V10  # late: the agent's service loads with the first call
