@@ -164,7 +164,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("Discord users", "mfa.", r"START(?P<s>mfa\.[\w-]{12,}+)", True),
     Pattern("Twitch", "oauth:", r"START(?<!\w)oauth:(?P<s>[a-z0-9]{20,}+)", True),
     Pattern("Bitwarden", "",
-            r"(?P<s>0(?:(?<![A-Za-z0-9].)|(?<=\\[nrt].))\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.[\w+/=:]{8,}+)", min_word=47),
+            r"(?P<s>0(?:(?<![A-Za-z0-9].)|(?<=\\[nrt].))\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}"
+            r"[0-9a-f]{12}\.[\w+/=:]{8,}+)", min_word=47),
     Pattern("1Password", "A3-", r"START(?P<s>A3-(?=[A-Z0-9-]{0,40}?\d)[A-Z0-9]{6}-[A-Z0-9-]{2,}+)"),
     Pattern("AWS, temporary", "ASIA ABIA ACCA A3T",
             r"START(?P<s>(?:ASIA|ABIA|ACCA|A3T[A-Z0-9])(?:[A-Z0-9]{16}(?![A-Za-z0-9])|(?=[A-Z]{0,16}\d)[A-Z0-9]{7,}+))"),
