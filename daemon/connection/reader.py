@@ -128,6 +128,14 @@ class Reader:
         await anyio.sleep(MEMORY_SECONDS)
         reserve.keep()
 
+    def take_again(self, call: Call) -> None:
+        """Take a call that the dialect has held back, and go on reading."""
+        try:
+            self._dispatcher.accept(call)
+        except Exception as exc:  # noqa: BLE001 - as for one that was just read
+            self._take_own_fault(call, exc)
+        self.look_again()
+
     def read_all(self) -> None:
         """Take everything that was received, however much waits."""
         self._read_received(whatever_waits=True)

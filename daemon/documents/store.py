@@ -7,7 +7,7 @@ worker threads read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 from msgspec import Struct
 
@@ -15,6 +15,15 @@ from .text import Change, PositionEncoding, Text, index_of
 
 DOCUMENT_BYTES: Final = 1024
 """What a document takes beside its lines and its URI, rounded up (CPython, 64 bit)."""
+
+
+_ELSEWHERE: Final = {
+    "source": "document.text",
+    "offset_at_position": "document.offset_at(position)",
+    "word_at_position": "document.word_at(position)",
+    "position_codec": "document.offset_at(position) and document.position_at(offset)",
+}
+"""pygls' names, and what stands here for them."""
 
 
 class Position(Struct, rename="camel", frozen=True, order=True):
@@ -35,6 +44,12 @@ class TextDocument:
         self.language_id: Final = language_id
         self.version: Final = version
         self._text: Final = text
+
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = f": write {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise AttributeError(f"a document has no {name}{hint}")
 
     @property
     def text(self) -> str:
@@ -137,14 +152,10 @@ class Documents(Mapping[str, TextDocument]):
         return len(self._open)
 
     def open(self, uri: str, language_id: str, version: int, text: str) -> None:
-        self._keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))
+        self.keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))
 
-    def change(self, uri: str, version: int, changes: list[Change]) -> None:
-        document = self._open.get(uri)
-        if document is not None:
-            self._keep(document.changed(version, changes))
-
-    def _keep(self, document: TextDocument) -> None:
+    def keep(self, document: TextDocument) -> None:
+        """Keep a document that was opened or changed."""
         before = self._open.get(document.uri)
         self.size += document.size - (0 if before is None else before.size)
         self._open[document.uri] = document

@@ -13,12 +13,18 @@ OF_EDITORS: Final = ("textDocument/", "notebookDocument/")
 """What only methods of LSP begin with."""
 
 
+MAX_NAMES: Final = 3
+"""How many services the name of a server lists."""
+
+
 def server_of(services: Sequence[Service], version: str) -> tuple[str, str]:
-    """What clients are told as the server's name and version: those of the service where one alone is hosted and says its
-    version, else those of the daemon."""
-    if len(services) == 1 and services[0].version:
-        return services[0].namespace or "discreet", services[0].version
-    return "discreet", version
+    """What clients are told as the server's name and version: those of the services, and of the daemon where they have none.
+
+    Several services have their names together, and the version of the first that says one.
+    """
+    names = list(dict.fromkeys(service.namespace for service in services if service.namespace))
+    shown = ", ".join(names[:MAX_NAMES]) + (", …" if len(names) > MAX_NAMES else "")
+    return shown or "discreet", next((service.version for service in services if service.version), version)
 
 
 @final

@@ -61,6 +61,18 @@ Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 INITIALIZE: Final = "$initialize"
 """The name of the internal operation that `Service.initialize` declares."""
 
+_ELSEWHERE: Final = {
+    "tool": "a tool is a @service.query or a @service.mutation",
+    "feature": 'a feature is a @service.query("textDocument/hover") or a @service.notification("textDocument/didSave")',
+    "thread": "a plain `def` runs in a thread, without any decorator",
+    "method": "a method is a @service.query or a @service.mutation",
+    "workspace": "a handler has the open documents as ctx.documents, and the folders as ctx.documents.folders",
+    "start_io": "discreet.serve(service)",
+    "start_tcp": 'discreet.serve(service, tcp="127.0.0.1:2087")',
+    "run": "discreet.serve(service)",
+}
+"""Names of other libraries, and what stands here for them."""
+
 _WRONG: Final = (TypeError, ValueError, *ANNOTATION_ERRORS)
 """What the checks raise, and what msgspec and `inspect` raise for types and signatures that they can't read."""
 
@@ -77,11 +89,11 @@ class Service:
     are checked against `authority`, the service's own scopes, never against the caller's. `credentials` names those that
     its handlers find in `ctx.credentials`. `dialect` is what its clients speak, unless the setting says otherwise:
     docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
-    read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
-    service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
-    answered; its value is the `ctx.state` of the service's handlers. What is declared while the service is served is served from
-    then on. Where `changes` is set, `operations` may be replaced meanwhile, and clients are told so. Its constructor and its
-    decorators raise `DeclarationError` for a wrong declaration.
+    read before they use a method (`{"hoverProvider": True}`). The namespace and the `version` are told to clients as those of the
+    server: of several services all names, and the first version. `lifespan()` is entered before the first request is read and
+    left when the last one is answered; its value is the `ctx.state` of the service's handlers. What is declared while the
+    service is served is served from then on. Where `changes` is set, `operations` may be replaced meanwhile, and clients are
+    told so. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares
@@ -231,22 +243,15 @@ class Service:
     @overload
     def command(self, handler: Handler, /) -> Handler: ...
     @overload
-    def command(self, /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
-    def command(self, handler: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
-        """Declare a mutation that editors run as a command: `fix` of `Service("todo")` as `todo.fix`.
+    def command(self, command: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
+    def command(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
+        """Declare a mutation that editors run as a command: `fix` of `Service("todo")` as `todo.fix`, or under the whole name
+        that is given: `@service.command("words.count")`.
 
-        Its arguments come by position. Without `timeout` it has no deadline. Returns the function unchanged.
+        Its arguments come by position, the last of them also as `*args: T`. Without `timeout` it has no deadline. Returns the
+        function unchanged.
         """
-
-        _require_service(self, "command")
-
-        def register(func: Handler) -> Handler:
-            Service._declare(self, "mutation", "", {"timeout": None, **options})(func)
-            self.operations[-1] = msgspec.structs.replace(self.operations[-1], command=True)
-            self.late.announce()
-            return func
-
-        return register(handler) if callable(handler) else register
+        return Service._declare(self, "mutation", given, options, command=True)
 
     @overload
     def initialize(self, handler: Handler, /) -> Handler: ...
@@ -267,11 +272,14 @@ class Service:
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = ": a tool is a @service.query or a @service.mutation" if name == "tool" else ""
+            hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
             raise AttributeError(f"a service has no {name}{hint}")
 
-    def _declare(self, kind: OperationKind, given: object, options: OperationOptions, *more: str) -> Any:
-        _require_service(self, kind)
+    def _declare(
+        self, kind: OperationKind, given: object, options: OperationOptions, *more: str, command: bool = False
+    ) -> Any:
+        decorator = "command" if command else kind
+        _require_service(self, decorator)
 
         def register(func: Handler) -> Handler:
             shown = method or _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
@@ -280,7 +288,8 @@ class Service:
                 if method and "name" in options:
                     raise TypeError("it is named twice: keep the method or name=, not both")
                 shown = name = method or _qualified(self.namespace, name_of(func, options))
-                self.operations.append(self._specify(name, kind, func, options))
+                spec = self._specify(name, kind, func, {"timeout": None, **options} if command else options, command)
+                self.operations.append(spec)
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {shown}: {exc}")) from exc
             self.late.announce()
@@ -292,18 +301,18 @@ class Service:
         if not options and (callable(given) or isinstance(given, staticmethod)):
             return register(given)
         raise DeclarationError(
-            f"service {self.namespace!r}: @service.{kind} takes a method (a string) and options by keyword, not {given!r}"
+            f"service {self.namespace!r}: @service.{decorator} takes a method (a string) and options by keyword, not {given!r}"
         )
 
     def _specify(
-        self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions
+        self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions, command: bool
     ) -> OperationSpec:
         if (known := self._known.get(name)) is not None:
             return msgspec.structs.replace(known, invoke=known.input.invoker(func))
         check_name(name)
         check_kind(kind, options)
         mode = mode_of(kind, func, options)
-        model = build_input(func)
+        model = build_input(func, takes_rest=command)
         _check_params(model)
         returns, numbered = _returns(func, kind)
         require_json_type(returns, "an event" if kind == "subscription" else "the result")
@@ -329,6 +338,7 @@ class Service:
             limit=options.get("limit"),
             options=options.get("options"),
             etag=options.get("etag", False),
+            command=command,
             numbered=numbered,
             uses=self.uses,
             authority=self.authority,

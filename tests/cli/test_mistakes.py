@@ -297,6 +297,20 @@ DECLARATIONS: Final[dict[str, tuple[str, str]]] = {
         "@shop.tool\ndef price() -> int: ...",
         "its import failed (AttributeError: a service has no tool: a tool is a @service.query or a @service.mutation at d.py:5)",
     ),
+    "a decorator of pygls": (
+        '@shop.feature("textDocument/hover")\ndef hover() -> int: ...',
+        (
+            'its import failed (AttributeError: a service has no feature: a feature is a @service.query("textDocument/hover")'
+            ' or a @service.notification("textDocument/didSave") at d.py:5)'
+        ),
+    ),
+    "the server of pygls without its type": (
+        '@shop.query("textDocument/hover")\ndef hover(ls, params: dict[str, str], /) -> int: ...',
+        (
+            "operation textDocument/hover: hover: parameter 'ls' has no annotation;"
+            " where it is the context, write `ls: Context` (d.py:5)"
+        ),
+    ),
     "an error class twice": (
         'class Broke(OperationError, code="BROKE"): ...\n@shop.query(errors=[Broke, Broke])\ndef price() -> int: ...',
         "operation shop/price: errors lists Broke twice; remove one (d.py:6)",

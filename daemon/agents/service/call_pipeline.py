@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Protocol, TypeVar, final
+from typing import Final, Protocol, TypeVar, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, Unavailable, UnsupportedOperation
 from ...operations.context import Context
+from ..errors import InvalidStateTransition
 from ..interceptor import AgentCall, Interceptor
+from ..model.types import TaskState
 from ..requests import Caller
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, StoreUnavailableError
@@ -33,6 +35,7 @@ class Settle(Protocol):
 
 def _ignore(result: T, /) -> T:
     return result
+_POLL: Final = "Send the message without streaming, and poll its task with GetTask."
 
 
 @final
@@ -72,7 +75,7 @@ class CallPipeline:
         try:
             caller = self._admission.caller(ctx, version)
             if streaming and not self._streaming:
-                raise FailureError(UnsupportedOperation(reason="The agent does not stream."))
+                raise FailureError(UnsupportedOperation(reason="The agent does not stream.", suggestion=_POLL))
             handler = await self._runtime.ready()
             if not self._interceptors:
                 yield handler, caller, _ignore
@@ -88,6 +91,9 @@ class CallPipeline:
                 yield handler, caller, settled
         except FailureError as exc:
             raise FailureError(failure_in(version, exc.failure)) from None
+        except InvalidStateTransition as exc:
+            current, target = (version.state_name(TaskState(each)) for each in (exc.current, exc.target))
+            raise InvalidStateTransition(current=current, target=target) from None
         except StoreUnavailableError as exc:
             log_failure(exc)
             raise FailureError(Unavailable(exc.retry_after_ms)) from None

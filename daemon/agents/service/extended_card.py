@@ -10,6 +10,7 @@ from ...dispatch.execution import Raised, attempt_now
 from ...logs import log
 from ...operations.access import Identity
 from ..card.model import AgentCard
+from ..errors import USE_PUBLIC_CARD
 from .authorization import Authorization
 from .card_builder import CardBuilder, SenselessCard
 
@@ -39,5 +40,5 @@ class ExtendedCard:
             senseless = issubclass(type(card.exc), SenselessCard)
             raise FailureError(InvalidAgentResponse() if senseless else Internal())
         if card is None:
-            raise FailureError(ExtendedAgentCardNotConfigured())
+            raise FailureError(ExtendedAgentCardNotConfigured(suggestion=USE_PUBLIC_CARD))
         return card

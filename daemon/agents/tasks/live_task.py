@@ -153,6 +153,10 @@ class LiveTask:
         return self._draft.context_id
 
     @property
+    def status(self) -> TaskStatus:
+        return self._draft.status
+
+    @property
     def state(self) -> TaskState:
         return self._draft.status.state
 

@@ -19,7 +19,7 @@ from ...dispatch.execution import Raised, attempt
 from ...logs.bound import BOUND, LoggedTask, calling
 from ...logs.safe_call import class_name
 from ...tracing.attributes import TASK_STATE
-from ..errors import task_has_ended
+from ..errors import takes_no_message
 from ..executor_calls import ExecutorCalls
 from ..faults import declared_failure
 from ..model.states import INACTIVE
@@ -205,7 +205,7 @@ class Runner:
         if self._tracing is not None:
             self._tracing.resume(execution.origin)
         if live.ended and is_message and execution.accepted_generation is None:
-            execution.refusal = task_has_ended(live.id, live.state)
+            execution.refusal = takes_no_message(live)
             return
         if live.generation and not live.ended:
             self._accept([*queue])

@@ -5,7 +5,6 @@ A session is a context of A2A, a prompt is a message in it, and updates are the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
@@ -26,7 +25,7 @@ from ...agents.model.types import Message, Role, Task
 from ...agents.requests import SendRequest
 from ...operations.context import ClientInfo, Context
 from ...operations.service import Service
-from .choices import add_choices, commands_of, config_of, modes_of
+from .choices import add_choices, choices_in, commands_of, config_of, modes_of, restore_choices
 from .content import parts_of
 from .dialect import AcpDialect
 from .editor import TurnEditor
@@ -34,9 +33,9 @@ from .errors import SessionNotFound, TooManySessions, check_declarations
 from .generated import methods_of_agents as wire
 from .generated import prompts as told
 from .handshake import add_handshake, capabilities_of
-from .history import CWD, list_sessions, open_task, tasks_of
-from .sessions import OpenSession, Sessions
-from .skills import skill_commands, skill_parts
+from .history import CWD, last_metadata, list_sessions, open_task, tasks_of
+from .sessions import OpenSession, Sessions, is_absolute
+from .skills import skill_commands, skill_parts, with_typed_params
 from .turn import PromptTurn
 from .updates import Updates
 
@@ -56,8 +55,6 @@ MAX_PROMPTS: Final = 1024
 
 AGENT_ERRORS: Final = (UnknownSkill, InvalidStateTransition, TaskConflict, EventsLost)
 """The errors that the agent itself declares."""
-
-_ABSOLUTE = re.compile(r"/|\\\\|[A-Za-z]:[\\/]")
 
 PROMPT_RUNNING: Final[Failure] = DomainFailure(
     "PROMPT_RUNNING", "A prompt is running in this session", False, None, 409, -32600
@@ -149,7 +146,7 @@ class AcpSession:
         self, session_id: str, params: wire.NewSessionRequest | wire.LoadSessionRequest | wire.ResumeSessionRequest
     ) -> OpenSession:
         for param, paths in (("cwd", [params.cwd]), ("additionalDirectories", params.additional_directories or ())):
-            if not all(map(_ABSOLUTE.match, paths)):
+            if not all(map(is_absolute, paths)):
                 raise FailureError(InvalidParams(param, "an absolute path", "string"))
         return self._sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
 
@@ -160,7 +157,12 @@ class AcpSession:
             tasks = await tasks_of(handler, caller, params.session_id)
             if not tasks and self._sessions.find(params.session_id) is None:
                 raise SessionNotFound
+            known = self._sessions.find(params.session_id)
             session = self._open(params.session_id, params)
+            if known is not None:
+                session.record.mode, session.record.config = known.record.mode, known.record.config
+            else:
+                restore_choices(self._options, session.record, last_metadata(tasks))
             session.record.task_id = open_task(tasks)
             if replay:
                 await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
@@ -227,9 +229,11 @@ class AcpSession:
             async with self._call(ctx, params, session.record.task_id) as (handler, caller, settled):
                 session.record.task_id = await _waiting(handler, caller, session.record.task_id)
                 return settled(await turn.run(handler, caller, self._request(session, params)))
-        except BaseException:
+        except BaseException as exc:
             if isinstance(ctx.ended_by, Cancelled):
                 turn.drop()
+            if self._input_modes is None and isinstance(exc, FailureError):
+                raise FailureError(with_typed_params(exc.failure)) from None
             raise
         finally:
             session.turn = None
@@ -244,7 +248,7 @@ class AcpSession:
             parts if self._input_modes is not None else skill_parts(parts),
             context_id=record.id,
             task_id=record.task_id,
-            metadata={CWD: record.cwd},
+            metadata={CWD: record.cwd, **choices_in(record)},
         )
         check_json_depth(message, params.meta)
         if self._input_modes is not None:

@@ -11,9 +11,10 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from ....errors.codes import ACP_RESERVED
 from ....errors.exceptions import FailureError, OperationError
 from ....errors.failures import DomainFailure, Failure, Internal, TaskNotCancelable
-from ....errors.wire import decode_error
+from ....errors.wire import decode_declared, decode_error
 from ....lazy import anyio
 from ...agents.editor import EditorUnavailableError
 from ...agents.model.states import INACTIVE, INTERRUPTED
@@ -213,7 +214,11 @@ def _failure_of(status: TaskStatus) -> Failure:
     """What a failed task says: the declared error that its executor raised, or its text."""
     for part in () if status.message is None else status.message.parts:
         if isinstance(part.data, dict):
-            failure = decode_error(Raw(msgspec.json.encode(part.data)))[1]
+            text = Raw(msgspec.json.encode(part.data))
+            failure = decode_declared(text)
+            if isinstance(failure, DomainFailure):
+                return replace(failure, number=None) if failure.number in ACP_RESERVED else failure
+            failure = decode_error(text)[1]
             if not isinstance(failure, Internal):  # data of another meaning
                 return failure
     return DomainFailure("TASK_FAILED", _text_of(status) or AGENT_FAILED_TEXT, False, None, 500, None)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
-from .declarations import check_declaration
+from .declarations import check_declaration, needed_by
 from .generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS, Method, Option
 
 INCREMENTAL: Final = 2
@@ -33,8 +33,14 @@ class Announcement(msgspec.Struct, frozen=True):
     registrations: tuple[Registration, ...]
 
 
-def announcement(specs: Iterable[OperationSpec]) -> Announcement:
-    """What these operations are to the client. Raises `DeclarationError` for one that can't be announced."""
+def announcement(specs: Sequence[OperationSpec]) -> Announcement:
+    """What these operations are to the client. Raises `DeclarationError` for one that can't be announced, or that editors never
+    call.
+    """
+    declared = {spec.name for spec in specs}
+    for spec in specs:
+        if (first := needed_by(spec.name)) is not None and first not in declared:
+            raise DeclarationError(f"operation {spec.name}: editors call it behind {first} alone; declare that, too")
     capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC)}
     registrations: list[Registration] = []
     commands: list[str] = []

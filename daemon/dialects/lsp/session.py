@@ -9,12 +9,14 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
-from ....errors.type_building import convert
+from ....errors.type_building import convert, decoder_for
+from ....lazy import anyio
 from ...documents.store import Documents
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
 from ...operations.catalogue import OF_EDITORS
 from ...operations.context import ClientRefused, Context
+from ...operations.params import InputModel
 from ...operations.service import Service
 from ...operations.spec import Forward, OperationSpec
 from ..client_connection import ClientConnection, DaemonControl
@@ -68,6 +70,8 @@ class LspSession:
             connection.host.memory,
             self._on_initialized,
             self._cancel_progress,
+            lambda: connection.host.spawn(self._apply_steps),
+            connection.take_again,
         )
         self._registered: dict[str, bytes] | None = None
         self._saved = saved
@@ -97,7 +101,8 @@ class LspSession:
             spec = self._commands.get(params.command)
             if spec is None:
                 raise FailureError(InvalidParams("command", "one of", "string", tuple(self._commands)))
-            return Forward(spec.name, params.arguments, None, prefix="arguments", progress_token=params.work_done_token)
+            given = _with_rest(params.arguments, spec.input)
+            return Forward(spec.name, given, None, prefix="arguments", progress_token=params.work_done_token)
 
         service.operations = [_as_needed(spec) for spec in service.operations]
         return [service]
@@ -147,6 +152,13 @@ class LspSession:
         if cancel is not None:
             cancel()
 
+    async def _apply_steps(self) -> None:
+        """Apply a notification with many changes, and let everything else run in between."""
+        while self.dialect.busy:
+            await anyio.lowlevel.checkpoint()
+            if self.dialect.busy:
+                self.dialect.advance()
+
     def _on_initialized(self) -> None:
         if self._registered is None:
             self._register({})
@@ -193,6 +205,19 @@ class LspSession:
         self.dialect.count()
         if last.registered is not None:
             self._register(last.registered)
+
+
+def _with_rest(arguments: msgspec.Raw, model: InputModel) -> msgspec.Raw:
+    """The arguments of a command, with those of its `*args` as one list."""
+    if not model.rest:
+        return arguments
+    try:
+        given = decoder_for(list[msgspec.Raw])(arguments)
+    except msgspec.DecodeError:
+        return arguments  # the command's input says what is wrong
+    before = model.names.index(model.rest)
+    rest = [msgspec.Raw(msgspec.json.encode(given[before:]))] if len(given) > before else []
+    return msgspec.Raw(msgspec.json.encode([*given[:before], *rest]))
 
 
 def _as_needed(spec: OperationSpec) -> OperationSpec:

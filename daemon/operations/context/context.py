@@ -45,6 +45,16 @@ def last_event_id(service_params: Mapping[str, str]) -> int | None:
     return int(text)
 
 
+_ELSEWHERE: Final = {
+    **{level: f'write ctx.log("{level}", …)' for level in ("debug", "info", "warning", "error")},
+    "report_progress": "write ctx.progress(…)",
+    "elicit": 'the user is asked by a param, `Annotated[bool, mcp.Ask("Really?")]`',
+    "read_resource": "write ctx.call(…), and name the operation in uses",
+    "workspace": "the open documents are ctx.documents, and the folders ctx.documents.folders",
+}
+"""Names of other libraries, and what stands here for them."""
+
+
 @final
 class Context:
     """One request as its handler sees it. What belongs to the request raises `RuntimeError` once the handler has returned:
@@ -72,7 +82,8 @@ class Context:
 
         def __getattr__(self, name: str) -> NoReturn:
             known = [each for each in dir(type(self)) if not each.startswith("_")]
-            raise AttributeError(f"a context has no {name}{nearest_hint(name, known)}")
+            hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else nearest_hint(name, known)
+            raise AttributeError(f"a context has no {name}{hint}")
 
     def _require_running(self, ability: str) -> None:
         if self._returned:
