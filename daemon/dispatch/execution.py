@@ -7,7 +7,7 @@ logged with its traceback.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Sequence
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from sys import exc_info
@@ -342,4 +342,6 @@ def _single(exc: BaseException) -> BaseException:
     return exc
 
 
-_exceptions_of: Final = BaseExceptionGroup.exceptions.__get__  # a subclass may have its own
+_exceptions_of: Final[Callable[[Any], Sequence[BaseException]]] = BaseExceptionGroup.__dict__[
+    "exceptions"
+].__get__  # a subclass may have its own
