@@ -77,8 +77,9 @@ class SecurityScheme(Struct, frozen=True):
 class HttpOperation(ImportedOperation, frozen=True, kw_only=True):
     """`server` is the base URL of the document for this operation, its variables filled in; it may be relative or empty.
 
-    `method` is as it is sent. `bodies` are those of other media types than that of `body`; the input's member `content_type` names
-    the one that is sent. The member `accept` names the media type that is asked for. `security` are alternatives, each the names of the schemes that it needs together; empty for none.
+    `method` is as it is sent. `bodies` are those of other media types than that of `body`; the input's member `content_type`
+    names the one that is sent. The member `accept` names the media type that is asked for. `security` are alternatives, each the
+    names of the schemes that it needs together; empty for none.
     """
 
     method: str

@@ -56,7 +56,9 @@ def accepted_types(operation: HttpOperation, *, streamed: bool, asked: str = "")
     others: dict[str, None] = {}
     for reply in operation.replies:
         for media_type, form in reply.forms.items():
-            if not reply.code and (media_type == asked if asked else media_type not in reply.asked and (form in STREAMS) is streamed):
+            if not reply.code and (
+                media_type == asked if asked else media_type not in reply.asked and (form in STREAMS) is streamed
+            ):
                 wanted[media_type] = None
             elif reply.code and form not in STREAMS:
                 others[media_type] = None

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final, final
 
 import msgspec
-
 from msgspec import Struct
 
 from ..http.model import Body, Serialization, Style

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import Final, final
 
-import msgspec
 from msgspec import Struct
 
 from ..http.faults import code_of
@@ -101,7 +100,9 @@ class ReplyReader:
     def _undeclared(self, default: _Response | None, pointer: str) -> ReadReplies:
         """Where no success is declared: `default` is that too, or else a reply may be anything."""
         if default is not None:
-            return ReadReplies((Reply("2XX", default.forms, asked=default.asked),), (), any_of(default.schemas), default.streams)
+            return ReadReplies(
+                (Reply("2XX", default.forms, asked=default.asked),), (), any_of(default.schemas), default.streams
+            )
         self._note(pointer, "changed", "declares no success; any result is taken")
         return ReadReplies((Reply("2XX", _UNKNOWN),), (), True, False)
 
@@ -140,7 +141,7 @@ class ReplyReader:
         return _Response(description, forms, tuple(schemas) or (_NULL,), streams, node.pointer, tuple(asked))
 
     def _taken(self, content: Node, *, is_error: bool) -> tuple[list[tuple[str, Node]], list[tuple[str, Node]]]:
-        """The media types that are taken: JSON if there is any, else streams, else all; and those that may be asked for instead."""
+        """The media types that are taken: JSON if there is any, else streams, else all; and those to be asked for."""
         types = list(content.members())
         ranks = [_rank(name, is_error=is_error) for name, _ in types]
         best = min(ranks, default=0)

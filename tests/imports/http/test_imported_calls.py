@@ -223,7 +223,11 @@ CHAT: dict[str, Any] = {
                     "required": True,
                     "content": {
                         "application/json": {
-                            "schema": {"type": "object", "properties": {"stream": {"type": "boolean"}}, "required": ["stream"]}
+                            "schema": {
+                                "type": "object",
+                                "properties": {"stream": {"type": "boolean"}},
+                                "required": ["stream"],
+                            }
                         },
                         "application/x-www-form-urlencoded": {
                             "schema": {"type": "object", "properties": {"say": {"type": "string"}}, "required": ["say"]}
@@ -248,7 +252,11 @@ CHAT: dict[str, Any] = {
 
 async def test_media_types_are_chosen_and_a_stream_that_comes_instead_is_collected() -> None:
     events = b'data: {"delta": "a"}\n\ndata: [DONE]\n\n'
-    answers = (response(b"{}"), response(events, content_type="text/event-stream"), response(events, content_type="text/event-stream"))
+    answers = (
+        response(b"{}"),
+        response(events, content_type="text/event-stream"),
+        response(events, content_type="text/event-stream"),
+    )
     async with answering(*answers) as server:
         service = from_openapi(CHAT, namespace="ai", base_url=server.url, expose=True, allow_private=True)
         async with in_memory(service) as peer:
