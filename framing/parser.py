@@ -113,7 +113,9 @@ class Parser(Protocol):
         ...
 
     def input_fell_silent(self) -> None:
-        """The input was polled and silent for as long as `awaited_silence` says. Ignored if that is None, and before `NEED_DATA`."""
+        """The input was polled and silent for as long as `awaited_silence` says. Ignored if it is None,
+        and before `NEED_DATA`.
+        """
         ...
 
 
