@@ -261,6 +261,7 @@ class Host:
             self.memory,
             self._watch,
             self.agent,
+            self.access.refused,
         )
         return await read_figures(sources, shows)
 

@@ -129,7 +129,7 @@ class ErrorRow(msgspec.Struct, frozen=True):
 
 _FAILED: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED, "acp": ACP_REQUEST_FAILED}
 _SIGN_IN: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED}
-_AGENT_DATA = "{taskId?, currentState?, reason?, suggestion?, accepted?}"
+_AGENT_DATA = "{taskId?, currentState?, completedAt?, reason?, suggestion?, accepted?}"
 
 ERROR_TABLE: tuple[ErrorRow, ...] = (
     ErrorRow(ParseFailure, PARSE_ERROR, "Parse error", "PARSE_ERROR",
@@ -148,7 +148,7 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         False, 500, "INTERNAL", "error"),
     ErrorRow(DomainFailure, SERVER_ERROR, "", "",
         "a declared error of an operation: its own text, code, retry flag and status",
-        "{code, retryable, details?}", False, 500, "INTERNAL", "info", _FAILED),
+        "{code, retryable, details?: {…, retryAfterMs?}}", False, 500, "INTERNAL", "info", _FAILED),
     ErrorRow(AuthenticationRequired, SERVER_ERROR, "Authentication required", "FORBIDDEN",
         "no identity where one is needed", "{code, retryable, details: {authSchemes, realm}}",
         False, 401, "UNAUTHENTICATED", "warning", _SIGN_IN),

@@ -78,7 +78,6 @@ class ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):
     code: str
     retryable: bool
     details: Raw | UnsetType = UNSET
-    retry_after_ms: int | None = msgspec.field(name="retryAfterMs", default=None)
 
 
 class AuthChallenge(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,6 +90,7 @@ class _AgentData(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
     task_id: str | None = None
     current_state: str | None = None
+    completed_at: str | None = None
     reason: str | None = None
     suggestion: str | None = None
     accepted: tuple[str, ...] = ()
@@ -178,8 +178,7 @@ def data_of(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | No
         case Internal():
             return InternalData(failure.code) if failure.code else None
         case DomainFailure():
-            details = UNSET if failure.details is None else failure.details
-            return ServerErrorData(code, retryable, details, failure.retry_after_ms)
+            return ServerErrorData(code, retryable, _details_of(failure))
         case AuthenticationRequired():
             return ServerErrorData(code, retryable, _raw(AuthChallenge(failure.schemes, failure.realm)))
         case Overloaded() | Unavailable():
@@ -190,10 +189,19 @@ def data_of(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | No
         case MethodNotFound() | Cancelled():
             return None
         case AgentFailure():
-            facts = failure.task_id, failure.current_state, failure.reason, failure.suggestion, failure.accepted
-            return _AgentData(*facts)
+            return _AgentData(**{name: getattr(failure, name) for name in _AgentData.__struct_fields__})
         case _:
             assert_never(failure)
+
+
+def _details_of(failure: DomainFailure) -> Raw | UnsetType:
+    """The details, in which stands the time to wait, too, as in those of OVERLOADED. Details that are no object have no place
+    for it."""
+    details, after = failure.details, failure.retry_after_ms
+    if after is None:
+        return UNSET if details is None else details
+    members: object = {} if details is None else msgspec.json.decode(details)
+    return _raw({"retryAfterMs": after, **members}) if isinstance(members, dict) else details or UNSET
 
 
 def _raw(value: object) -> Raw:
@@ -375,9 +383,24 @@ def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
             case "OVERLOADED":
                 return Overloaded(_retry_after_ms(details))
             case code:
-                return DomainFailure(code, message, server.retryable, details, retry_after_ms=server.retry_after_ms)
+                return DomainFailure(code, message, server.retryable, details, retry_after_ms=_asked_to_wait(details))
     except msgspec.DecodeError:
         return Internal()
+
+
+class _MayAskToWait(msgspec.Struct, rename="camel"):
+    retry_after_ms: object = None
+
+
+def _asked_to_wait(details: Raw | None) -> int | None:
+    """What the details of a declared error say of the time to wait. Whatever else has that name there says nothing."""
+    if details is None or b"retryAfterMs" not in bytes(details):
+        return None
+    try:
+        after = decoder_for(_MayAskToWait)(details).retry_after_ms
+    except msgspec.ValidationError:  # no object
+        return None
+    return after if type(after) is int and after >= 0 else None
 
 
 def _retry_after_ms(details: Raw | None) -> int | None:

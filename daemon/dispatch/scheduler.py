@@ -6,6 +6,7 @@ first, because a running handler waits for them. Runs on the loop's thread; noth
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Final, final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 
 from ...errors.failures import Failure, Overloaded, TimedOut
+from ..logs.bound import INLINE
 from ..memory import MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
 from ..operations.spec import OperationSpec
@@ -76,6 +78,7 @@ class Scheduler:
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._loop = HandlerLoop(watch, self.flush)
+        INLINE.thread = get_ident()  # the first calls are answered before there is a loop
         self._tasks = TaskPool(self._perform_in_task, self.flush)
         self.make_event: Final = self._tasks.make_event
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
@@ -92,6 +95,7 @@ class Scheduler:
         tasks.start_soon(self._deadlines.run)
         tasks.start_soon(self._starvation.run)
         self._tasks.start(tasks)
+        INLINE.thread = get_ident()
 
     # -- what clients and handlers submit ----------------------------------------------------------------------
 
@@ -377,7 +381,9 @@ class Scheduler:
         before, watch.step = watch.step, (spec.name,)
         if watch.asleep:
             watch.look()
+        outer, INLINE.call = INLINE.call, call
         outcome = execution.run(spec, call, context)
+        INLINE.call = outer
         watch.step = before
         return outcome
 

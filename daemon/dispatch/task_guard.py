@@ -142,8 +142,9 @@ def task_switch() -> tuple[Switch, Switch]:
     if _on_asyncio():
         from asyncio import _enter_task, _leave_task, current_task, get_running_loop  # "Extending asyncio" in its docs
 
-        loop, task = get_running_loop(), current_task()
-        return partial(_leave_task, loop, task), partial(_enter_task, loop, task)
+        loop, running = get_running_loop(), current_task()
+        assert running is not None
+        return partial(_leave_task, loop, running), partial(_enter_task, loop, running)
     from trio._core._run import GLOBAL_RUN_CONTEXT  # pyright: ignore[reportPrivateUsage]  # see the module's docstring
 
     task = GLOBAL_RUN_CONTEXT.task

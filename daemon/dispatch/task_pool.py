@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 
 from ...lazy import anyio
+from ..process import forks
 from ..process.loop_watch import LoopWatch
 from .task_guard import TaskGuard, guard_task, hidden_tasks
 
@@ -51,6 +52,8 @@ def in_context(
             return stop.value
         finally:
             watch.step = before
+        if forks.in_child:  # the loop is that of the parent
+            forks.leave()
         loop.flush()
         try:
             argument = yield awaited

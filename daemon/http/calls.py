@@ -75,7 +75,7 @@ class Calls:
         self._settings = settings
         self._api_keys = host.agent.api_keys
         anybody = Identity(ANONYMOUS, host.access.parent.scopes)
-        self.access: Final = Access(anybody, host.access.provider, known_only=True)
+        self.access: Final = Access(anybody, host.access.provider, known_only=True, refused=host.access.refused)
         self._callers = Callers(self.access)
         self._senders = Senders(settings.max_in_flight)
         self._overdue = Overdue(host.spawn, UNWATCHED_SECONDS)

@@ -17,6 +17,7 @@ from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFai
 from .text import encoding_failure, flattened, parse_failure, without_unpaired
 
 if TYPE_CHECKING:
+    from ..logs.bound import Bound
     from ..tracing.span import Span
 
 NULL_ID: Final = b"null"
@@ -39,7 +40,8 @@ class Call(msgspec.Struct, gc=False):
     that of the whole body in bytes, which lives as long as its params do. A call that was forwarded may have a `rendering`
     of its outcome, and a `progress_token` that stood beside its params. `arguments` are the params as
     the operation's input decodes them, where that was done already. `diagnosed` says that why it failed is in the log. `span` is
-    the record of it, where one is kept: whoever tells the outcome ends it.
+    the record of it, where one is kept: whoever tells the outcome ends it. For the log, `task` is the agent's task that it names,
+    and `origin` what a call that was made in the daemon was made for.
     """
 
     method: str
@@ -53,6 +55,8 @@ class Call(msgspec.Struct, gc=False):
     arguments: tuple[Any, ...] | None = None
     diagnosed: bool = False
     span: Span | None = None
+    task: str | None = None
+    origin: Bound | None = None
 
 
 class Reply(msgspec.Struct, gc=False):

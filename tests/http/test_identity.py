@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -72,8 +73,35 @@ async def test_without_an_accepted_token_the_answer_is_401_and_says_how(
         answer = await reply.json()
         assert reply.status == status
         if status == 401:
-            assert reply.headers["www-authenticate"] == 'Bearer realm="discreet"'
+            error = (
+                ""
+                if authorization is None or authorization.startswith(("Basic", "ApiKey")) or not authorization
+                else ', error="invalid_token"'
+            )
+            assert reply.headers["www-authenticate"] == f'Bearer realm="discreet"{error}'
             assert answer["error"]["code"] == -32000
+
+
+async def test_the_log_and_the_metrics_say_why_credentials_were_refused_and_nothing_of_them(
+    serve: Serve, capfd: pytest.CaptureFixture[str]
+) -> None:
+    secret = "wrong-token-4711"
+    async with serve(**SERVED, http_metrics=True, log_level="info") as client:
+        for given in (None, f"Bearer {secret}", f"Basic {secret}", f"Bearer {secret}"):
+            headers = {} if given is None else {"authorization": given}
+            async with client.stream("SendMessage", hello(), **V1, **headers) as reply:
+                assert reply.status == 401
+        _, _, figures = await client.request("GET", "/metrics", headers=ADA)
+    counted = [line for line in figures.decode().splitlines() if line.startswith("discreet_credentials_refused_total")]
+    assert sorted(counted) == [
+        'discreet_credentials_refused_total{reason="scheme"} 1.0',
+        'discreet_credentials_refused_total{reason="unknown token"} 2.0',
+    ]
+    said = capfd.readouterr().err
+    failed = [line for line in said.splitlines() if "event=request.failed" in line]
+    reasons = [re.search(r'reason=("[^"]+"|\S+)', line) for line in failed]
+    assert [found and found[1] for found in reasons] == [None, '"unknown token"', "scheme", '"unknown token"']
+    assert secret not in said
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))

@@ -13,7 +13,7 @@ import msgspec
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
 from ...dispatch.execution import Raised, attempt
-from ..errors import task_has_ended
+from ..errors import takes_no_message
 from ..model.ids import new_id
 from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Message, MessageAdded, Task, TaskState
@@ -144,7 +144,7 @@ class Delegator:
             if isinstance(done, Raised):
                 delegation.fault = done.exc
             if delegation.accepted_generation is None and live.ended and live.lost is None:
-                delegation.refusal = task_has_ended(live.id, live.state)
+                delegation.refusal = takes_no_message(live)
         finally:
             self._count -= 1
             self._cache.count_message(delegation.message, -1)

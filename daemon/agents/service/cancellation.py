@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import final
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import TaskNotCancelable, TimedOut
+from ....errors.failures import TimedOut
 from ....lazy import anyio
 from ..cluster.ownership import take_ownership
+from ..errors import not_cancelable_any_more
 from ..model.types import JsonObject, Task
 from ..requests import Caller
 from ..stores.interface import CANCEL, QUEUED, OwnerRequest, TaskStore
@@ -32,9 +33,7 @@ class Cancellation:
         """Cancel a task; returns it as it is then. Raises `FailureError` where it can't be cancelled."""
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended:
-                raise FailureError(
-                    TaskNotCancelable(task_id=live.id, current_state=live.state.value, reason="The task has ended.")
-                )
+                raise FailureError(not_cancelable_any_more(live))
             was_queued = await self._cancel_remotely(live)
             if live.ended:
                 return await wait_committed(live)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, final
 
-from msgspec import convert, to_builtins
+from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from ....errors.redaction import scrub_known
@@ -82,6 +82,10 @@ def http_interfaces(url: str) -> tuple[AgentInterface, ...]:
     )
 
 
+class SenselessCard(Exception):
+    """An agent's own function has made a card that is none."""
+
+
 @final
 class CardBuilder:
     """The cards of one daemon.
@@ -122,7 +126,7 @@ class CardBuilder:
     def extended(self, identity: Identity, url: str = "") -> AgentCard | None:
         """The card for this caller; None where there is none (−32007).
 
-        Raises `TypeError` or `msgspec.ValidationError` where the agent's function returned no card, and what it raises.
+        Raises `SenselessCard` where the agent's function returned no card, and what it raises.
         """
         if self._agent is None:
             return _without_known_secrets(self._of_operations(identity, url)) if self.has_extended else None
@@ -132,7 +136,11 @@ class CardBuilder:
         if isinstance(extended, AgentCard):
             card = extended
         else:
-            card = validate_card(extended(replace(self._of_agent(self._agent, url), signatures=()), identity))
+            made = extended(replace(self._of_agent(self._agent, url), signatures=()), identity)
+            try:
+                card = validate_card(made)
+            except (TypeError, ValidationError) as exc:
+                raise SenselessCard(str(exc)) from exc
         if not card.supported_interfaces:
             card = replace(card, supported_interfaces=self._interfaces_at(url))
         return _without_known_secrets(card)

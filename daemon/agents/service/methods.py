@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from inspect import getdoc
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -98,7 +99,7 @@ def operations(
             returns=Any,
             output=None,
             errors=ERRORS,
-            description=(method.handle.__doc__ or "").strip(),
+            description=getdoc(method.handle) or "",
             timeout=method.timeout,
             access=access,
             admits=admits,

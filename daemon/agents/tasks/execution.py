@@ -14,11 +14,12 @@ from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Message, MessageAdded, Part, TaskState
 from .executor import RequestContext
 from .live_task import LiveTask
-from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
+from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts, note_failed
 from .submitted import Submitted
 from .task_events import TaskEvents, was_overtaken
 
 if TYPE_CHECKING:
+    from ...logs.bound import LoggedCall
     from ...tracing.tracing import Origin
 
 
@@ -30,13 +31,14 @@ _RESERVED: Final = (
 @final
 class Execution(Submitted):
     """`superseded` says that its task waited for its caller and that the next message came while this execution still ran: it
-    need not stop its task again. `origin` is the span in which it was asked for. `done` says that it is over. With `accepted`
-    its message is in the task's history already.
+    need not stop its task again. `origin` is the span in which it was asked for, `asked_by` the call that did, for
+    the log. `done` says that it is over. With `accepted` its message is in the task's history already.
     """
 
     __slots__ = (
         "_accepted_generation",
         "_creates_task",
+        "asked_by",
         "context",
         "done",
         "events",
@@ -53,6 +55,7 @@ class Execution(Submitted):
         self._accepted_generation = live.generation if accepted else None
         self.superseded = False
         self.origin: Origin = None
+        self.asked_by: LoggedCall | None = None
         self.scope: anyio.CancelScope | None = None
         self.done = False
 
@@ -126,6 +129,7 @@ def _parts_of(fault: BaseException, live: LiveTask, *, of_editor: bool) -> tuple
     if failure is not None:
         if of_editor and isinstance(failure, DomainFailure) and failure.number in ACP_RESERVED:
             log.warning("error.number_reserved", task=live.id, code=failure.code, number=failure.number, hint=_RESERVED)
+        note_failed(live.id, failure)
         return failure_parts(failure)
     log.error("agent.failed", task=live.id, exc=fault)
     return (Part(text=AGENT_FAILED_TEXT),)

@@ -16,8 +16,10 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
+from ...logs.bound import BOUND, LoggedTask, calling
+from ...logs.safe_call import class_name
 from ...tracing.attributes import TASK_STATE
-from ..errors import task_has_ended
+from ..errors import takes_no_message
 from ..executor_calls import ExecutorCalls
 from ..faults import declared_failure
 from ..model.states import INACTIVE
@@ -147,6 +149,7 @@ class Runner:
         if self.full:
             raise FailureError(Overloaded())
         execution = Execution(live, context, may_reply=self._replies_without_task, accepted=accepted)
+        execution.asked_by = calling()
         if self._tracing is not None:
             execution.origin = self._tracing.origin()
         return execution
@@ -198,10 +201,11 @@ class Runner:
 
     async def _perform(self, execution: Execution, queue: deque[Execution]) -> None:
         live, is_message = execution.live, execution.context.message is not None
+        BOUND.set(LoggedTask(live.id, execution.asked_by))
         if self._tracing is not None:
             self._tracing.resume(execution.origin)
         if live.ended and is_message and execution.accepted_generation is None:
-            execution.refusal = task_has_ended(live.id, live.state)
+            execution.refusal = takes_no_message(live)
             return
         if live.generation and not live.ended:
             self._accept([*queue])
@@ -238,7 +242,7 @@ class Runner:
             if span is None:
                 return
             if isinstance(done, Raised):
-                span.blame(declared_failure(done.exc) or type(done.exc).__name__)
+                span.blame(declared_failure(done.exc) or class_name(done.exc))
             elif execution.live.state is not before:
                 span.blame(UNFINISHED)
 

@@ -12,6 +12,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import A2AVersion, Failure, InvalidParams, UnsupportedOperation
 from ...operations.decoders import Arguments
 from ...operations.params import InputModel
+from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
 from ..model.params import (
     CancelParams,
     CreateConfigParams,
@@ -142,7 +143,9 @@ class _V10:
     empty_result: Raw = Raw(b"{}")
     push_config_path: str = ""
     message_push_config_path: str = "configuration.taskPushNotificationConfig"
-    no_extended_card: Failure = UnsupportedOperation()  # 3.3.4
+    no_extended_card: Failure = UnsupportedOperation(  # 3.3.4
+        reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
+    )
 
     def __init__(self) -> None:
         self.inputs: Mapping[str, InputModel] = _inputs()

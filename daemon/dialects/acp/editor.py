@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
+from ....awaited import refuses_bool
 from ....errors.codes import INTERNAL_ERROR
 from ....errors.failures import Internal
 from ....errors.type_building import DECODE_ERRORS, decoder_for
@@ -106,6 +107,7 @@ class TurnEditor:
 
     # -- questions ---------------------------------------------------------------------------------------------
 
+    @refuses_bool
     async def permit(
         self,
         title: str,

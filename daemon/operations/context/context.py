@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, final, overload
 
 import msgspec
 
+from ....awaited import refuses_bool
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, InvalidParams
 from ....errors.nearest import nearest_hint
@@ -244,6 +245,7 @@ class Context:
         self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False
     ) -> Any: ...
 
+    @refuses_bool
     async def call(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
         """Call another operation, one that the service declares in `uses`, and return its result as `type`.
 
@@ -278,6 +280,7 @@ class Context:
     @overload
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any: ...
 
+    @refuses_bool
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
 
@@ -321,6 +324,11 @@ def host_of(context: Context) -> ContextHost:
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
     _ = context.progress_token
+
+
+def name_task(context: Context, task_id: str | None) -> None:
+    """Have the log name this agent's task beside the call."""
+    context._call.task = task_id
 
 
 def is_answered(context: Context) -> bool:
