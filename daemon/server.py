@@ -11,6 +11,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Final, NoReturn, final
 
 from ..errors.printable import printable
+from ..errors.redaction import scrub_secrets
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
@@ -103,7 +104,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     try:
         status = process.run()
     except (AppError, DeclarationError) as exc:
-        status = complain(stderr, str(exc), in_code=hosted is not None)
+        status = complain(stderr, scrub_secrets(str(exc))[0], in_code=hosted is not None)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, REFUSALS) and not process.serving:
@@ -155,7 +156,7 @@ class _Process:
     ) -> None:
         # First: it may die while we start, and then its number tells nothing any more.
         self._parent = _parent(settings, handed)
-        self._orphaned = handed is None and not settings.no_stdio and parent_has_gone()
+        self._orphaned = handed is None and not settings.no_stdio and settings.tcp is None and parent_has_gone()
         self._program = program() if settings.reload else None
         self._handed = handed
         self._hosted = hosted
@@ -189,7 +190,7 @@ class _Process:
             on_parent_gone=self._on_parent_gone,
             on_hung_up=self._on_hung_up,
         )
-        if not settings.no_stdio:
+        if not settings.no_stdio and settings.tcp is None:
             self._hangup_watch.start()
 
     def run(self) -> int:
@@ -235,7 +236,11 @@ class _Process:
         return self._serve(daemon)
 
     def _open_transport(self) -> ByteTransport:
-        """stdin and stdout, or nothing that anybody could read or write."""
+        """stdin and stdout, the client of `--tcp`, or nothing that anybody could read or write."""
+        if self._settings.tcp is not None:
+            client = self._accept_client(self._settings.tcp)
+            self._transport = StdioTransport(client, client)
+            return self._transport
         if self._settings.no_stdio:
             from ..framing.transports.memory import memory_pair  # late: for servers that speak HTTP alone
 
@@ -243,6 +248,25 @@ class _Process:
             return transport
         self._transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
         return self._transport
+
+    def _accept_client(self, tcp: str) -> int:
+        """The connection that takes the place of stdin and stdout. Raises `AppError`."""
+        from .http.server.sockets import accept_one  # late: for those who debug
+        from .settings.addresses import read_address
+
+        if self._settings.reload or self._settings.no_stdio:
+            other = "--reload" if self._settings.reload else "--no-stdio"
+            raise AppError(
+                f"--tcp stands in the place of stdin and stdout, and {other} is about these; remove one of both"
+            )
+        address = read_address(tcp)
+        assert address is not None, "the setting was checked"
+        if not address.loopback:
+            log.warning("tcp.open", hint="whoever reaches this address is served, without any credentials")
+        try:
+            return accept_one(address, lambda where: log.always("tcp.listening", address=where))
+        except OSError as exc:
+            raise AppError(f"--tcp: {exc.strerror or 'there is no such host'}") from None
 
     def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
         """What listens for HTTP clients during the block, if anything. Raises `AppError`."""
@@ -256,7 +280,7 @@ class _Process:
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
         hint = stdio_guard.terminal_hint(self._streams.stdin)
-        if hint and self._handed is None and not self._settings.no_stdio:
+        if hint and self._handed is None and not self._settings.no_stdio and self._settings.tcp is None:
             complain(self._streams.stderr, hint)
         self._logs.announce(__version__, dialect=host.dialect)
 
@@ -405,7 +429,7 @@ class _Process:
 
 def _parent(settings: Settings, handed: Handover | None) -> ProcessWatch | None:
     """The process without which the daemon ends; none for a server of the network alone."""
-    if settings.no_stdio:
+    if settings.no_stdio or settings.tcp is not None:
         return None
     if handed is None:
         return watch_parent()

@@ -11,7 +11,7 @@ import msgspec
 from ...awaited import refuses_bool
 from ...errors.nearest import nearest_hint
 from ..operations.context import ClientInfo
-from .model.types import Part
+from .model.types import Artifact, Part
 
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
@@ -248,6 +248,13 @@ class Editor(Protocol):
 
 class Published(Protocol):
     """A task, as far as a turn follows it. `generation` is the number of its last event."""
+
+    def note(self, artifact: Artifact) -> None:
+        """Append to an artifact what the caller was shown beside the task's own events, so that it can be shown again.
+
+        Only while the task is worked on, and as far as there is memory for it.
+        """
+        ...
 
     @property
     def id(self) -> str: ...

@@ -21,7 +21,8 @@ def declared_failure(exc: BaseException) -> Failure | None:
     if issubclass(type(exc), EditorUnavailableError):
         assert isinstance(exc, EditorUnavailableError)
         if exc.ability in get_args(EditorAbility):
-            return DomainFailure("EDITOR_UNAVAILABLE", f"This needs an editor that offers {exc.ability}", http_status=501)
+            text = f"This needs an editor that offers {exc.ability}"
+            return DomainFailure("EDITOR_UNAVAILABLE", text, http_status=501)
     if issubclass(type(exc), OperationError):
         assert isinstance(exc, OperationError)
         return declared(exc)

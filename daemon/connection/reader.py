@@ -115,9 +115,7 @@ class Reader:
         if self.ended:
             return
         if hungry:
-            fault = await self._channel.receive_more()
-            if fault is not None:
-                self._take_fault(fault)
+            await self._channel.receive_more()
         else:
             await self._wait_for_room()
 

@@ -23,7 +23,7 @@ from ..logs import log
 from ..logs.bound import BOUND, INLINE, add_names
 from ..logs.safe_call import class_name
 from ..memory import MemoryBudget, reserve, values_size
-from ..operations.context import CallFailed, keep_progress_token
+from ..operations.context import CallFailed, keep_progress_token, last_event_id
 from ..operations.spec import ClientGroup, Numbered, WrongResult
 from ..process import forks
 from .request import Outcome
@@ -113,7 +113,7 @@ async def run_stream(
     spec, call = request.spec, request.call
     try:
         generator = spec.invoke(context, _decoded(request, context, memory))
-        await _send_events(spec, generator, stream, _variables(call), loop)
+        await _send_events(spec, call, generator, stream, _variables(call), loop)
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return request.ended_by or outcome_of(exc, spec, call)
@@ -149,28 +149,27 @@ def _decoded(
 
 async def _send_events(
     spec: OperationSpec,
+    call: Call,
     generator: AsyncGenerator[Any, None],
     stream: EventSink,
     variables: Variables,
     loop: HandlerLoop,
 ) -> None:
-    """Put what the generator yields.
+    """Put what the generator yields, but for numbered events that the caller says it has.
 
     Only the generator runs in context variables of its own and flushes while it waits. A flush while this task begins to wait
     for room could wake it before it waits, which trio does not allow.
     """
-    last, fall = -1, False
+    numbers: _Numbers | None = None
     try:
         while (value := await in_context(anext(generator, _END), variables, loop, spec.name)) is not _END:
             if type(value) is Numbered:
+                numbers = numbers or _Numbers(spec.name, call)
                 number = _number_of(value)
+                if not numbers.is_new(number):
+                    await anyio.lowlevel.checkpoint()  # others have a turn
+                    continue
                 stream.put(spec.encode_output(value.value), number)
-                if number <= last and not fall:
-                    log.warning(
-                        "events.misnumbered", method=spec.name, hint="numbers must rise, else nobody can resume"
-                    )
-                    fall = True  # it is said once for each stream
-                last = number
             else:
                 stream.put(spec.encode_output(value))
             if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits
@@ -179,6 +178,31 @@ async def _send_events(
                 await stream.wait_for_room()
     finally:
         await in_context(generator.aclose(), variables, loop, spec.name)
+
+
+class _Numbers:
+    """The numbers of one subscription's events, behind the one that its caller has. What is wrong with them is told once."""
+
+    def __init__(self, name: str, call: Call) -> None:
+        has = last_event_id(call.metadata)
+        self._name = name
+        self._has = self._last = -1 if has is None else has
+        self._told = False
+
+    def is_new(self, number: int) -> bool:
+        """Whether the caller does not have this event."""
+        if number <= self._last and not self._told:
+            self._told = True
+            if number <= self._has:
+                log.warning("events.repeated", method=self._name, hint=_REPEATED_HINT)
+            else:
+                log.warning("events.misnumbered", method=self._name, hint=_MISNUMBERED_HINT)
+        self._last = max(number, self._has)
+        return number > self._has
+
+
+_REPEATED_HINT: Final = "ctx.last_event_id is the number behind which the caller goes on; what it has is left out"
+_MISNUMBERED_HINT: Final = "numbers must rise, else nobody can resume"
 
 
 def _number_of(event: Numbered[Any]) -> int:

@@ -135,6 +135,10 @@ class Documents(Mapping[str, TextDocument]):
     def __init__(self, encoding: PositionEncoding = "utf-16") -> None:
         self.encoding: PositionEncoding = encoding
         self.notebooks: Final[dict[str, NotebookDocument]] = {}
+        self.root_uri: str | None = None
+        """The folder that the client has opened; None where it has none."""
+        self.folders: Mapping[str, str] = {}
+        """The names of the workspace's folders by their URIs, in the client's order."""
         self.size = 0
         self._open: dict[str, TextDocument] = {}
 
@@ -150,6 +154,24 @@ class Documents(Mapping[str, TextDocument]):
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def of_text(self, text: str, uri: str = "", *, language_id: str = "", version: int = 0) -> TextDocument:
+        """A document of a text of one's own, which counts as the client does. It is not kept."""
+        return TextDocument(uri, language_id, version, Text(text, self.encoding))
+
+    def read(self, uri: str) -> TextDocument:
+        """The open document, or else that of the file. It blocks, so call it in a `def` handler or in a worker thread.
+
+        Raises `ValueError` for a URI that names no file and for a file that is not UTF-8, and `OSError` for one that can't be
+        read.
+        """
+        document = self._open.get(uri)
+        if document is not None:
+            return document
+        from .file_uri import path_of_uri  # late: most servers read open documents alone
+
+        with open(path_of_uri(uri), encoding="utf-8", newline="") as file:
+            return self.of_text(file.read(), uri)
 
     def open(self, uri: str, language_id: str, version: int, text: str) -> None:
         self.keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))

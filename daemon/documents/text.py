@@ -189,7 +189,7 @@ class Text:
         found = _find(self._groups, self._breaks_at, (line, character), self.encoding)
         group = self._groups[found.group]
         leaf = group.leaves[found.leaf]
-        before = self._chars_at[found.group] - group.chars + group.chars_at[found.leaf] - leaf.chars
+        before: int = self._chars_at[found.group] - group.chars + group.chars_at[found.leaf] - leaf.chars
         part = shown(leaf.text[found.start : found.end])
         return before + found.start + index_of(part, found.character, self.encoding)
 
@@ -348,7 +348,8 @@ def _grown(text: str, encoding: PositionEncoding) -> list[_Group]:
 
 def _leaves(text: str, encoding: PositionEncoding) -> list[_Leaf]:
     """The leaves of a text; at least one."""
-    found, start = [], 0
+    found: list[_Leaf] = []
+    start = 0
     while start < len(text) or not found:
         end = start + LEAF
         if text[end - 1 : end + 1] == "\r\n":

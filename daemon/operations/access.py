@@ -161,7 +161,8 @@ class Access:
         return _known(self.resolve(metadata))
 
     def resolve(self, metadata: Mapping[str, str]) -> Identity | CredentialsRefused | None:
-        """The same, or why its credentials are not accepted, which is logged and counted in `refused`."""
+        """Identify the sender, or say why its credentials are not accepted, which is logged and counted in `refused`. Raises
+        `ProviderFailed`."""
         if self._caller is not None:
             return self._caller[0]
         if self.provider is None:
@@ -174,8 +175,6 @@ class Access:
             self._register_secret(authorization)
             return found
         refused = NOT_ACCEPTED if found is None else found
-        if not isinstance(refused, CredentialsRefused):  # such as a coroutine
-            raise TypeError(f"resolve returned a {class_name(found)} and no Identity")
         log.info("identity.refused", reason=refused.reason)
         is_new = refused.reason not in self.refused and len(self.refused) >= MAX_REASONS
         self.refused[OTHER_REASON if is_new else refused.reason] += 1
@@ -201,6 +200,16 @@ class Access:
         return InsufficientPermissions(tuple(sorted(rule.all_of | rule.any_of)))
 
 
+def _known(found: Identity | CredentialsRefused | None) -> Identity | None:
+    return found if isinstance(found, Identity) else None
+
+
+def challenge(provider: IdentityProvider, found: Identity | CredentialsRefused | None = None) -> AuthenticationRequired:
+    """What a caller gets whose credentials are missing, or not accepted by this provider as it has `found`."""
+    reason = found.reason if isinstance(found, CredentialsRefused) else None
+    return AuthenticationRequired(tuple(provider.schemes), provider.realm, reason)
+
+
 class ProviderFailed(Exception):
     """An identity provider raised something, which may hold the credential. `error` is the name of its class: nothing else of it
     is kept."""
@@ -211,22 +220,15 @@ class ProviderFailed(Exception):
 
 
 def _resolved(provider: IdentityProvider, authorization: str) -> Identity | CredentialsRefused | None:
-    """Whatever the provider returns. Raises `ProviderFailed`."""
     try:
-        return provider.resolve(authorization)
+        found = provider.resolve(authorization)
     except BaseException as exc:  # noqa: BLE001 - the boundary: foreign code
         error = class_name(exc)
+    else:
+        if found is None or isinstance(found, Identity | CredentialsRefused):
+            return found
+        raise TypeError(f"resolve returned a {class_name(found)} and no Identity")  # such as a coroutine
     raise ProviderFailed(error)  # behind the block: it is no context of this
-
-
-def _known(found: Identity | CredentialsRefused | None) -> Identity | None:
-    return found if isinstance(found, Identity) else None
-
-
-def challenge(provider: IdentityProvider, found: Identity | CredentialsRefused | None = None) -> AuthenticationRequired:
-    """What a caller gets whose credentials are missing, or not accepted by this provider as it has `found`."""
-    reason = found.reason if isinstance(found, CredentialsRefused) else None
-    return AuthenticationRequired(tuple(provider.schemes), provider.realm, reason)
 
 
 class Token(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, final
 
 from .access import Identity
-from .service import INITIALIZE, Service
+from .service import INITIALIZE, SHUTDOWN, Service
 from .spec import OperationSpec
 
 OF_EDITORS: Final = ("textDocument/", "notebookDocument/")
@@ -61,6 +61,11 @@ class Catalogue:
     def initializers(self) -> list[OperationSpec]:
         """What the services run when a client says hello, in the order of declaration."""
         return [spec for spec in self.operations if spec.name.rpartition("/")[2] == INITIALIZE]
+
+    @property
+    def shutdowns(self) -> list[OperationSpec]:
+        """What the services run when a client asks for the end, in the order of declaration."""
+        return [spec for spec in self.operations if spec.name.rpartition("/")[2] == SHUTDOWN]
 
     def only_in(self) -> dict[Literal["lsp", "mcp"], list[str]]:
         """The operations that only clients of one dialect can find, by that dialect."""

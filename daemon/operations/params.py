@@ -124,7 +124,7 @@ def _as_list(func: Callable[..., Any], where: str, parameter: _Parameter) -> _Pa
     """`*args: T` as a param that is a list."""
     named = parameter.replace(kind=_Parameter.POSITIONAL_OR_KEYWORD)
     hint = _type_of(where, func, named)
-    return named.replace(annotation=list[hint], default=[])
+    return named.replace(annotation=list[hint], default=[])  # type: ignore[valid-type]
 
 
 def _whole_input(where: str, func: Callable[..., Any], inputs: list[_Parameter], *, takes_context: bool) -> InputModel:

@@ -59,7 +59,8 @@ Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 """Called once, before the first request is read; what it yields is the `ctx.state` of the service's handlers."""
 
 INITIALIZE: Final = "$initialize"
-"""The name of the internal operation that `Service.initialize` declares."""
+SHUTDOWN: Final = "$shutdown"
+"""The names of the internal operations that `Service.initialize` and `Service.shutdown` declare."""
 
 _ELSEWHERE: Final = {
     "tool": "a tool is a @service.query or a @service.mutation",
@@ -267,6 +268,21 @@ class Service:
         _require_service(self, "initialize")
         name = f"{self.namespace}/{INITIALIZE}".lstrip("/")
         declare = Service._declare(self, "query", name, {"visibility": "internal", "errors": errors})
+        return declare if handler is None else declare(handler)
+
+    @overload
+    def shutdown(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def shutdown(self, /, *, errors: Sequence[type[OperationError]] = ()) -> Callable[[Handler], Handler]: ...
+    def shutdown(self, handler: Any = None, /, *, errors: Sequence[type[OperationError]] = ()) -> Any:
+        """Declare what runs when a client asks for the end, before it is answered. Returns the function unchanged.
+
+        It takes no params but `ctx`, and may tell and ask the client. For clients of LSP and plain ones; clients of MCP and ACP
+        close the pipe instead. What must happen at the end in any case belongs behind the `yield` of a lifespan.
+        """
+        _require_service(self, "shutdown")
+        name = f"{self.namespace}/{SHUTDOWN}".lstrip("/")
+        declare = Service._declare(self, "mutation", name, {"visibility": "internal", "errors": errors})
         return declare if handler is None else declare(handler)
 
     if not TYPE_CHECKING:  # checkers know what there is

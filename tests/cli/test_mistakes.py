@@ -409,3 +409,19 @@ def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> 
     assert "--framing newline" in dropped
     assert "member=jsonrpc" in failed
     assert 'jsonrpc must be \\"2.0\\"' in done.stdout
+
+
+SECRET = "Willow-Hollow-86"
+
+
+@pytest.mark.parametrize(
+    "value", [f"https://ann:{SECRET}@api.example.org/x", f"postgresql://svc:p@ss/{SECRET}@db/x", f"token={SECRET}"]
+)
+@pytest.mark.parametrize(
+    "verb", ["serve", "card", "schema", "record", "show", "import", "new", "demo", "completion", "nonsense", "call"]
+)
+def test_no_mistake_repeats_a_secret(verb: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([verb, value] if verb != "call" else [verb, "x", "--url", value, "--apps", value])
+    said = capsys.readouterr()
+    assert said.err.startswith("discreet: ")
+    assert SECRET not in said.out + said.err

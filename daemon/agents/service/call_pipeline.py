@@ -24,6 +24,7 @@ from .interceptor_chain import intercepted
 from .request_handler import RequestHandler
 from .runtime import Runtime
 
+_POLL: Final = "Send the message without streaming, and poll its task with GetTask."
 T = TypeVar("T")
 
 
@@ -35,7 +36,6 @@ class Settle(Protocol):
 
 def _ignore(result: T, /) -> T:
     return result
-_POLL: Final = "Send the message without streaming, and poll its task with GetTask."
 
 
 @final

@@ -127,9 +127,9 @@ def _parts_of(fault: BaseException, live: LiveTask, *, of_editor: bool) -> tuple
     """What a caller may know of an executor's exception: everything that a declared error declares, else nothing."""
     failure = declared_failure(fault)
     if failure is not None:
-        note_failed(live.id, failure)
         if of_editor and isinstance(failure, DomainFailure) and failure.number in ACP_RESERVED:
             log.warning("error.number_reserved", task=live.id, code=failure.code, number=failure.number, hint=_RESERVED)
+        note_failed(live.id, failure)
         return failure_parts(failure)
     log.error("agent.failed", task=live.id, exc=fault)
     return (Part(text=AGENT_FAILED_TEXT),)

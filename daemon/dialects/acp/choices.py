@@ -66,7 +66,9 @@ def restore_choices(options: AcpOptions, record: SessionRecord, metadata: JsonOb
     if metadata.get(MODE) in [mode.id for mode in options.modes]:
         record.mode = metadata[MODE]
     given = metadata.get(CONFIG)
-    for option in options.config_options if isinstance(given, dict) else ():
+    if not isinstance(given, dict):
+        return
+    for option in options.config_options:
         if isinstance(value := given.get(option.id), str | bool) and option.accepts(value):
             record.config[option.id] = value
 

@@ -24,7 +24,7 @@ from ...agents.tasks.status_messages import AGENT_FAILED_TEXT
 from ...logs import log
 from .errors import AUTHENTICATION_REQUIRED
 from .generated.prompts import SessionNotification, StopReason
-from .updates import Updates
+from .updates import Updates, recorded
 
 if TYPE_CHECKING:
     from ...agents.editor import Editor, Published
@@ -132,7 +132,12 @@ class PromptTurn:
     # -- what the client is told -------------------------------------------------------------------------------
 
     def send(self, update: SessionUpdate) -> Sending:
-        """Tell the client. On its way when this returns; awaiting the result waits until the client keeps up."""
+        """Tell the client. On its way when this returns; awaiting the result waits until the client keeps up.
+
+        An artifact of the task keeps it, so that a session that is loaded shows it again.
+        """
+        if self._task is not None:
+            self._task.note(recorded(update))
         return self._host.notify("session/update", self._notification(update))
 
     def _notification(self, update: SessionUpdate) -> SessionNotification:

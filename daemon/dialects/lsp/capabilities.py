@@ -41,7 +41,8 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
     for spec in specs:
         if (first := needed_by(spec.name)) is not None and first not in declared:
             raise DeclarationError(f"operation {spec.name}: editors call it behind {first} alone; declare that, too")
-    capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC)}
+    folders = {"supported": True, "changeNotifications": True}
+    capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC), "workspace": {"workspaceFolders": folders}}
     registrations: list[Registration] = []
     commands: list[str] = []
     for spec in specs:
@@ -59,8 +60,6 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
             raise DeclarationError(
                 "operation notebookDocument/didOpen: LSP needs its options to have notebookSelector: options={…}"
             )
-    if "workspaceFolders" in capabilities.get("workspace", {}):
-        capabilities["workspace"]["workspaceFolders"]["supported"] = True
     if commands:
         capabilities["executeCommandProvider"] = {"commands": commands}
     _complete(capabilities, "ServerCapabilities", "")

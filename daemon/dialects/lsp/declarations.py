@@ -79,7 +79,8 @@ def needed_by(method: str) -> str | None:
         return f"textDocument/prepare{hierarchy[0].upper()}{hierarchy[1:]}"
     if method == "textDocument/semanticTokens/full/delta":
         return "textDocument/semanticTokens/full"
-    provider, _, part = REQUESTS.get(method, {}).get("server_capability", "").rpartition(".")
+    row = REQUESTS.get(method)
+    provider, _, part = ("" if row is None else row.get("server_capability", "")).rpartition(".")
     return _FIRST.get(provider) if part in _PARTS else None
 
 

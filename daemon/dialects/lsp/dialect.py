@@ -100,7 +100,7 @@ class LspDialect(Dialect):
         on_applied: Callable[[Call], None],
     ) -> None:
         self._documents = documents
-        self._declared = declared
+        self.declared = declared
         self._memory = memory
         self._on_initialized = on_initialized
         self._on_progress_cancelled = on_progress_cancelled
@@ -108,6 +108,7 @@ class LspDialect(Dialect):
         self._on_applied = on_applied
         self._changing: Call | None = None
         self._steps: Steps | None = None
+        self.on_close: Callable[[], None] = lambda: None
         self._held = 0
         self._hello = b""
         self.state: State = "new"
@@ -148,11 +149,15 @@ class LspDialect(Dialect):
             self._changing = None
         elif method == "initialized":
             self._on_initialized()
+        elif method == "workspace/didChangeWorkspaceFolders":
+            from .folders import change_workspace  # late: most workspaces stay as they are
+
+            change_workspace(self._documents, call.params)
         elif method == "window/workDoneProgress/cancel":
             self._cancel_progress(call)
         elif not method.startswith("$/"):
             return None
-        return None if method in self._declared or method == "$/setTrace" else IGNORED
+        return None if method in self.declared or method == "$/setTrace" else IGNORED
 
     def _synchronise(self, call: Call) -> bool:
         """Apply a notification, or the first part of it; True if there is more."""
@@ -209,6 +214,7 @@ class LspDialect(Dialect):
             self.advance()
 
     def close(self) -> None:
+        self.on_close()
         self._memory.add("documents", -self._held)
         self._held = 0
 

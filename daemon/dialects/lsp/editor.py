@@ -144,9 +144,15 @@ class Editor:
         )
 
     @refuses_bool
-    async def configuration(self, *sections: str, scope_uri: str | None = None) -> list[Any]:  # Any: JSON
-        """The values of these sections of the user's settings, in the same order; None for each that is not to be had."""
-        if not self.can("workspace.configuration"):
+    async def configuration(
+        self, *sections: str, scope_uri: str | None = None, anyway: bool = False
+    ) -> list[Any]:  # Any: JSON
+        """The values of these sections of the user's settings, in the same order; None for each that is not to be had.
+
+        With `anyway` an editor is asked that has not said that it can: some answer all the same, and others raise
+        `ClientRefused` or `TimeoutError`.
+        """
+        if not (anyway or self.can("workspace.configuration")):
             return [None] * len(sections)
         items = [ConfigurationItem(section=section, scope_uri=scope_uri) for section in sections]
         return await self._ctx.request(

@@ -15,15 +15,15 @@ from ....errors.failures import InvalidParams
 from ....errors.given_schema import GivenSchema
 from ....errors.redaction import scrub_known
 from ....errors.type_building import DECODE_ERRORS, convert
-from ...offers import asks_of, foreign_tool
+from ...offers import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
-from ...schemas.json_schema import JsonSchema
+from ...schemas.json_schema import JsonSchema, json_schema
 from ...schemas.phrases import schema_kinds
 from .generated import legacy
 from .generated.shared import ToolAnnotations
 from .options import ToolOptions, options_of
-from .tool_schemas import REFERENCE, Shape, is_tool, json_params, shape_of, tool_input, tool_output
+from .tool_schemas import REFERENCE, Shape, inlined, is_tool, json_params, shape_of, tool_input, tool_output
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Tool:
             name=self.name,
             title=self._options.title,
             icons=self._options.icons,
-            meta=self._options.meta,
+            meta={**_declared_errors(self.spec), **(self._options.meta or {})} or None,
             description=scrub_known(self.spec.description) or None,
             input_schema=tool_input(self.spec),
             output_schema=tool_output(self.spec, self.shape),
@@ -142,6 +142,22 @@ def _without_strings(value: Any, part: Any, root: JsonSchema) -> Any:  # Any: JS
     return [
         _without_strings(item, first[index] if index < len(first) else others, root) for index, item in enumerate(value)
     ]
+
+
+def _declared_errors(spec: OperationSpec) -> dict[str, Any]:  # Any: JSON
+    """The errors that an operation declares. What an import's own server says of a failed tool is none of them."""
+    facts = [
+        ToolErrorFacts(
+            each.definition.code,
+            each.definition.message,
+            each.definition.retryable,
+            each.definition.http_status,
+            None if isinstance(each.definition.details, GivenSchema) else inlined(json_schema(each.definition.details)),
+        )
+        for each in spec.errors
+        if each.definition.code not in OF_SERVERS
+    ]
+    return {DECLARED_ERRORS: msgspec.to_builtins(facts)} if facts else {}
 
 
 def _marked(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:  # Any: JSON

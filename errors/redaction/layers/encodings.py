@@ -27,11 +27,16 @@ _NEEDLESS = re.compile(
     rf"(?i)\\u00(?:{_CODES})|\\x(?:{_CODES})|\\u\{{(?:{_CODES})\}}|%(?:2d|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9a])"
     rf"|&#x0{{0,4}}(?:{_CODES});|&#0{{0,4}}(?:4[5-9]|5[0-8]|6[14-9]|[78][0-9]|9[0-57-9]|1[01][0-9]|12[0-2]);"
 )
-_HEX_RUN = re.compile(rf"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{{2}}[ :-]?){{{_MIN_BYTES},}}+")
-_SPREAD = tuple(
-    re.compile(rf"(?<!\w)(?:[\w$+/=~.:-]{re.escape(between)}){{{_MIN_SPREAD - 1},}}+(?:[\w=](?!\w))?", re.ASCII)
-    for between in " -."
+# Bytes of printable ASCII only, which random digits hardly ever are.
+_HEX_RUN = re.compile(
+    rf"[2-7](?:(?<![0-9A-Za-z].)|(?<=0x.))[0-9a-fA-F][ :-]?(?:[2-7][0-9a-fA-F][ :-]?){{{_MIN_BYTES - 1},}}+(?![0-9a-fA-F])"
 )
+_SPREAD = {
+    between: re.compile(
+        rf"(?<!\w)(?:[\w$+/=~.:-]{re.escape(between)}){{{_MIN_SPREAD - 1},}}+(?:[\w=](?!\w))?", re.ASCII
+    )
+    for between in " -."
+}
 """Characters one by one, by what stands between two of them."""
 _NO_HEX = re.compile(r"[ :-]")
 
@@ -53,8 +58,9 @@ def scrub_encoded(line: str, scrub: Callable[[str], str], replace: Replace) -> s
     if "\\" in line or "%" in line or "&#" in line:
         line = _scrub_escaped(line, scrub, replace)
     line = _HEX_RUN.sub(run, line)
-    for pattern in _SPREAD:
-        line = pattern.sub(lambda match: run(match, lambda text: text[::2]), line)
+    for between, pattern in _SPREAD.items():
+        if line.count(between) >= _MIN_SPREAD - 1:
+            line = pattern.sub(lambda match: run(match, lambda text: text[::2]), line)
     return line
 
 

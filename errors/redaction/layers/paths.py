@@ -24,12 +24,16 @@ _POSIX = re.compile(
 _QUOTED = re.compile(r"(?<=[\"'`])/(?=[\w.<@+~-])[^\"'`\n<>*?|]{1,255}(?=[\"'`])")
 _ESCAPED = re.compile(rf"(?<!{_BEFORE})(?:\\{{1,4}}/{_PART}++){{2,}}+")  # in JSON, `/` may be escaped
 _FILE_SCHEMES = (
-    "file", "sqlite", "duckdb", "unix", "leveldb", "smb", "cifs", "nfs", "afp", "sftp", "scp", "ftp", "vscode", "cursor",
-    "windsurf", "zed", "idea", "jetbrains", "txmt", "subl", "emacs",
+    "file", "sqlite", "sqlite3", "sqlite+aiosqlite", "sqlite+pysqlite", "duckdb", "unix", "leveldb", "smb", "cifs", "nfs", "afp",
+    "sftp", "scp", "ftp", "ftps", "vscode", "vscode-remote", "vscode-insiders", "vscode-file", "vscodium", "cursor", "windsurf",
+    "zed", "idea", "jetbrains", "txmt", "subl", "emacs",
 )  # fmt: skip
-"""Beginnings of the schemes of URLs that name a file: of databases, shares and editors."""
+"""The schemes of URLs that name a file: of databases, shares and editors."""
+_FILE_START = re.compile(
+    rf"(?i):\\{{0,4}}/(?:{'|'.join(rf'(?<={re.escape(name)}:/)' for name in _FILE_SCHEMES)}|(?<=\\/))"
+)
 _FILE = re.compile(
-    rf"(?i)(?<![a-z0-9])(?:{'|'.join(_FILE_SCHEMES)})[\w+-]{{0,32}}:(?:\\{{0,4}}/){{1,4}}+"
+    rf"(?i)(?<![a-z0-9])(?:{'|'.join(map(re.escape, _FILE_SCHEMES))}):(?:\\{{0,4}}/){{1,4}}+"
     rf"(?:{_MARK}|[^\s\"'`<>()\[\]{{}},;]){{1,4096}}+"
 )
 _ENCODED = re.compile(
@@ -105,7 +109,7 @@ class PathScrubber:
         if "/" in text:
             if text.count(":/") > text.count("://"):
                 text = _WINDOWS.sub(self._windows, text)
-            if (":/" in text or ":\\" in text) and any(map(text.lower().__contains__, _FILE_SCHEMES)):
+            if _FILE_START.search(text):
                 text = _FILE.sub(_reduce_match, text)
             if "~" in text:
                 text = _TILDE.sub(_reduce_match, text)

@@ -96,7 +96,7 @@ _NEUTRAL_WORDS = frozenset(
     "value values base old new prod production dev development staging stage qa uat live b64 base64 hex pem der raw"
     " str string text plain plaintext data header current previous prev confirm confirmation again repeat repeated"
     " primary secondary default admin root main master backup rw ro read write readonly local remote temp tmp bytes"
-    " content material body json decrypted clear cleartext unencrypted key keys token secret env var variable".split()
+    " content material body json decrypted clear cleartext unencrypted key keys token secret".split()
 )
 
 _WORDS = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")

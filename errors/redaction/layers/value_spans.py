@@ -291,7 +291,7 @@ def bare_span(
     if is_plain_word(value) or is_placeholder(whole):
         return None
     is_beside = separator[:1].isspace() and not {"=", ":"}.intersection(separator)
-    if is_beside and not (name.startswith("-") and value[0] not in "-<") and _NOT_A_VALUE.match(value):
+    if is_beside and not (name.startswith("-") and not value.startswith(("-", "<"))) and _NOT_A_VALUE.match(value):
         return None
     if not is_secret(value, sensitivity):
         return None

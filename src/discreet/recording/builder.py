@@ -55,9 +55,10 @@ class RecordingBuilder:
         """Some bytes; none at the end of that direction. `rested`: the stream was silent for 250 ms before them."""
         self._ms = ms
         parser = self._parsers[sender]
-        if rested:
+        while rested and (awaited := parser.awaited_silence) is not None:
             parser.input_fell_silent()
             self._handle_events(sender, parser)
+            rested = awaited == "short"  # a long silence begins with a short one
         if data:
             parser.receive_data(data)
         else:

@@ -71,8 +71,8 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
         return await self._write(self._open_store.expired_tasks.delete_batch)
 
     async def probe(self) -> None:
-        await self._read(check_tables)
         await super().probe()
+        await self._read(check_tables)
 
     # -- other daemons -----------------------------------------------------------------------------------------
 

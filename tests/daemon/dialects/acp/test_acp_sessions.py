@@ -10,7 +10,7 @@ import pytest
 from jsonschema import ValidationError
 
 from discreet import Context, OperationError, Service
-from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode
+from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode, Terminal
 from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.dialects.acp.generated.methods_of_agents import McpServer
 from discreet.daemon.dialects.acp.sessions import Sessions
@@ -231,6 +231,33 @@ async def test_what_the_user_has_chosen_is_there_when_a_session_is_opened_again(
         assert {each["id"]: each["currentValue"] for each in opened["configOptions"]} == {"model": "l", "loud": False}
         await client.call("session/set_mode", {"sessionId": session, "modeId": "ask"})
         assert (await client.call(method, {"sessionId": session, **NEW}))["modes"]["currentModeId"] == "ask"
+
+
+async def test_a_loaded_session_shows_its_tool_calls_and_plans(tmp_path: Path) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        editor = context.editor
+        assert editor is not None
+        await editor.plan(["look"])
+        async with editor.tool("Look", kind="read", locations=["a.py"]) as tool:
+            await events.working("on it")
+            await tool.update("seen", raw_output={"lines": 3})
+        async with editor.tool("Write", content=[Terminal("t1"), "more"]):
+            await events.complete("done")
+
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(execute), store=store) as client:
+        session = await client.session()
+        await client.prompt(session)
+        told = [each for each in client.updates if each["sessionUpdate"] in ("plan", "tool_call", "tool_call_update")]
+        assert client.texts("agent_thought_chunk") == "on it"
+    async with acp_client(agent_of(execute), store=store) as client:
+        await client.call("session/load", {"sessionId": session, **NEW})
+        again = [each for each in client.updates if each["sessionUpdate"] in ("plan", "tool_call", "tool_call_update")]
+        assert client.texts("agent_message_chunk") == "on it\n\ndone"
+    plan, look, update, completed, write, end = told
+    assert again[:4] == [plan, look, update, completed]
+    assert again[4] == {**write, "content": write["content"][1:]}
+    assert (again[5]["toolCallId"], again[5]["status"]) == (end["toolCallId"], "failed")
 
 
 async def test_a_choice_that_the_agent_has_no_more_is_forgotten(tmp_path: Path) -> None:

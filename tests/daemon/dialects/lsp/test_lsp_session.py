@@ -66,6 +66,7 @@ async def test_the_editor_is_told_what_the_server_can(serving: Any) -> None:
             "capabilities": {
                 "positionEncoding": "utf-16",
                 "textDocumentSync": {"openClose": True, "change": 2},
+                "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
                 "hoverProvider": True,
             },
             "serverInfo": {"name": "toy", "version": "2.1"},
