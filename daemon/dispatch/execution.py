@@ -327,11 +327,9 @@ def _outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
 def _diagnose(spec: OperationSpec, call: Call, **fields: object) -> None:
     call.diagnosed = True
     traced = {} if call.span is None else call.span.log_fields
-    named: dict[str, object] = {"method": spec.name}
-    if call.origin is None:
-        named["id"] = call.id
-    else:
-        add_names(named, call.origin)
+    named: dict[str, object] = {}
+    add_names(named, call)
+    named = {**named, "method": spec.name, "id": named.get("id", call.id)}
     log.error("handler.failed", **named, **fields, **traced)
 
 
