@@ -19,6 +19,7 @@ from ...operations.params import InputModel
 from ..model.states import INACTIVE
 from ..model.types import (
     ArtifactChanged,
+    ExecutionBegun,
     Message,
     MessageAdded,
     PushConfig,
@@ -143,7 +144,7 @@ class _V03:
                 return _to_json(_update(item, event))
             case TaskCreated(task):
                 return self.encode_task(task, history_length=history_length)
-            case MessageAdded():
+            case MessageAdded() | ExecutionBegun():
                 return None
             case _:
                 assert_never(item.event)
@@ -153,7 +154,7 @@ class _V03:
         match update.event:
             case TaskCreated() | StatusChanged():
                 return self.encode_task(task())
-            case ArtifactChanged() | MessageAdded():
+            case ArtifactChanged() | MessageAdded() | ExecutionBegun():
                 return None
             case _:
                 assert_never(update.event)

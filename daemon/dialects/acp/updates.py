@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ...agents.model.types import (
     ArtifactChanged,
+    ExecutionBegun,
     Message,
     MessageAdded,
     Part,
@@ -66,6 +67,8 @@ class Updates:
                 kind = _SHOWN.get(status.state, AgentMessageChunk if self._replay else None)
                 if kind is not None and status.message is not None:
                     yield from self._chunks(kind, status.message.message_id, status.message.parts)
+            case ExecutionBegun():
+                pass
             case _:
                 assert_never(event)
 

@@ -20,7 +20,6 @@ import msgspec
 
 from .....lazy import anyio
 from ....memory import MemoryBudget
-from ...model.draft import apply_events
 from ...model.states import TERMINAL
 from ...model.types import TaskState
 from ..checks import check_changes, find_conflict, page_bound, up_to_max_page_bytes, up_to_max_read_bytes
@@ -42,11 +41,10 @@ from ..interface import (
 from ..retained_tasks import RetainedTasks
 from ..serialization import (
     EncodedChange,
+    compact,
     decode_current_task,
-    decode_event,
     decode_events,
-    decode_task,
-    encode,
+    decode_stored,
     encode_change,
 )
 from .event_tails import EventTails
@@ -194,7 +192,7 @@ class MemoryStore:
         record.log += events
         record.log_bytes += sum(map(len, events))
         if not covered and (len(record.log) > self._limits.log_events or record.log_bytes > self._limits.log_bytes):
-            record.snapshot = encode(apply_events(decode_task(record.snapshot), map(decode_event, record.log)))
+            record.snapshot = compact(record.snapshot, record.log)
             covered = True
         if covered:
             self._tails.extend(record.id, record.log)
@@ -275,10 +273,7 @@ class MemoryStore:
         record = self._tasks.get(task_id)
         if record is None:
             return None
-        later_events = decode_events(record.log or (), first_generation=record.snapshot_generation + 1)
-        return StoredTask(
-            decode_task(record.snapshot), record.snapshot_generation, later_events, record.scope, record.owner
-        )
+        return decode_stored(record.snapshot, record.snapshot_generation, record.log or (), record.scope, record.owner)
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
         record = self._tasks.get(task_id)

@@ -19,7 +19,7 @@ from ..interface import (
     TaskPage,
     TaskQuery,
 )
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
+from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
 from .address import Address
 from .connection import Session
 from .read_scripts import EXPIRED, LISTING, LOADING, ORPHANS, READING
@@ -53,13 +53,7 @@ def load_task(source: Source, task_id: str) -> StoredTask | None:
     snapshot_generation = int(snapshot_generation)
     if len(events) != int(generation) - snapshot_generation:
         raise DamagedTaskError(f"events of task {task_id} are missing")
-    return StoredTask(
-        decode_task(body),
-        snapshot_generation,
-        decode_events(events, first_generation=snapshot_generation + 1),
-        scope.decode(),
-        None if owner is None else owner.decode(),
-    )
+    return decode_stored(body, snapshot_generation, events, scope.decode(), None if owner is None else owner.decode())
 
 
 def read_events(source: Source, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:

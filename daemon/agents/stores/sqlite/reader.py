@@ -16,7 +16,7 @@ from ...model.types import STATE_NUMBERS, Task, TaskState
 from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
 from ..retained_tasks import RetainedTasks
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
+from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
 from .rows import COLUMN_COUNT, COLUMNS, DamagedRowError, TaskRow, verify
 from .schema import IS_QUEUED, TERMINAL_NUMBERS
 
@@ -40,13 +40,7 @@ def load_task(connection: sqlite3.Connection, task_id: str) -> StoredTask | None
             return None
         row, snapshot = _verified(found)
         later_events = _later_events(connection, row)
-    return StoredTask(
-        decode_task(snapshot),
-        row.snapshot_generation,
-        decode_events(later_events, first_generation=row.snapshot_generation + 1),
-        row.scope,
-        row.owner,
-    )
+    return decode_stored(snapshot, row.snapshot_generation, later_events, row.scope, row.owner)
 
 
 _SELECT_TASKS_AND_SNAPSHOTS: Final = (
