@@ -6,7 +6,7 @@ Holds fixed texts. Decides nothing and imports nothing of this package but data.
 from __future__ import annotations
 
 from ...errors.exceptions import FailureError, OperationError
-from ...errors.failures import TaskNotFound, UnsupportedOperation
+from ...errors.failures import TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from .model.ids import is_new_id
 from .model.types import TaskState
 
@@ -49,6 +49,11 @@ def task_not_found(task_id: str) -> FailureError:
             suggestion="The task may have been removed. Send a new message.",
         )
     )
+
+
+def not_cancelable(task_id: str, state: TaskState) -> TaskNotCancelable:
+    """The failure for the cancellation of a task in a terminal state."""
+    return TaskNotCancelable(task_id=task_id, current_state=state.value, reason="The task has ended.")
 
 
 def task_has_ended(task_id: str, state: TaskState) -> UnsupportedOperation:
