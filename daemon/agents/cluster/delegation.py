@@ -149,9 +149,7 @@ class Delegator:
         live, key = delegation.live, delegation.key
         request = OwnerRequest(live.id, MESSAGE, encode_message(delegation.context, key))
         with live.expecting():
-            while not (live.ended or live.lost):
-                if key in live.received:
-                    return delegation.accept(live.received[key])
+            while key not in live.received and not (live.ended or live.lost):
                 if not live.remote or live.remote_owner == QUEUED:
                     return self._publish(delegation)
                 asked = live.remote_owner
@@ -160,6 +158,8 @@ class Delegator:
                 with anyio.move_on_after(RESEND_SECONDS):
                     while self._still(live, asked) and key not in live.received:
                         await live.wait_for_change()
+        if key in live.received:
+            delegation.accept(live.received[key])
 
     @staticmethod
     def _still(live: LiveTask, owner: str | None) -> bool:

@@ -63,7 +63,7 @@ async def test_a_stream_at_a_front_shows_every_event_of_the_worker_once_and_in_o
         with anyio.fail_after(DEADLINE_SECONDS):
             first, *updates = [each async for each in front.stream(request("go"), ME)]
         assert shape(first) == "Task"
-        assert [each.generation for each in updates if isinstance(each, TaskUpdate)] == [*range(2, 304)]
+        assert [each.generation for each in updates if isinstance(each, TaskUpdate)] == [*range(2, 305)]
         assert len(updates) == 302
 
 
@@ -245,7 +245,7 @@ async def test_a_worker_pushes_from_its_first_event_on_to_a_config_that_came_wit
             assert [each.url for each in await front.push_configs.list(task.id, scope="me")] == [hook.url]
             await until(lambda: len(pushed) >= 3)
             tasks.cancel_scope.cancel()
-    assert pushed == [("1.0", "StatusChanged"), ("1.0", "ArtifactChanged"), ("1.0", "StatusChanged")]
+    assert pushed == [("1.0", name) for name in ("ExecutionBegun", "StatusChanged", "ArtifactChanged", "StatusChanged")]
 
 
 async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_has_in_memory(
