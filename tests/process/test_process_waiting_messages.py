@@ -48,7 +48,7 @@ ORPHANED = "The agent's process has ended while it worked on this task."
 def serve(spawn: Spawn, app_directory: Path) -> Callable[..., Any]:
     """A daemon on the test's file."""
     (app_directory / "agent.py").write_text(AGENT)
-    return lambda agent: spawn("serve", f"./agent.py:{agent}", "--store", "sqlite:tasks.db")
+    return lambda agent: spawn("serve", f"./agent.py:{agent}", "--store", "sqlite:tasks.db", "--drain-timeout", "1")
 
 
 def send(child: Any, text: str, task_id: str | None = None) -> dict[str, Any]:

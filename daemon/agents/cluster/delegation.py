@@ -36,8 +36,8 @@ when its sender has gone."""
 
 @final
 class Delegation(Submitted):
-    """One message that is left to another daemon. `delegated` says that the store has it, and what is to be done for it. `fault` is
-    what was raised before."""
+    """One message that is left to another daemon. `delegated` says that the store has it, and what is to be done for it. `fault`
+    is what was raised before."""
 
     __slots__ = ("context", "delegated", "fault", "key")
 

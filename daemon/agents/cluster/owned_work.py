@@ -47,8 +47,9 @@ ADOPTION_BATCH: Final = 64
 
 @final
 class OwnedWork:
-    """One per daemon that executes. `inherited` says that there may be requests that came with tasks of others. At most `max_runs` executions are under way when it takes tasks from the queue or from the
-    dead. Every method raises `StoreError`; what was not done then is done by a later call of `begin_forgotten`."""
+    """One per daemon that executes. At most `max_runs` executions are under way when it takes tasks from the queue or from the
+    dead. `inherited` says that there may be requests that came with those tasks. Every method raises `StoreError`; what was not
+    done then is done by a later call of `begin_forgotten`."""
 
     def __init__(
         self,

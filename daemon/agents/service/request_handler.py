@@ -99,7 +99,8 @@ class RequestHandler:
                 submitted.awaited = True
                 try:
                     async with aclosing(self._batches(request, submitted, covered)) as batches:
-                        async for covered, batch in batches:
+                        async for generation, batch in batches:
+                            covered = generation
                             yield batch
                     return
                 except TaskConflict:  # another daemon has changed the task: go on with what became of the message

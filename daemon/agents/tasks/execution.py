@@ -9,7 +9,7 @@ from ....lazy import anyio
 from ...logs import log
 from ..faults import declared_failure
 from ..model.states import INACTIVE
-from ..model.types import Call, ExecutionBegun, Message, Part, TaskState
+from ..model.types import Call, ExecutionBegun, Message, Part
 from .executor import RequestContext
 from .live_task import LiveTask
 from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
