@@ -59,7 +59,7 @@ def _facts(failure: failures.Failure) -> str:
         case failures.Overloaded(int(after)) | failures.Unavailable(int(after)):
             return f"retry after {after} ms"
         case failures.AgentFailure():
-            known = (failure.task_id, failure.current_state, failure.reason, failure.suggestion, *failure.accepted)
-            return ", ".join(filter(None, known))
+            at = (failure.task_id, failure.current_state, failure.completed_at)
+            return ", ".join(filter(None, (*at, failure.reason, failure.suggestion, *failure.accepted)))
         case _:  # the others have no facts
             return ""

@@ -17,6 +17,7 @@ from ..framing.transports.interface import ByteTransport
 from ..lazy import anyio
 from .apps import lifespan_failed
 from .connection.connection import Connection
+from .dispatch.task_guard import hidden_tasks
 from .host import MAX_NAMED, Host
 from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
 from .logs import log
@@ -147,13 +148,15 @@ class Daemon:
         self._changed = anyio.Event()
         async with anyio.create_task_group() as tasks:
             ours = self.connection if self._listener is None else self._listener
-            self.host.start(tasks, ours.context_host, on_wakeup=self._on_wakeup)
-            self.watches.start(tasks)
-            for work in self._beside:
-                tasks.start_soon(work)
+            with hidden_tasks():  # they run until the end
+                self.host.start(tasks, ours.context_host, on_wakeup=self._on_wakeup)
+                self.watches.start(tasks)
+                for work in self._beside:
+                    tasks.start_soon(work)
             async with anyio.create_task_group() as serving:
-                serving.start_soon(self.connection.writer.run)
-                serving.start_soon(self._read)
+                with hidden_tasks():
+                    serving.start_soon(self.connection.writer.run)
+                    serving.start_soon(self._read)
                 await self._until(lambda: self.lifecycle.state not in ("starting", "serving"))
                 if self.lifecycle.state == "swapping":
                     await self._hand_over()

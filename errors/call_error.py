@@ -48,7 +48,6 @@ class CallError(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str
     retryable: bool = msgspec.field()
     details: Raw | UnsetType = UNSET
-    retry_after_ms: int | None = msgspec.field(name="retryAfterMs", default=None)
 
 
 PROTOCOL_DETAILS: Final[Mapping[type, type[msgspec.Struct] | None]] = {
@@ -77,11 +76,10 @@ def call_error(failure: Failure) -> CallError:
     row = row_of(failure)
     data = data_of(failure, row.protocol_code, row.retryable)
     details = data.details if isinstance(data, ServerErrorData) else UNSET if data is None else Raw(_encode(data))
-    after = data.retry_after_ms if isinstance(data, ServerErrorData) else None
     message = message_of(failure, row.message)
     if isinstance(failure, MethodNotFound) and failure.suggestion:
         message = f"{message}: {failure.suggestion}"
-    return CallError(row.protocol_code, message, row.retryable, details, after)
+    return CallError(row.protocol_code, message, row.retryable, details)
 
 
 def encode_call_error(failure: Failure) -> bytes:

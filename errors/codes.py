@@ -100,6 +100,11 @@ ACP_REQUEST_FAILED = -32010
 there, and −32001 to −32009 are those of A2A."""
 
 
+ACP_RESERVED = frozenset({SERVER_ERROR, REQUEST_CANCELLED})
+"""In ACP: numbers whose meaning is fixed, so that no declared error may have them. The user must sign in; the request was
+cancelled."""
+
+
 class ErrorRow(msgspec.Struct, frozen=True):
     """One row of the table; `data` describes the shape of `error.data` for readers. `codes` are those of dialects where
     they are not `code`.
@@ -124,7 +129,7 @@ class ErrorRow(msgspec.Struct, frozen=True):
 
 _FAILED: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED, "acp": ACP_REQUEST_FAILED}
 _SIGN_IN: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED}
-_AGENT_DATA = "{taskId?, currentState?, reason?, suggestion?, accepted?}"
+_AGENT_DATA = "{taskId?, currentState?, completedAt?, reason?, suggestion?, accepted?}"
 
 ERROR_TABLE: tuple[ErrorRow, ...] = (
     ErrorRow(ParseFailure, PARSE_ERROR, "Parse error", "PARSE_ERROR",
@@ -143,7 +148,7 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         False, 500, "INTERNAL", "error"),
     ErrorRow(DomainFailure, SERVER_ERROR, "", "",
         "a declared error of an operation: its own text, code, retry flag and status",
-        "{code, retryable, details?}", False, 500, "INTERNAL", "info", _FAILED),
+        "{code, retryable, details?: {…, retryAfterMs?}}", False, 500, "INTERNAL", "info", _FAILED),
     ErrorRow(AuthenticationRequired, SERVER_ERROR, "Authentication required", "FORBIDDEN",
         "no identity where one is needed", "{code, retryable, details: {authSchemes, realm}}",
         False, 401, "UNAUTHENTICATED", "warning", _SIGN_IN),

@@ -7,7 +7,7 @@ checks it). `codes` and `wire` define its form on the wire; this module never im
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -100,11 +100,17 @@ class DomainFailure(msgspec.Struct, frozen=True):
     retry_after_ms: int | None = None
 
 
+WRONG_SCHEME: Final = "scheme"
+"""The reason for credentials of another scheme than those that are accepted."""
+
+
 class AuthenticationRequired(msgspec.Struct, frozen=True):
-    """The operation needs an identity and the caller has none."""
+    """The operation needs an identity and the caller has none. `reason` is why its credentials were refused, None where
+    none came; it is for the log."""
 
     schemes: tuple[str, ...]
     realm: str
+    reason: str | None = None
 
 
 class InsufficientPermissions(msgspec.Struct, frozen=True):
@@ -146,13 +152,14 @@ class AgentFailure(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of every A2A failure: declared facts, never text that the caller made up.
 
     `task_id` is that of a task that exists or could have existed, `current_state` its state in the notation of `version`,
-    `accepted` what would have been accepted (versions, extensions, media types). `reason` and `suggestion` are fixed
-    sentences of this program.
+    `completed_at` when it ended, `accepted` what would have been accepted (versions, extensions, media types). `reason` and
+    `suggestion` are fixed sentences of this program.
     """
 
     version: A2AVersion = "1.0"
     task_id: str | None = None
     current_state: str | None = None
+    completed_at: str | None = None
     reason: str | None = None
     suggestion: str | None = None
     accepted: tuple[str, ...] = ()

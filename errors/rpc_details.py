@@ -105,12 +105,16 @@ def details_of(failure: Failure, row: ErrorRow) -> list[Detail]:
     match failure:
         case InvalidParams():
             return [info, BadRequest(violations=(_Violation(failure.param, _description(failure)),))]
-        case Overloaded(int(after)) | Unavailable(int(after)):
-            return [info, RetryInfo(delay=f"{after // 1000}.{after % 1000:03d}s")]
-        case DomainFailure(details=Raw() as details):
-            return [info, Value(value=details)]
+        case Overloaded(after) | Unavailable(after):
+            return [info, *_retry_info(after)]
+        case DomainFailure(details=details, retry_after_ms=after):
+            return [info, *([] if details is None else [Value(value=details)]), *_retry_info(after)]
         case _:
             return [info]
+
+
+def _retry_info(after_ms: int | None) -> list[RetryInfo]:
+    return [] if after_ms is None else [RetryInfo(delay=f"{after_ms // 1000}.{after_ms % 1000:03d}s")]
 
 
 def _metadata(failure: Failure, row: ErrorRow) -> Mapping[str, str]:
@@ -140,6 +144,7 @@ def _agent_metadata(failure: AgentFailure) -> Mapping[str, str]:
     facts = {
         "taskId": failure.task_id,
         "currentState": failure.current_state,
+        "completedAt": failure.completed_at,
         "reason": failure.reason,
         "suggestion": failure.suggestion,
         "accepted": ",".join(failure.accepted) or None,
@@ -263,6 +268,7 @@ def _agent_failure(kind: type[Any], facts: Mapping[str, str]) -> Failure:
     failure: Failure = kind(
         task_id=facts.get("taskId"),
         current_state=facts.get("currentState"),
+        completed_at=facts.get("completedAt"),
         reason=facts.get("reason"),
         suggestion=facts.get("suggestion"),
         accepted=_listed(facts.get("accepted", "")),
@@ -287,7 +293,8 @@ def _server_failure(code: int, message: str, details: Details) -> Failure:
         case "FORBIDDEN":
             return InsufficientPermissions()
         case _:
-            return DomainFailure(reason, message, facts["retryable"] == "true", details.value, number=number)
+            retryable, after = facts["retryable"] == "true", details.retry_after_ms
+            return DomainFailure(reason, message, retryable, details.value, number=number, retry_after_ms=after)
 
 
 def _listed(text: str) -> tuple[str, ...]:

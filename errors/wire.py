@@ -24,6 +24,7 @@ from .codes import (
     row_of,
     rows_of_code,
 )
+from .definitions import ErrorDefinition
 from .exceptions import GivenError, OperationError
 from .failures import (
     OPERATION_TYPE_REASON,
@@ -77,7 +78,6 @@ class ServerErrorData(msgspec.Struct, frozen=True, omit_defaults=True):
     code: str
     retryable: bool
     details: Raw | UnsetType = UNSET
-    retry_after_ms: int | None = msgspec.field(name="retryAfterMs", default=None)
 
 
 class AuthChallenge(msgspec.Struct, frozen=True, rename="camel"):
@@ -90,6 +90,7 @@ class _AgentData(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
     task_id: str | None = None
     current_state: str | None = None
+    completed_at: str | None = None
     reason: str | None = None
     suggestion: str | None = None
     accepted: tuple[str, ...] = ()
@@ -177,8 +178,7 @@ def data_of(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | No
         case Internal():
             return InternalData(failure.code) if failure.code else None
         case DomainFailure():
-            details = UNSET if failure.details is None else failure.details
-            return ServerErrorData(code, retryable, details, failure.retry_after_ms)
+            return ServerErrorData(code, retryable, _details_of(failure))
         case AuthenticationRequired():
             return ServerErrorData(code, retryable, _raw(AuthChallenge(failure.schemes, failure.realm)))
         case Overloaded() | Unavailable():
@@ -189,10 +189,19 @@ def data_of(failure: Failure, code: str, retryable: bool) -> msgspec.Struct | No
         case MethodNotFound() | Cancelled():
             return None
         case AgentFailure():
-            facts = failure.task_id, failure.current_state, failure.reason, failure.suggestion, failure.accepted
-            return _AgentData(*facts)
+            return _AgentData(**{name: getattr(failure, name) for name in _AgentData.__struct_fields__})
         case _:
             assert_never(failure)
+
+
+def _details_of(failure: DomainFailure) -> Raw | UnsetType:
+    """The details, in which stands the time to wait, too, as in those of OVERLOADED. Details that are no object have no place
+    for it."""
+    details, after = failure.details, failure.retry_after_ms
+    if after is None:
+        return UNSET if details is None else details
+    members: object = {} if details is None else msgspec.json.decode(details)
+    return _raw({"retryAfterMs": after, **members}) if isinstance(members, dict) else details or UNSET
 
 
 def _raw(value: object) -> Raw:
@@ -203,13 +212,17 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
     """The failure for an error that an operation raised.
 
     A declared error becomes a `DomainFailure`; its details are checked against their declared types, and the scrubber
-    removes secrets from them. An undeclared one becomes `Internal` with its code and nothing else. Raises
-    `msgspec.ValidationError` or `TypeError` if a declared error carries fields that its declaration does not allow; treat
+    removes secrets from them. A subclass of a declared one that adds neither a code, a number nor fields is that one; any other
+    is undeclared: no schema has its code and its fields. An undeclared one becomes `Internal` with its code and nothing else.
+    Raises `msgspec.ValidationError` or `TypeError` if a declared error carries fields that its declaration does not allow; treat
     that as an unexpected fault.
     """
     definition = exc.definition
-    if type(exc) not in declared:  # a subclass is not declared either: no schema has its code and its fields
-        return Internal(definition.code)
+    if type(exc) not in declared:
+        declaration = next((cls for cls in declared if isinstance(exc, cls) and _says_no_more(definition, cls)), None)
+        if declaration is None:
+            return Internal(definition.code)
+        definition = declaration.definition
     details = None
     if definition.has_details and exc.details is not None:
         encoded = bytes(exc.raw) if isinstance(exc, GivenError) and exc.raw is not None else _encode(exc.details)
@@ -224,6 +237,17 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
         definition.number,
         exc.retry_after_ms if isinstance(exc, GivenError) else None,
     )
+
+
+def _says_no_more(definition: ErrorDefinition, declaration: type[OperationError]) -> bool:
+    """Whether an error of this definition has the facts of that declaration and no others, by which callers know it."""
+    known = declaration.definition
+    same_fields = _fields_of(definition) == _fields_of(known)
+    return same_fields and definition.code == known.code and definition.number == known.number
+
+
+def _fields_of(definition: ErrorDefinition) -> object:
+    return getattr(definition.details, "__struct_fields__", definition.details)
 
 
 def _without_secrets(encoded: bytes, tp: Any) -> Raw:
@@ -324,10 +348,22 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
     return msgspec.structs.replace(built, version="0.3", **msgspec.structs.asdict(fields))
 
 
+def decode_declared(raw: bytes | Raw) -> Failure:
+    """The failure that an error object stands for by its data alone: a declared error may have any number, also one that the
+    table has for another failure. `Internal` for data that are none of a declared error.
+    """
+    try:
+        return _numbered_failure(decoder_for(ErrorObject)(raw))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Internal()
+
+
 def _numbered_failure(error: ErrorObject) -> Failure:
     """A declared error with a number of its own; `Internal` for a number of the peer's own."""
     failure = _server_failure(error.message, error.data)
-    return msgspec.structs.replace(failure, number=error.code) if isinstance(failure, DomainFailure) else Internal()
+    if not isinstance(failure, DomainFailure):
+        return failure if error.code == SERVER_ERROR else Internal()
+    return failure if error.code == SERVER_ERROR else msgspec.structs.replace(failure, number=error.code)
 
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
@@ -347,9 +383,24 @@ def _server_failure(message: str, data: Raw | UnsetType) -> Failure:
             case "OVERLOADED":
                 return Overloaded(_retry_after_ms(details))
             case code:
-                return DomainFailure(code, message, server.retryable, details, retry_after_ms=server.retry_after_ms)
+                return DomainFailure(code, message, server.retryable, details, retry_after_ms=_asked_to_wait(details))
     except msgspec.DecodeError:
         return Internal()
+
+
+class _MayAskToWait(msgspec.Struct, rename="camel"):
+    retry_after_ms: object = None
+
+
+def _asked_to_wait(details: Raw | None) -> int | None:
+    """What the details of a declared error say of the time to wait. Whatever else has that name there says nothing."""
+    if details is None or b"retryAfterMs" not in bytes(details):
+        return None
+    try:
+        after = decoder_for(_MayAskToWait)(details).retry_after_ms
+    except msgspec.ValidationError:  # no object
+        return None
+    return after if type(after) is int and after >= 0 else None
 
 
 def _retry_after_ms(details: Raw | None) -> int | None:

@@ -5,10 +5,15 @@ Holds fixed texts. Decides nothing and imports nothing of this package but data.
 
 from __future__ import annotations
 
+from typing import Any, Final, Protocol
+
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from .model.ids import is_new_id
-from .model.types import TaskState
+from .model.types import TaskStatus
+
+NO_EXTENDED_CARD: Final = "The agent has no extended card."
+USE_PUBLIC_CARD: Final = "Work with the public agent card."
 
 
 class InvalidStateTransition(OperationError, code="INVALID_STATE_TRANSITION", http_status=409):
@@ -51,16 +56,36 @@ def task_not_found(task_id: str) -> FailureError:
     )
 
 
-def not_cancelable(task_id: str, state: TaskState) -> TaskNotCancelable:
-    """The failure for the cancellation of a task in a terminal state."""
-    return TaskNotCancelable(task_id=task_id, current_state=state.value, reason="The task has ended.")
+class _Ended(Protocol):
+    """A task in memory."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def status(self) -> TaskStatus: ...
 
 
-def task_has_ended(task_id: str, state: TaskState) -> UnsupportedOperation:
-    """The failure for a message to a task in a terminal state, or a subscription to it."""
-    return UnsupportedOperation(
-        task_id=task_id,
-        current_state=state.value,
-        reason="The task has ended.",
-        suggestion="Send a message without a task id to begin a new task.",
-    )
+def takes_no_message(task: _Ended) -> UnsupportedOperation:
+    """The failure for a message to a task that has ended."""
+    return UnsupportedOperation(**_facts(task), suggestion="Send a message without a task id to begin a new task.")
+
+
+def has_no_events(task: _Ended) -> UnsupportedOperation:
+    """The failure for a subscription to a task that has ended."""
+    return UnsupportedOperation(**_facts(task), suggestion="Read the task with GetTask: nothing more happens to it.")
+
+
+def not_cancelable_any_more(task: _Ended) -> TaskNotCancelable:
+    """The failure for cancelling a task that has ended."""
+    return TaskNotCancelable(**_facts(task), suggestion="Read the task with GetTask: nothing more happens to it.")
+
+
+def _facts(task: _Ended) -> dict[str, Any]:
+    status = task.status
+    return {
+        "task_id": task.id,
+        "current_state": status.state.value,
+        "completed_at": status.timestamp,
+        "reason": "The task has ended.",
+    }

@@ -175,7 +175,7 @@ class Connection:
     @property
     def full(self) -> bool:
         """True while nothing more should be read."""
-        if self.writer.congested:
+        if self.writer.congested or self.session.dialect.busy:
             return True
         return self._backlog.full() and (not self._client_requests or self._backlog.full(times=STRETCH))
 
@@ -288,6 +288,9 @@ class Connection:
 
     def meet(self, client: ClientInfo) -> None:
         self.client = client
+
+    def take_again(self, call: Call) -> None:
+        self._reader.take_again(call)
 
     def tell(self, method: str, params: object) -> None:
         self.context_host.notify(method, params)

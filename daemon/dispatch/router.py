@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
 from ..logs import log
-from ..operations.access import Access
+from ..logs.safe_call import class_name
+from ..operations.access import Access, ProviderFailed
 from ..operations.registry import Registry
 from ..operations.service import DeclarationError
 from ..operations.spec import Forward, OperationSpec
@@ -64,8 +65,8 @@ class Router:
             call = _forwarded(call, spec, target)
             if call.span is not None:
                 call.span.lead_to(target.name or spec.name)
-        if not access.unrestricted:
-            refusal = _refusal(access, call, spec)
+        if not access.unrestricted or spec.admits is not None:
+            refusal = refusal_of(access, call, spec)
             if refusal is not None:
                 return refusal
         return OperationTypeMismatch() if mismatch else (call, spec)
@@ -79,14 +80,25 @@ class Router:
         return self._registry.find(method) or self._builtins.find(method)
 
 
-def _refusal(access: Access, call: Call, spec: OperationSpec) -> Failure | None:
-    refusal = attempt_now(lambda: access.refusal(spec.access, call.metadata), step="identity.resolve")
-    return provider_failed(call, refusal.exc) if isinstance(refusal, Raised) else refusal
+def refusal_of(access: Access, call: Call, spec: OperationSpec) -> Failure | None:
+    """Why this caller may not make this call; None where it may. Nothing of the params is read for it."""
+    if not access.unrestricted:
+        refusal = attempt_now(lambda: access.refusal(spec.access, call.metadata), step="identity.resolve")
+        if isinstance(refusal, Raised):
+            return provider_failed(call, refusal.exc)
+        if refusal is not None:
+            return refusal
+    return None if spec.admits is None else spec.admits(call.metadata)
 
 
 def provider_failed(call: Call, exc: BaseException) -> Internal:
     """What a call gets whose sender the identity provider could not name. The exception may hold the credential."""
-    log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
+    log.error(
+        "identity.failed",
+        method=call.method,
+        id=call.id,
+        error=exc.error if isinstance(exc, ProviderFailed) else class_name(exc),
+    )
     return Internal()
 
 

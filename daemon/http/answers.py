@@ -10,6 +10,7 @@ import msgspec
 
 from ...errors.codes import row_of
 from ...errors.failures import (
+    WRONG_SCHEME,
     AuthenticationRequired,
     DomainFailure,
     Failure,
@@ -86,10 +87,12 @@ def status_of(failure: Failure) -> int:
 def headers_of(failure: Failure) -> Mapping[str, str]:
     """What HTTP asks to be said beside the status (RFC 9110, sections 10.2.3 and 11.6.1)."""
     match failure:
-        case AuthenticationRequired(schemes, realm):
+        case AuthenticationRequired(schemes, realm, reason):
             quoted = realm.replace("\\", "\\\\").replace('"', '\\"')
             names = (scheme.title() if scheme.islower() else scheme for scheme in schemes)
-            return {"www-authenticate": ", ".join(f'{name} realm="{quoted}"' for name in names)}
+            named = reason not in (None, WRONG_SCHEME)  # RFC 6750, section 3.1
+            errors = {"Bearer": ', error="invalid_token"'} if named else {}
+            return {"www-authenticate": ", ".join(f'{name} realm="{quoted}"{errors.get(name, "")}' for name in names)}
         case Overloaded(retry_after_ms) | Unavailable(retry_after_ms) if retry_after_ms is not None:
             return {"retry-after": str(ceil(retry_after_ms / 1000))}
         case Unavailable():

@@ -41,7 +41,7 @@ class Callers:
         if lacks_key and self._refreshing is not None:
             with anyio.move_on_after(REFRESH_SECONDS):
                 await self._refresh(self._refreshing)
-        identity = attempt_now(lambda: self._access.identify(call.metadata), step=_STEP)
+        identity = attempt_now(lambda: self._access.resolve(call.metadata), step=_STEP)
         return (
             provider_failed(call, identity.exc) if isinstance(identity, Raised) else self._access.for_caller(identity)
         )

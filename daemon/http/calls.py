@@ -19,6 +19,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ...lazy import anyio
 from ..dispatch.request import OTHER
+from ..dispatch.router import refusal_of
 from ..operations.access import Access, Identity
 from ..rpc.dialect import PLAIN
 from ..rpc.envelope import NULL_ID, Call
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ..dispatch.request import Outcome
     from ..dispatch.router import Router
     from ..host import Host
+    from ..operations.spec import OperationSpec
     from .page.recent_requests import RecentRequests
 
 T = TypeVar("T")
@@ -73,7 +75,7 @@ class Calls:
         self._settings = settings
         self._api_keys = host.agent.api_keys
         anybody = Identity(ANONYMOUS, host.access.parent.scopes)
-        self.access: Final = Access(anybody, host.access.provider, known_only=True)
+        self.access: Final = Access(anybody, host.access.provider, known_only=True, refused=host.access.refused)
         self._callers = Callers(self.access)
         self._senders = Senders(settings.max_in_flight)
         self._overdue = Overdue(host.spawn, UNWATCHED_SECONDS)
@@ -117,6 +119,14 @@ class Calls:
         if request.access is None:
             request.access = await self._callers.access_of(call)
         return request.access
+
+    async def refusal(self, request: GatewayRequest, call: Call, spec: OperationSpec) -> Failure | None:
+        """Why this caller may not make this call. It is told before anything of the params is read: they cost nothing where the
+        caller may not call, and no error tells what they are."""
+        if self.access.unrestricted and spec.admits is None:
+            return None
+        access = await self.access_of(request, call)
+        return access if isinstance(access, Internal) else refusal_of(access, call, spec)
 
     def note(
         self, request: GatewayRequest, access: Access, name: str | None, outcome: Outcome | None, seconds: float

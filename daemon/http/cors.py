@@ -1,4 +1,5 @@
-"""Cross-Origin Resource Sharing (WHATWG Fetch, section 3.2): which origins' pages may read the answers. Off by default.
+"""Cross-Origin Resource Sharing (WHATWG Fetch, section 3.2): which origins' pages may read the answers. Off by default, but for
+the public agent card.
 
 Answers never allow credentials of the browser's own, such as cookies: a page sends its token in a header.
 """
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Final, final
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 
-from .requests import HEADERS, GatewayRequest
+from .a2a.cards import CARD_PATHS
+from .requests import HEADERS, GatewayRequest, route_path
 
 if TYPE_CHECKING:
     from starlette.types import Message, Send
@@ -42,6 +44,11 @@ class Cors:
         headers = request.headers
         return request.method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
+    @staticmethod
+    def is_for_all(request: GatewayRequest) -> bool:
+        """Whether pages of any origin may read what this asks for: the public agent card, as any program may."""
+        return request.method in ("GET", "HEAD", "OPTIONS") and f"/{route_path(request.scope)}" in CARD_PATHS
+
     def preflight(self) -> Response:
         """What a page of an allowed origin may send."""
         headers = {
@@ -53,13 +60,18 @@ class Cors:
 
     def adding_headers(self, request: GatewayRequest, send: Send) -> Send:
         """A `send` that lets pages of an allowed origin read the answer."""
-        if not self._origins.any_allowed:
+        for_all = self.is_for_all(request)
+        if not (self._origins.any_allowed or for_all):
             return send
         origin = request.headers.get("origin")
 
         async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                if for_all:
+                    headers["access-control-allow-origin"] = "*"
+                    headers["access-control-expose-headers"] = _EXPOSED
+                    return await send(message)
                 headers.add_vary_header("origin")
                 if origin is not None and self._origins.allows_cross_origin(origin):
                     headers["access-control-allow-origin"] = origin

@@ -37,9 +37,11 @@ PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
 _REFUSED: Final = 400
 """The least status of what is refused."""
 
-_LOCAL_HINT: Final = "add a token, or allow everybody: http-open"
-_HOST_HINT: Final = "answer to this name, too: http-host; behind a proxy, name the public address: http-url"
-_ORIGIN_HINT: Final = "let the web pages of this origin call: http-origin"
+_LOCAL_HINT: Final = "add a token, or allow everybody: --http-open"
+_HOST_HINT: Final = (
+    "answer to this name, too: --http-host NAME; behind a proxy, name the public address: --http-url URL"
+)
+_ORIGIN_HINT: Final = "let the web pages of this origin call: --http-origin ORIGIN"
 
 
 class Endpoint(Protocol):
@@ -139,10 +141,11 @@ class Gateway:
 
     def _endpoint(self, method: str, path: str) -> Endpoint:
         """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
-        tenant. The root is that of the page, but for JSON-RPC.
+        tenant. The root is that of the page, but for JSON-RPC; what begins
+        with a second slash is A2A's, too: clients join it so.
         """
         first, _, rest = path.partition("/")
-        if not first and method == "POST":
+        if not first and (rest or method == "POST"):
             return self._a2a
         endpoint = self._endpoints.get(first) or self._endpoints.get(f"{first}/{rest.partition('/')[0]}")
         return endpoint or self._a2a
@@ -169,10 +172,11 @@ class Gateway:
         if not self._origins.admits_host(host):
             self._host_refused(host=cut(host or "", MAX_SHOWN), hint=_HOST_HINT)
             return Response(f"unknown host; to {_HOST_HINT}", 421, media_type="text/plain")
+        for_all = origin is not None and self._cors.is_for_all(request)
         if self._cors.is_preflight(request):
-            if origin is not None and self._origins.allows_cross_origin(origin):
+            if origin is not None and (for_all or self._origins.allows_cross_origin(origin)):
                 return self._cors.preflight()
-        elif self._origins.admits_origin(origin, host) and not _is_embedded_elsewhere(request):
+        elif for_all or (self._origins.admits_origin(origin, host) and not _is_embedded_elsewhere(request)):
             return None
         self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
         return Response(f"origin not allowed; to {_ORIGIN_HINT}", 403, media_type="text/plain")

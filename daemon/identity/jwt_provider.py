@@ -14,9 +14,10 @@ from typing import Any, Final, final
 import jwt
 import msgspec
 
+from ...errors.failures import WRONG_SCHEME
 from ...errors.type_building import convert
 from ..logs import log
-from ..operations.access import Identity
+from ..operations.access import CredentialsRefused, Identity
 from .key_set import FITTING, KeySet
 from .key_source import KeysUnavailable, source_of
 
@@ -92,36 +93,36 @@ class JwtProvider:
 
     # -- tokens ------------------------------------------------------------------------------------------------
 
-    def resolve(self, authorization: str) -> Identity | None:
+    def resolve(self, authorization: str) -> Identity | CredentialsRefused:
         read = self._read_token(authorization)
-        if read is None:
-            return None
+        if isinstance(read, CredentialsRefused):
+            return read
         token, header = read
         keys = self._usable()
         key = None if keys is None else keys.find(header.alg, header.kid)
         if (key is None or not self._fresh) and self._may_fetch and self._lock.acquire(blocking=False):
             self._begin_fetch()
         if key is None:
-            log.info("identity.refused", reason="unknown key")
-            return None
+            return CredentialsRefused("unknown key")
         return self._verify(token, header.alg, key.key)
 
-    def _read_token(self, authorization: str) -> tuple[str, _Header] | None:
-        """The token and what it says of its signature; None for what can't be accepted with any key."""
+    def _read_token(self, authorization: str) -> tuple[str, _Header] | CredentialsRefused:
+        """The token and what it says of its signature, unless it can't be accepted with any key."""
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
-        if scheme.lower() != "bearer" or len(token) > MAX_TOKEN:
-            return None
+        if scheme.lower() != "bearer":
+            return CredentialsRefused(WRONG_SCHEME)
+        if len(token) > MAX_TOKEN:
+            return CredentialsRefused("too large")
         try:
             header: _Header = convert(jwt.get_unverified_header(token), _Header)
         except (jwt.PyJWTError, msgspec.ValidationError, ValueError, RecursionError):
-            return None
+            return CredentialsRefused("no token")
         if header.alg not in self._algorithms or header.crit is not None:  # nothing critical is known here
-            log.info("identity.refused", reason="algorithm")
-            return None
+            return CredentialsRefused("algorithm")
         return token, header
 
-    def _verify(self, token: str, algorithm: str, key: Any) -> Identity | None:  # a key of cryptography
+    def _verify(self, token: str, algorithm: str, key: Any) -> Identity | CredentialsRefused:  # a key of cryptography
         try:
             claims = jwt.decode(
                 token,
@@ -133,15 +134,14 @@ class JwtProvider:
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as exc:
-            log.info("identity.refused", reason=type(exc).__name__)  # its text may hold what the token says
-            return None
+            return CredentialsRefused(type(exc).__name__)  # its text may hold what the token says
         return _identity(claims)
 
     # -- keys --------------------------------------------------------------------------------------------------
 
     def lacks_key(self, authorization: str) -> bool:
         read = self._read_token(authorization)
-        if read is None or not (self._may_fetch or self._lock.locked()):
+        if isinstance(read, CredentialsRefused) or not (self._may_fetch or self._lock.locked()):
             return False
         keys = self._usable()
         return keys is None or keys.find(read[1].alg, read[1].kid) is None
@@ -198,13 +198,13 @@ def _check_place(jwks: str) -> None:
         raise ValueError("the keys' address must begin with https://, or be one of this machine")
 
 
-def _identity(claims: dict[str, Any]) -> Identity | None:
-    """The caller, by claims that are verified; None for members of another type."""
+def _identity(claims: dict[str, Any]) -> Identity | CredentialsRefused:
+    """The caller, by claims that are verified, unless their members are of another type."""
     subject, scopes = claims["sub"], claims.get("scope", claims.get("scp", ""))
     if isinstance(scopes, str):
         scopes = scopes.split()
     if not (isinstance(subject, str) and 0 < len(subject) <= MAX_SUBJECT):
-        return None
+        return CredentialsRefused("claims")
     if not (isinstance(scopes, list) and all(isinstance(each, str) for each in scopes)):
-        return None
+        return CredentialsRefused("claims")
     return Identity(subject, frozenset(scopes))

@@ -90,5 +90,6 @@ class Figures(msgspec.Struct, frozen=True, rename="camel"):
     memory: MemoryFigures
     store: StoreFigures
     loop: LoopFigures
+    refused_credentials: Mapping[str, int]
     redactions: int
     dropped_log_lines: int

@@ -61,6 +61,7 @@ class Sources(msgspec.Struct, frozen=True):
     memory: MemoryBudget
     watch: LoopWatch
     tasks: TaskMetrics
+    refused_credentials: Mapping[str, int]
 
 
 async def read_figures(sources: Sources, shows: Callable[[str], bool]) -> Figures:
@@ -85,6 +86,7 @@ async def read_figures(sources: Sources, shows: Callable[[str], bool]) -> Figure
         memory=MemoryFigures(sources.memory.limit, sources.memory.by_kind()),
         store=StoreFigures(histogram(sources.tasks.commits), sources.tasks.failed_commits),
         loop=LoopFigures(delay, sources.watch.blocked),
+        refused_credentials=dict(sources.refused_credentials),
         redactions=redactions(),
         dropped_log_lines=log.queue.dropped,
     )

@@ -7,12 +7,15 @@ with the scopes of the setting `scope`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, TypeGuard, final
 
 import msgspec
 
-from ...errors.failures import AuthenticationRequired, Failure, InsufficientPermissions
+from ...errors.failures import WRONG_SCHEME, AuthenticationRequired, Failure, InsufficientPermissions
+from ..logs import log
+from ..logs.safe_call import class_name
 from ..settings.token_text import TOKEN_FORM, read_token
 
 
@@ -21,6 +24,21 @@ class Identity(msgspec.Struct, frozen=True):
 
     subject: str
     scopes: frozenset[str] | None = frozenset()
+
+
+class CredentialsRefused(msgspec.Struct, frozen=True):
+    """Why a provider does not accept credentials, in a word or two of its own, for the log and the metrics: `expired`. It holds
+    nothing of the credentials."""
+
+    reason: str
+
+
+NOT_ACCEPTED: Final = CredentialsRefused("not accepted")
+"""Where a provider does not say why."""
+
+OTHER_REASON: Final = "other"
+MAX_REASONS: Final = 32
+"""How many reasons are counted by themselves: a provider may make them up as it goes."""
 
 
 PARENT: Final = Identity("parent", None)
@@ -32,17 +50,20 @@ API_KEY: Final = "ApiKey"
 
 
 class AccessRule(msgspec.Struct, frozen=True):
-    """The scopes that a caller needs: all of `all_of`, and one of `any_of`. An empty rule allows every caller; where callers must
-    be known, only a `public` one allows those that are not.
+    """The scopes that a caller needs: all of `all_of`, one of `any_of`, and all of one of the `alternatives`. An empty rule
+    allows every caller; where callers must be known, only a `public` one allows those that are not. With `known` they must be
+    wherever a provider tells them apart.
     """
 
     all_of: frozenset[str] = frozenset()
     any_of: frozenset[str] = frozenset()
     public: bool = False
+    known: bool = False
+    alternatives: tuple[frozenset[str], ...] = ()
 
     @property
     def open(self) -> bool:
-        return not (self.all_of or self.any_of)
+        return not (self.all_of or self.any_of or self.alternatives)
 
     def allows(self, identity: Identity | None) -> bool:
         """Whether a caller satisfies the rule. None is a caller without accepted credentials."""
@@ -51,7 +72,11 @@ class AccessRule(msgspec.Struct, frozen=True):
         if identity is None:
             return False
         held = identity.scopes
-        return held is None or (self.all_of <= held and (not self.any_of or not self.any_of.isdisjoint(held)))
+        return held is None or (
+            self.all_of <= held
+            and (not self.any_of or not self.any_of.isdisjoint(held))
+            and (not self.alternatives or any(each <= held for each in self.alternatives))
+        )
 
 
 class IdentityProvider(Protocol):
@@ -66,8 +91,8 @@ class IdentityProvider(Protocol):
     @property
     def realm(self) -> str: ...
 
-    def resolve(self, authorization: str) -> Identity | None:
-        """The caller; None for credentials that are not accepted. It is called for every request and must not block."""
+    def resolve(self, authorization: str) -> Identity | CredentialsRefused | None:
+        """The caller; None, or why, for credentials that are not accepted. It is called for every request and must not block."""
         ...
 
 
@@ -94,45 +119,66 @@ class Access:
     credentials may call what is public, and nothing else.
     """
 
-    def __init__(self, parent: Identity, provider: IdentityProvider | None = None, *, known_only: bool = False) -> None:
+    def __init__(
+        self,
+        parent: Identity,
+        provider: IdentityProvider | None = None,
+        *,
+        known_only: bool = False,
+        refused: Counter[str] | None = None,
+    ) -> None:
         self.parent: Final = parent
         self.provider: Final = provider
+        self.refused: Final = Counter[str]() if refused is None else refused
         self._known_only = known_only and provider is not None
-        self._caller: tuple[Identity | None] | None = None
+        self._caller: tuple[Identity | CredentialsRefused | None] | None = None
         self.unrestricted: Final = provider is None and parent.scopes is None
         """Every caller may call everything: no check is needed."""
 
     @property
     def caller(self) -> Identity | None:
         """Whom `for_caller` was given."""
-        return None if self._caller is None else self._caller[0]
+        return None if self._caller is None else _known(self._caller[0])
 
     @property
     def unknown_caller(self) -> AuthenticationRequired | None:
         """What the caller whom `for_caller` was given gets where only known ones are answered; None for a known one, and where
         nobody tells callers apart.
         """
-        return None if self.provider is None or self.caller is not None else challenge(self.provider)
+        if self.provider is None or self.caller is not None:
+            return None
+        return challenge(self.provider, None if self._caller is None else self._caller[0])
 
-    def for_caller(self, identity: Identity | None) -> Access:
-        """The same for one caller, whom the provider has named before: it is not asked again."""
-        access = Access(self.parent, self.provider, known_only=self._known_only)
+    def for_caller(self, identity: Identity | CredentialsRefused | None) -> Access:
+        """The same for one caller, whom the provider has named or refused before: it is not asked again."""
+        access = Access(self.parent, self.provider, known_only=self._known_only, refused=self.refused)
         access._caller = (identity,)
         return access
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
-        """The sender of a request with this metadata; None where its credentials are missing or not accepted."""
+        """The sender of a request with this metadata; None where its credentials are missing or not accepted. Raises
+        `ProviderFailed`."""
+        return _known(self.resolve(metadata))
+
+    def resolve(self, metadata: Mapping[str, str]) -> Identity | CredentialsRefused | None:
+        """Identify the sender, or say why its credentials are not accepted, which is logged and counted in `refused`. Raises
+        `ProviderFailed`."""
         if self._caller is not None:
             return self._caller[0]
         if self.provider is None:
             return self.parent
         authorization = metadata.get("authorization")
-        identity = None if authorization is None else self.provider.resolve(authorization)
-        if not (identity is None or isinstance(identity, Identity)):  # such as a coroutine
-            raise TypeError(f"resolve returned a {type(identity).__name__} and no Identity")
-        if authorization is not None and identity is not None:
+        if authorization is None:
+            return None
+        found = _resolved(self.provider, authorization)
+        if isinstance(found, Identity):
             self._register_secret(authorization)
-        return identity
+            return found
+        refused = NOT_ACCEPTED if found is None else found
+        log.info("identity.refused", reason=refused.reason)
+        is_new = refused.reason not in self.refused and len(self.refused) >= MAX_REASONS
+        self.refused[OTHER_REASON if is_new else refused.reason] += 1
+        return refused
 
     def _register_secret(self, authorization: str) -> None:
         """Keep accepted credentials out of the logs, also where a handler repeats them."""
@@ -142,19 +188,47 @@ class Access:
 
     def refusal(self, rule: AccessRule, metadata: Mapping[str, str]) -> Failure | None:
         """Why this call is refused; None where it is allowed."""
-        if self.unrestricted or rule.public or (rule.open and not self._known_only):
+        known_only = self._known_only or (rule.known and self.provider is not None)
+        if self.unrestricted or rule.public or (rule.open and not known_only):
             return None
-        identity = self.identify(metadata)
-        if rule.allows(identity) and not (identity is None and self._known_only):
+        found = self.resolve(metadata)
+        identity = _known(found)
+        if rule.allows(identity) and not (identity is None and known_only):
             return None
         if identity is None and self.provider is not None:
-            return challenge(self.provider)
+            return challenge(self.provider, found)
         return InsufficientPermissions(tuple(sorted(rule.all_of | rule.any_of)))
 
 
-def challenge(provider: IdentityProvider) -> AuthenticationRequired:
-    """What a caller gets whose credentials are missing or not accepted by this provider."""
-    return AuthenticationRequired(tuple(provider.schemes), provider.realm)
+def _known(found: Identity | CredentialsRefused | None) -> Identity | None:
+    return found if isinstance(found, Identity) else None
+
+
+def challenge(provider: IdentityProvider, found: Identity | CredentialsRefused | None = None) -> AuthenticationRequired:
+    """What a caller gets whose credentials are missing, or not accepted by this provider as it has `found`."""
+    reason = found.reason if isinstance(found, CredentialsRefused) else None
+    return AuthenticationRequired(tuple(provider.schemes), provider.realm, reason)
+
+
+class ProviderFailed(Exception):
+    """An identity provider raised something, which may hold the credential. `error` is the name of its class: nothing else of it
+    is kept."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(f"the identity provider raised {error}")
+        self.error = error
+
+
+def _resolved(provider: IdentityProvider, authorization: str) -> Identity | CredentialsRefused | None:
+    try:
+        found = provider.resolve(authorization)
+    except BaseException as exc:  # noqa: BLE001 - the boundary: foreign code
+        error = class_name(exc)
+    else:
+        if found is None or isinstance(found, Identity | CredentialsRefused):
+            return found
+        raise TypeError(f"resolve returned a {class_name(found)} and no Identity")  # such as a coroutine
+    raise ProviderFailed(error)  # behind the block: it is no context of this
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -178,15 +252,15 @@ class StaticTokens:
         self.schemes: Sequence[str] = ("bearer", API_KEY) if api_keys else ("bearer",)
         self._accepted = frozenset(scheme.lower() for scheme in self.schemes)
 
-    def resolve(self, authorization: str) -> Identity | None:
+    def resolve(self, authorization: str) -> Identity | CredentialsRefused:
         import hashlib  # late: only daemons with tokens need these two
         import hmac
 
         scheme, _, credential = authorization.strip().partition(" ")
         if scheme.lower() not in self._accepted:
-            return None
+            return CredentialsRefused(WRONG_SCHEME)
         digest = hashlib.sha256(credential.strip().encode("utf-8", "surrogatepass")).hexdigest()
-        found: Identity | None = None
+        found: Identity | CredentialsRefused = CredentialsRefused("unknown token")
         for token in self._tokens:  # all of them, so that the time does not reveal which one matched
             if hmac.compare_digest(digest, token.digest):
                 found = Identity(token.subject, token.scopes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from ...errors.exceptions import OperationError
+from ...errors.failures import Failure
 from ...errors.type_building import build_decoder, type_info
 from ..offers import Offer
 from .access import AccessRule
@@ -92,7 +93,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     `idempotent` says of a mutation that it may be repeated. `etag` says that results of a query get an `ETag` by HTTP, `numbered`
     that the events of a subscription are `Numbered`.
 
-    Two fields are for operations of the daemon itself. `immediate` runs an inline handler as soon as its request is
+    Three fields are for operations of the daemon itself. `admits` says why a call with these service parameters is refused;
+    it is asked after access, and before the params are read. `immediate` runs an inline handler as soon as its request is
     read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
     wait: it does not count towards `max-concurrency`. When the group of such a call is full, the call waits while other
     calls of the group make progress, and is refused when none does.
@@ -126,6 +128,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     etag: bool = False
     numbered: bool = False
     idempotent: bool = False
+    admits: Callable[[Mapping[str, str]], Failure | None] | None = None
 
     @property
     def has_result(self) -> bool:

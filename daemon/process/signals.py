@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, final
 
-_ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """SIGHUP is POSIX's, SIGBREAK Windows'; a platform takes those that it has."""
 
 _REOPEN: Final = "SIGUSR1"
@@ -38,7 +38,7 @@ class Signals:
     ) -> None:
         self._on_first = on_first
         self._on_second = on_second
-        self._handlers = dict.fromkeys(_ENDING, self._end)
+        self._handlers = dict.fromkeys(ENDING, self._end)
         self._handlers |= {_REOPEN: lambda *_: on_reopen(), _REPORT: lambda *_: on_report()}
         self._before: dict[int, Any] = {}  # Any: whatever `signal.signal` says stood there
         self._seen = False
@@ -76,4 +76,4 @@ def let_through() -> None:
 
 
 def _numbers() -> list[int]:
-    return [getattr(signal, name) for name in (*_ENDING, _REOPEN, _REPORT) if hasattr(signal, name)]
+    return [getattr(signal, name) for name in (*ENDING, _REOPEN, _REPORT) if hasattr(signal, name)]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .daemon.imports.from_daemon import from_daemon
     from .daemon.imports.from_mcp import from_mcp
     from .daemon.imports.from_openapi import from_openapi
-    from .daemon.operations.access import Identity, IdentityProvider
+    from .daemon.operations.access import CredentialsRefused, Identity, IdentityProvider
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.service import DeclarationError, Service
     from .daemon.operations.spec import Numbered
@@ -22,6 +22,7 @@ __all__ = [
     "CallFailed",
     "ClientRefused",
     "Context",
+    "CredentialsRefused",
     "DeclarationError",
     "Identity",
     "IdentityProvider",
@@ -39,6 +40,7 @@ __all__ = [
 _HOMES = {
     "CallFailed": ".daemon.operations.context",
     "ClientRefused": ".daemon.operations.context",
+    "CredentialsRefused": ".daemon.operations.access",
     "Identity": ".daemon.operations.access",
     "IdentityProvider": ".daemon.operations.access",
     "Context": ".daemon.operations.context",

@@ -55,6 +55,33 @@ async def task_of(client: AsgiClient, text: str = "ask") -> Any:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        ("application/json", "application/json"),
+        ("application/json, text/event-stream", "application/json"),
+        ("application/json, */*;q=0.5", "application/json"),
+        ("Application/JSON;q=0.9, application/a2a+json;q=0.1", "application/json"),
+        ("application/json, application/a2a+json", "application/a2a+json"),
+        ("application/json;q=x", "application/a2a+json"),
+        ("*/*", "application/a2a+json"),
+        ("text/html", "application/a2a+json"),
+        (",;;q=", "application/a2a+json"),
+    ],
+)
+async def test_11_1_answers_and_errors_are_of_the_type_that_is_asked_for(
+    serve: Serve, accept: str, wanted: str
+) -> None:
+    async with serve(agent()) as client:
+        for verb, path, body in (
+            ("GET", "/tasks", None), ("GET", f"/tasks/{UNKNOWN}", None), ("GET", "/nowhere", None), ("PUT", "/tasks", None),
+            ("GET", "/tasks?pageSize=x", None), ("POST", "/message:send", b"{"), ("POST", "/message:send", v1("end")),
+        ):  # fmt: skip
+            status, headers, _ = await ask(client, verb, path, body, {"accept": accept})
+            assert (path, status, headers["content-type"]) == (path, status, wanted)
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("media_type", ["application/a2a+json", "application/json", "Application/JSON; charset=UTF-8"])
 async def test_11_1_answers_are_a2a_json_to_requests_of_either_json(serve: Serve, media_type: str) -> None:
     async with serve(agent()) as client:
@@ -155,7 +182,7 @@ def test_11_3_a_path_means_a_method_and_some_of_its_params(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    "path", ["/nothing", "/tasks/", "//tasks", "/a/b/tasks", "/tasks/a/b", "/message:send/x", "/v2/card"]
+    "path", ["/nothing", "/tasks/", "/a//tasks", "/a/b/tasks", "/tasks/a/b", "/message:send/x", "/v2/card"]
 )
 async def test_11_3_a_path_of_nobody_is_not_found(serve: Serve, path: str) -> None:
     async with serve(agent()) as client:
@@ -313,7 +340,9 @@ async def test_11_6_an_error_is_a_status_with_an_error_info(serve: Serve) -> Non
                     "metadata": {
                         "taskId": task["id"],
                         "currentState": "TASK_STATE_COMPLETED",
+                        "completedAt": task["status"]["timestamp"],
                         "reason": "The task has ended.",
+                        "suggestion": "Read the task with GetTask: nothing more happens to it.",
                     },
                 }
             ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,10 @@ from discreet import Context, Identity, Service
 from discreet.agents import ApiKey, HttpAuth, requires
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.task_events import TaskEvents
+from discreet.daemon.http.a2a.rest.routes import ROUTES, Route, path_of
 from discreet.daemon.operations.service import DeclarationError
+from discreet.daemon.rpc.a2a_methods import METHODS
+from discreet.errors.failures import A2AVersion
 from support.vault import SECRET, digest
 
 from .conftest import Serve, agent_of
@@ -69,8 +73,61 @@ async def test_without_an_accepted_token_the_answer_is_401_and_says_how(
         answer = await reply.json()
         assert reply.status == status
         if status == 401:
-            assert reply.headers["www-authenticate"] == 'Bearer realm="discreet"'
+            error = (
+                ""
+                if authorization is None or authorization.startswith(("Basic", "ApiKey")) or not authorization
+                else ', error="invalid_token"'
+            )
+            assert reply.headers["www-authenticate"] == f'Bearer realm="discreet"{error}'
             assert answer["error"]["code"] == -32000
+
+
+async def test_the_log_and_the_metrics_say_why_credentials_were_refused_and_nothing_of_them(
+    serve: Serve, capfd: pytest.CaptureFixture[str]
+) -> None:
+    secret = "wrong-token-4711"
+    async with serve(**SERVED, http_metrics=True, log_level="info") as client:
+        for given in (None, f"Bearer {secret}", f"Basic {secret}", f"Bearer {secret}"):
+            headers = {} if given is None else {"authorization": given}
+            async with client.stream("SendMessage", hello(), **V1, **headers) as reply:
+                assert reply.status == 401
+        _, _, figures = await client.request("GET", "/metrics", headers=ADA)
+    counted = [line for line in figures.decode().splitlines() if line.startswith("discreet_credentials_refused_total")]
+    assert sorted(counted) == [
+        'discreet_credentials_refused_total{reason="scheme"} 1.0',
+        'discreet_credentials_refused_total{reason="unknown token"} 2.0',
+    ]
+    said = capfd.readouterr().err
+    failed = [line for line in said.splitlines() if "event=request.failed" in line]
+    reasons = [re.search(r'reason=("[^"]+"|\S+)', line) for line in failed]
+    assert [found and found[1] for found in reasons] == [None, '"unknown token"', "scheme", '"unknown token"']
+    assert secret not in said
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+async def test_access_comes_before_the_version_and_that_before_the_params(serve: Serve, method: str) -> None:
+    wrong = {"a2a-version": "9.9"}
+    async with serve(**SERVED) as client:
+        for params in (["wrong"], {"id": 7, "message": None}):
+            async with client.stream(method, params, **wrong) as reply:
+                assert reply.status == 401
+            async with client.stream(method, params, **wrong, **ADA) as reply:
+                assert b"-32009" in await reply.body()
+
+
+@pytest.mark.parametrize(("version", "route"), [(version, each) for version, rows in ROUTES.items() for each in rows])
+async def test_access_comes_before_the_version_and_that_before_the_params_in_paths(
+    serve: Serve, version: A2AVersion, route: Route
+) -> None:
+    path = path_of(route, version, tenant=False)
+    body = b"{" if route.verb == "POST" else b""
+    headers = {"content-type": "text/plain", "a2a-version": "9.9" if version == "1.0" else "0.3"}
+    async with serve(**SERVED) as client:
+        status, got, _ = await client.request(route.verb, f"{path}?id=1&id=2", body, headers)
+        assert (status, "www-authenticate" in got) == (401, True)
+        if version == "1.0":
+            status, _, answer = await client.request(route.verb, f"{path}?id=1&id=2", body, {**headers, **ADA})
+            assert (status, b"VERSION_NOT_SUPPORTED" in answer) == (400, True)
 
 
 async def test_a_caller_without_the_scopes_gets_403(serve: Serve) -> None:

@@ -31,7 +31,8 @@ async def test_the_settings_name_the_issuer_the_audience_and_the_keys(serve: Ser
             task = (await reply.json())["result"]["task"]["id"]
         for refused in (token(aud="other"), token(rsa_key(1)), "x"):
             async with client.stream("SendMessage", hello(), **V1, authorization=f"Bearer {refused}") as reply:
-                assert (reply.status, reply.headers["www-authenticate"]) == (401, 'Bearer realm="discreet"')
+                wanted = 'Bearer realm="discreet", error="invalid_token"'
+                assert (reply.status, reply.headers["www-authenticate"]) == (401, wanted)
         eve = f"Bearer {token(sub='eve')}"
         assert (await client.call("GetTask", {"id": task}, **V1, authorization=eve))["error"]["code"] == -32001
 

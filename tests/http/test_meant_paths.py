@@ -5,6 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from support.asgi_client import JSON
+from support.works import v1
+
 from .conftest import Serve
 from .test_a2a_section_11 import UNKNOWN, V1, agent, suggestion_of
 
@@ -42,7 +45,9 @@ async def test_a_path_of_nobody_is_told_which_is_near(serve: Serve, path: str, m
         ("GET", "/openapi.json", "http-operations"),
         ("POST", "/mcp", "http-mcp"),
         ("GET", "/metrics", "http-metrics"),
-        ("GET", "/", "http-page"),
+        ("GET", "/docs", "GET /openapi.json is served with --http-operations"),
+        ("GET", "/swagger.json", "GET /openapi.json"),
+        ("GET", "/", "--http-page"),
         ("GET", "/page/requests", "http-page"),
     ],
 )
@@ -50,3 +55,23 @@ async def test_a_path_that_a_setting_would_serve_names_it(serve: Serve, method: 
     async with serve(agent()) as client:
         status, _, answer = await client.request(method, path, headers=V1)
     assert (status, setting in suggestion_of(msgspec.json.decode(answer))) == (405 if path == "/" else 404, True)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("path", ["/docs", "/redoc", "/swagger/index.html", "/openapi.yaml"])
+async def test_where_others_have_their_documents_the_own_one_is_named(serve: Serve, path: str) -> None:
+    async with serve(agent(), http_operations=True) as client:
+        status, _, answer = await client.request("GET", path, headers=V1)
+    assert (status, "GET /openapi.json" in suggestion_of(msgspec.json.decode(answer))) == (404, True)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("http_page", [False, True])
+async def test_a_second_slash_is_tolerated_as_clients_join_paths_so(serve: Serve, http_page: bool) -> None:
+    async with serve(agent(), http_page=http_page) as client:
+        body = msgspec.json.encode(v1("end"))
+        for method, path, given in (
+            ("POST", "//message:send", body), ("GET", "//tasks", b""), ("GET", "///.well-known/agent-card.json", b""),
+        ):  # fmt: skip
+            status, _, answer = await client.request(method, path, given, {**V1, **JSON} if given else V1)
+            assert status == 200, answer

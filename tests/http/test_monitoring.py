@@ -274,7 +274,8 @@ async def test_a_scraper_needs_a_token_where_callers_do(serve: Serve) -> None:
     async with serve(http_metrics=True, tokens=[f"ada:{digest(SECRET)}"]) as client:
         for headers in ({}, {"authorization": "Bearer wrong"}):
             status, got, body = await client.request("GET", "/metrics", headers=headers)
-            assert (status, got["www-authenticate"]) == (401, 'Bearer realm="discreet"')
+            error = ', error="invalid_token"' if headers else ""
+            assert (status, got["www-authenticate"]) == (401, f'Bearer realm="discreet"{error}')
             assert b"discreet_" not in body
         assert await scraped(client, **ADA)
 

@@ -30,11 +30,33 @@ def cors(headers: dict[str, str]) -> set[str]:
 
 async def test_without_a_list_no_page_of_another_origin_may_call_or_read(serve: Serve) -> None:
     async with serve() as client:
-        for method, path, more in (("OPTIONS", "/", PREFLIGHT), ("POST", "/", JSON), ("GET", CARD, {})):
+        for method, path, more in (("OPTIONS", "/", PREFLIGHT), ("POST", "/", JSON), ("GET", "/tasks", {})):
             status, headers, _ = await client.request(method, path, b"{}", {"origin": EVIL, **more})
             assert (status, cors(headers)) == (403, set())
-        _, headers, _ = await client.request("GET", CARD)
+        _, headers, _ = await client.request("GET", "/tasks")
         assert (cors(headers), headers.get("vary", "").lower().count("origin")) == (set(), 0)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"http_origins": [APP]}, {"http_hosts": ["localhost"], "tokens": [f"ada:{digest(SECRET)}"]}]
+)
+async def test_the_public_card_may_be_read_by_every_page_and_by_no_other_host(
+    serve: Serve, settings: dict[str, Any]
+) -> None:
+    asked = {"access-control-request-method": "GET", "access-control-request-headers": "a2a-version"}
+    async with serve(**settings) as client:
+        for path in (CARD, "/.well-known/agent.json"):
+            for method, more, wanted in (
+                ("GET", {}, 200),
+                ("HEAD", {}, 200),
+                ("OPTIONS", asked, 204),
+                ("PUT", {}, 403),
+            ):
+                status, headers, _ = await client.request(method, path, headers={"origin": EVIL, **more})
+                assert (status, headers.get("access-control-allow-origin")) == (wanted, None if wanted == 403 else "*")
+            assert "access-control-allow-credentials" not in headers
+            status, _, _ = await client.request("GET", path, headers={"origin": EVIL, "host": "evil.example"})
+            assert status == 421
 
 
 async def test_what_pages_of_others_embed_is_refused_and_links_to_here_are_followed(serve: Serve) -> None:
@@ -48,7 +70,7 @@ async def test_what_pages_of_others_embed_is_refused_and_links_to_here_are_follo
                 assert (await client.request("GET", CARD, headers=headers))[0] == status
 
 
-@pytest.mark.parametrize("path", ["/", "/message:send", "/tasks", "/v1/message:send", CARD])
+@pytest.mark.parametrize("path", ["/", "/message:send", "/tasks", "/v1/message:send"])
 async def test_a_preflight_of_an_allowed_origin_is_answered(serve: Serve, path: str) -> None:
     async with serve(http_origins=[APP]) as client:
         status, headers, body = await client.request("OPTIONS", path, headers={"origin": APP, **PREFLIGHT})
@@ -81,16 +103,16 @@ async def test_pages_of_an_allowed_origin_may_read_answers_streams_and_the_card(
                 assert "www-authenticate" in reply.headers["access-control-expose-headers"]
                 assert "origin" in reply.headers["vary"].lower()
                 await reply.body()
-        status, headers, _ = await client.request("GET", CARD, headers={"origin": origin})
-        assert (status, headers["access-control-allow-origin"]) == (200, origin)
-        _, headers, _ = await client.request("GET", CARD)
+        status, headers, _ = await client.request("GET", "/tasks", headers={"origin": origin})
+        assert (status, headers["access-control-allow-origin"]) == (400, origin)  # 0.3 has no list
+        _, headers, _ = await client.request("GET", "/tasks")
         assert (cors(headers), "origin" in headers["vary"].lower()) == (set(), True)
 
 
 async def test_everybody_may_be_allowed_but_no_credentials_of_the_browser_ever_are(serve: Serve) -> None:
     for allowed, origin in ((["*"], EVIL), (["*"], "null"), ([APP], APP)):
         async with serve(http_origins=allowed) as client:
-            for method, path, more in (("OPTIONS", "/", PREFLIGHT), ("GET", CARD, {})):
+            for method, path, more in (("OPTIONS", "/", PREFLIGHT), ("GET", "/tasks", {})):
                 _, headers, _ = await client.request(method, path, headers={"origin": origin, **more})
                 assert headers["access-control-allow-origin"] == origin
                 assert "access-control-allow-credentials" not in headers
@@ -178,7 +200,8 @@ async def test_the_gateway_answers_where_it_is_mounted_as_well() -> None:
     app = asgi(agent_of(), isolated=True, http_origins=[APP])
     async with app.lifespan():
         client = AsgiClient(app)
-        async with client.open("GET", f"/agent{CARD}", headers={"origin": APP}, root_path="/agent") as reply:
+        headers = {"origin": APP, "a2a-version": "1.0"}
+        async with client.open("GET", "/agent/tasks", headers=headers, root_path="/agent") as reply:
             assert (reply.status, reply.headers["access-control-allow-origin"]) == (200, APP)
 
 
@@ -248,10 +271,10 @@ async def test_no_answer_may_be_taken_for_another_type(
 async def test_who_is_refused_is_told_which_setting_lets_it_in(serve: Serve) -> None:
     async with serve() as client:
         for headers, address, status, setting in (
-            ({"host": "tools.example"}, "127.0.0.1", 421, b"http-host"),
-            ({"origin": APP}, "127.0.0.1", 403, b"http-origin"),
-            ({}, "192.0.2.1", 403, b"http-open"),
+            ({"host": "tools.example"}, "127.0.0.1", 421, b"--http-host"),
+            ({"origin": APP}, "127.0.0.1", 403, b"--http-origin"),
+            ({}, "192.0.2.1", 403, b"--http-open"),
         ):
             client.client = address
-            found, _, text = await client.request("GET", CARD, headers=headers)
+            found, _, text = await client.request("GET", "/tasks", headers=headers)
             assert (found, setting in text) == (status, True)

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from discreet.daemon.apps import AppError
-from discreet.daemon.http.server.certificates import check_certificate
+from discreet.daemon.http.server.certificates import load_certificate
 from support.http_process import http_daemon, message
 from support.issuer import rsa_key
 
@@ -36,6 +36,42 @@ def test_tls_from_end_to_end(tmp_path: Path) -> None:
             client.send(message())
             assert b"200" not in client.rest()
         assert daemon.end() == 0
+
+
+def test_connections_count_and_are_timed_before_their_handshake_is_through(tmp_path: Path) -> None:
+    certificate, key = certify(tmp_path)
+    flags = (
+        "--http-cert",
+        str(certificate),
+        "--http-key",
+        str(key),
+        "--http-max-connections",
+        "5",
+        "--frame-timeout",
+        "2",
+    )
+    with http_daemon(tmp_path, *ALONE, *flags) as daemon:
+        port = daemon.listening().port
+        socks = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(20)]
+        assert [ended(sock) for sock in socks[5:]] == [b""] * 15
+        daemon.wait_for("http.too_many_connections")
+        assert [ended(sock) for sock in socks[:5]] == [b""] * 5  # they have said nothing for two seconds
+        trust = ssl.create_default_context(cafile=certificate)
+        for _ in range(6):  # those that have ended don't count
+            plain = socket.create_connection(("127.0.0.1", port), 60)
+            with trust.wrap_socket(plain, server_hostname="localhost") as sock:
+                sock.sendall(message("over TLS"))
+                assert b" 200 " in sock.recv(1000)
+        assert daemon.end() == 0
+
+
+def ended(sock: socket.socket) -> bytes:
+    """What comes until the connection ends."""
+    with sock:
+        try:
+            return sock.recv(100)
+        except ConnectionError:
+            return b""
 
 
 @pytest.mark.parametrize(
@@ -64,9 +100,9 @@ def test_of_two_files_for_tls_the_wrong_one_is_named(
     (tmp_path / "locked.pem").write_bytes(locked)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AppError) as caught:
-        check_certificate(cert, key)
+        load_certificate(cert, key)
     assert wrong in str(caught.value)
-    check_certificate("cert.pem", "key.pem")
+    load_certificate("cert.pem", "key.pem")
 
 
 def certify(folder: Path) -> tuple[Path, Path]:

@@ -93,7 +93,8 @@ async def test_a_declared_error_keeps_its_code_details_status_and_time_to_wait()
             await peer.call("list/nodes/get", {"id": 1})
     assert (missing.value.failure.code, missing.value.details) == ("HTTP_404", {"why": "gone"})
     assert not missing.value.failure.retryable
-    assert limited.value.failure == DomainFailure("HTTP_429", "Too many", True, None, retry_after_ms=1)
+    waits = DomainFailure("HTTP_429", "Too many", True, limited.value.failure.details, retry_after_ms=1)
+    assert (limited.value.failure, limited.value.details) == (waits, {"retryAfterMs": 1})
 
 
 async def test_secrets_in_the_details_of_an_error_are_removed() -> None:

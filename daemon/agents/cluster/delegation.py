@@ -14,7 +14,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
-from ..errors import task_has_ended
+from ..errors import takes_no_message
 from ..model.types import Message, Task
 from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
@@ -118,7 +118,7 @@ class Delegator:
             if isinstance(done, Raised):
                 delegation.fault = done.exc
             elif delegation.accepted_generation is None and live.ended and live.lost is None:
-                delegation.refusal = task_has_ended(live.id, live.state)
+                delegation.refusal = takes_no_message(live)
             else:
                 delegation.delegated = True
         finally:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import ExtensionSupportRequired, VersionNotSupported
+from ....errors.failures import ExtensionSupportRequired, Failure, VersionNotSupported
 from ...operations.context import Context
 from ..card.model import Extension
 from ..requests import Caller
@@ -30,16 +30,24 @@ class Admission:
     def caller(self, ctx: Context, version: ProtocolVersion) -> Caller:
         """Who makes this call of a method of `version`. Raises `FailureError` where it is refused."""
         params = ctx.service_params
+        identity = ctx.identity
+        self._authorization.check(identity)
+        refusal = self.refusal(version, params)
+        if refusal is not None:
+            raise FailureError(refusal)
+        scope = "" if identity is None else identity.subject
+        return Caller(scope, version.name, identity, _extensions(params), params)
+
+    def refusal(self, version: ProtocolVersion, params: Mapping[str, str]) -> Failure | None:
+        """Why a call of a method of `version` with these service parameters is refused, whoever makes it."""
         wanted = params.get("a2a-version")
         if wanted and wanted.strip() and not version.covers(wanted.strip()):
             suggestion = _VERSION_SUGGESTIONS[version.name]
-            raise FailureError(VersionNotSupported(accepted=(version.name,), suggestion=suggestion))
-        identity = ctx.identity
-        self._authorization.check(identity)
-        named = params.get("a2a-extensions")
-        extensions = tuple(filter(None, (uri.strip() for uri in named.split(",")))) if named else ()
-        missing = self._required.difference(extensions)
-        if missing:
-            raise FailureError(ExtensionSupportRequired(accepted=tuple(sorted(missing))))
-        scope = "" if identity is None else identity.subject
-        return Caller(scope, version.name, identity, extensions, params)
+            return VersionNotSupported(version=version.name, accepted=(version.name,), suggestion=suggestion)
+        missing = self._required.difference(_extensions(params))
+        return ExtensionSupportRequired(version=version.name, accepted=tuple(sorted(missing))) if missing else None
+
+
+def _extensions(params: Mapping[str, str]) -> tuple[str, ...]:
+    named = params.get("a2a-extensions")
+    return tuple(filter(None, (uri.strip() for uri in named.split(",")))) if named else ()

@@ -1,38 +1,41 @@
-"""Who may call the agent: the security requirements of its card, for callers that the daemon itself identifies."""
+"""Who may call the agent: the security requirements of its card, as a rule for callers that the daemon itself identifies."""
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InsufficientPermissions, Internal
-from ...operations.access import Access, Identity, challenge
+from ...operations.access import Access, AccessRule, Identity, challenge
 from ..agent import Agent
 from ..card.model import required_scopes
 
 
 @final
 class Authorization:
-    """Checks identities. The daemon's identity provider has made them from the credentials before."""
+    """Checks identities. The daemon's identity provider has made them from the credentials before.
+
+    `rule` is that of the agent's methods: one requirement with all its scopes is enough.
+    """
 
     def __init__(self, agent: Agent | None, access: Access) -> None:
         self._provider = access.provider
-        self._requirements = () if agent is None else agent.card.security_requirements
-        allows_anonymous = any(not requirement.schemes for requirement in self._requirements)
-        self._needs_identity = agent is not None and self._provider is not None and not allows_anonymous
+        requirements = () if agent is None else agent.card.security_requirements
+        self.rule: Final = AccessRule(
+            public=any(not requirement.schemes for requirement in requirements),
+            known=agent is not None,
+            alternatives=tuple(map(required_scopes, requirements)),
+        )
 
     def check(self, identity: Identity | None) -> None:
-        """Raises `FailureError(AuthenticationRequired)` or `FailureError(InsufficientPermissions)`.
-
-        One requirement with all its scopes is enough. An identity whose scopes are None may do everything.
-        """
+        """Raises `FailureError(AuthenticationRequired)` or `FailureError(InsufficientPermissions)`."""
+        if self.rule.public:
+            return
         if identity is None:
-            if self._needs_identity:
+            if self.rule.known and self._provider is not None:
                 raise self.authentication_required()
-        elif identity.scopes is not None and self._requirements:
-            held = identity.scopes
-            if not any(held.issuperset(required_scopes(each)) for each in self._requirements):
-                raise FailureError(InsufficientPermissions())
+        elif not self.rule.allows(identity):
+            raise FailureError(InsufficientPermissions())
 
     def authentication_required(self) -> FailureError:
         """The error for a caller without an identity, with the schemes and the realm of the provider."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import final
+from typing import Final, Protocol, TypeVar, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, Unavailable, UnsupportedOperation
 from ...operations.context import Context
+from ..errors import InvalidStateTransition
 from ..interceptor import AgentCall, Interceptor
+from ..model.types import TaskState
 from ..requests import Caller
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, StoreUnavailableError
@@ -21,6 +23,19 @@ from .admission import Admission
 from .interceptor_chain import intercepted
 from .request_handler import RequestHandler
 from .runtime import Runtime
+
+_POLL: Final = "Send the message without streaming, and poll its task with GetTask."
+T = TypeVar("T")
+
+
+class Settle(Protocol):
+    """Notes the result of a call for its interceptors, and returns it."""
+
+    def __call__(self, result: T, /) -> T: ...
+
+
+def _ignore(result: T, /) -> T:
+    return result
 
 
 @final
@@ -44,9 +59,15 @@ class CallPipeline:
 
     @asynccontextmanager
     async def call(
-        self, ctx: Context, version: ProtocolVersion, *, task_id: str | None = None, streaming: bool = False
-    ) -> AsyncIterator[tuple[RequestHandler, Caller]]:
-        """The block is the call: it gets the request handler and the caller.
+        self,
+        ctx: Context,
+        version: ProtocolVersion,
+        params: object,
+        *,
+        task_id: str | None = None,
+        streaming: bool = False,
+    ) -> AsyncIterator[tuple[RequestHandler, Caller, Settle]]:
+        """The block is the call: it gets the request handler, the caller, and what it tells its result.
 
         Raises `FailureError` where the call is refused, or the store fails. The `FailureError` of the block is raised as this
         version writes it, its other exceptions as they are.
@@ -54,16 +75,25 @@ class CallPipeline:
         try:
             caller = self._admission.caller(ctx, version)
             if streaming and not self._streaming:
-                raise FailureError(UnsupportedOperation(reason="The agent does not stream."))
+                raise FailureError(UnsupportedOperation(reason="The agent does not stream.", suggestion=_POLL))
             handler = await self._runtime.ready()
             if not self._interceptors:
-                yield handler, caller
+                yield handler, caller, _ignore
                 return
-            call = AgentCall(ctx.operation, caller.version, caller.identity, caller.service_params, task_id)
-            async with intercepted(self._interceptors, call, timeout=self._request_timeout):
-                yield handler, caller
+            call = AgentCall(ctx.operation, caller.version, caller.identity, caller.service_params, task_id, params)
+            results: list[object] = []
+
+            def settled(result: T, /) -> T:
+                results.append(result)
+                return result
+
+            async with intercepted(self._interceptors, call, results, timeout=self._request_timeout):
+                yield handler, caller, settled
         except FailureError as exc:
             raise FailureError(failure_in(version, exc.failure)) from None
+        except InvalidStateTransition as exc:
+            current, target = (version.state_name(TaskState(each)) for each in (exc.current, exc.target))
+            raise InvalidStateTransition(current=current, target=target) from None
         except StoreUnavailableError as exc:
             log_failure(exc)
             raise FailureError(Unavailable(exc.retry_after_ms)) from None

@@ -10,7 +10,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import TimedOut
 from ....lazy import anyio
 from ..cluster.ownership import take_ownership
-from ..errors import TaskConflict, not_cancelable
+from ..errors import TaskConflict, not_cancelable_any_more
 from ..model.types import JsonObject, Task, TaskState
 from ..requests import Caller
 from ..stores.interface import CANCEL, QUEUED, OwnerRequest, TaskStore
@@ -43,10 +43,10 @@ class Cancellation:
     async def _cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended:
-                raise FailureError(not_cancelable(live.id, live.state))
+                raise FailureError(not_cancelable_any_more(live))
             was_queued = await self._cancel_remotely(live)
             if live.ended and live.state is not TaskState.CANCELED:  # it ended by itself before
-                raise FailureError(not_cancelable(live.id, live.state))
+                raise FailureError(not_cancelable_any_more(live))
             if live.ended:
                 return await wait_committed(live)
             context = RequestContext(

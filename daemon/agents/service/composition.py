@@ -12,7 +12,7 @@ import msgspec
 
 from ....version import __version__
 from ...memory import MemoryBudget
-from ...operations.access import Access, AccessRule
+from ...operations.access import Access
 from ...operations.service import Service
 from ...operations.spec import OperationSpec
 from ...settings import Settings
@@ -82,7 +82,11 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
     agent, settings = parts.agent, parts.settings
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
     pushes = wants_push and is_push_available()
-    notifier = PushNotifier(allow_private=settings.push_private, tracing=parts.tracing) if pushes else None
+    notifier = (
+        PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
+        if pushes
+        else None
+    )
     runtime = _runtime(daemon, parts, notifier, lacks_push_extra=wants_push and notifier is None)
     cards = CardBuilder(
         parts.services,
@@ -94,20 +98,27 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
     )
     authorization = Authorization(agent, parts.access)
     capabilities = cards.public().capabilities
+    admission = Admission(authorization, capabilities.extensions)
     pipeline = CallPipeline(
         runtime,
-        Admission(authorization, capabilities.extensions),
+        admission,
         streaming=bool(capabilities.streaming),
         interceptors=() if agent is None else agent.interceptors,
         request_timeout=settings.request_timeout,
     )
     extended_card = ExtendedCard(cards, authorization)
-    handlers = (
-        _handler(V03, pipeline, notifier, extended_card, agent),
-        _handler(V10, pipeline, notifier, extended_card, agent),
-    )
-    methods = [spec for handler in handlers for spec in operations(handler, _access_of(agent))]
-    return Composed(runtime, pipeline, cards, methods, partial(_rest_methods, pipeline, notifier, extended_card, agent))
+
+    def methods(*versions: ProtocolVersion) -> list[OperationSpec]:
+        handlers = [_handler(each, pipeline, notifier, extended_card, agent) for each in versions]
+        rule, refusal = authorization.rule, admission.refusal
+        return [spec for each in handlers for spec in operations(each, rule, partial(refusal, each.version))]
+
+    def rest_methods() -> list[OperationSpec]:
+        from ..versions.v03_protojson import V03_REST  # late: few daemons are called in it
+
+        return methods(V03_REST)
+
+    return Composed(runtime, pipeline, cards, methods(V03, V10), rest_methods)
 
 
 def _runtime(
@@ -155,16 +166,3 @@ def _handler(
         subscribe_until=INACTIVE if old else TERMINAL,
         write_card=card_to_v03 if old else lambda card: card,
     )
-
-
-def _access_of(agent: Agent | None) -> AccessRule:
-    """An agent checks its callers itself, as its card may admit anybody."""
-    return AccessRule(public=agent is not None)
-
-
-def _rest_methods(
-    pipeline: CallPipeline, notifier: PushNotifier | None, extended_card: ExtendedCard, agent: Agent | None
-) -> list[OperationSpec]:
-    from ..versions.v03_protojson import V03_REST  # late: few daemons are called in it
-
-    return list(operations(_handler(V03_REST, pipeline, notifier, extended_card, agent), _access_of(agent)))

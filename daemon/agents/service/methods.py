@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from inspect import getdoc
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from ....errors.failures import Failure
 from ...operations.access import AccessRule
 from ...operations.context import Context
 from ...operations.spec import ClientGroup, OperationKind, OperationSpec, Timeout
@@ -83,8 +85,10 @@ _METHODS: Final[Mapping[str, Mapping[str, _Method]]] = {
 }
 
 
-def operations(handler: JsonRpcHandler, access: AccessRule) -> Iterator[OperationSpec]:
-    """The methods of the handler's version, which this rule lets callers call."""
+def operations(
+    handler: JsonRpcHandler, access: AccessRule, admits: Callable[[Mapping[str, str]], Failure | None]
+) -> Iterator[OperationSpec]:
+    """The methods of the handler's version, which this rule lets callers call, with service parameters that are admitted."""
     for name, method in _METHODS[handler.version.name].items():
         yield OperationSpec(
             name=name,
@@ -95,9 +99,10 @@ def operations(handler: JsonRpcHandler, access: AccessRule) -> Iterator[Operatio
             returns=Any,
             output=None,
             errors=ERRORS,
-            description=(method.handle.__doc__ or "").strip(),
+            description=getdoc(method.handle) or "",
             timeout=method.timeout,
             access=access,
+            admits=admits,
             concurrency_group=method.group,
             concurrency_limit=method.limit,
             only_waits=method.only_waits,

@@ -92,14 +92,18 @@ class PushConfigs:
         """Raises `FailureError` where `attach` would for a new config."""
         self._check_supported()
         if len(live.push_targets) >= MAX_CONFIGS:
-            raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY))
+            raise FailureError(
+                UnsupportedOperation(task_id=live.id, reason=_TOO_MANY, suggestion="Delete one of them.")
+            )
 
     def target(self, live: LiveTask, config: PushConfig, version: str) -> PushTarget:
         """The config as it is stored. Raises `FailureError` as `put` does."""
         self._check_supported()
         config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
         if len(_without(live, config.id)) >= MAX_CONFIGS:
-            raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY))
+            raise FailureError(
+                UnsupportedOperation(task_id=live.id, reason=_TOO_MANY, suggestion="Delete one of them.")
+            )
         return PushTarget(config, version)
 
     def attach(self, live: LiveTask, config: PushConfig, version: str) -> None:
@@ -124,7 +128,7 @@ class PushConfigs:
             if self._lacks_extra:
                 self._lacks_extra = False
                 log.warning("push.unavailable", install="pip install 'discreet[push]'")
-            raise FailureError(PushNotificationNotSupported())
+            raise FailureError(PushNotificationNotSupported(suggestion="Poll the task with GetTask."))
 
     def _activate(self, live: LiveTask, target: PushTarget) -> None:
         live.push_targets = (*_without(live, target.config.id), target)

@@ -8,7 +8,7 @@ from typing import Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
-from ..errors import TaskConflict, task_has_ended
+from ..errors import TaskConflict, has_no_events
 from ..model.ids import new_id
 from ..model.states import INACTIVE, TERMINAL
 from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
@@ -205,7 +205,7 @@ class RequestHandler:
         """The task, unless `after` is given, and its updates; each with the number of the last update that it covers."""
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended and after is None:
-                raise FailureError(task_has_ended(live.id, live.state))
+                raise FailureError(has_no_events(live))
             if after is not None and after > live.generation:  # it has seen more elsewhere than was heard of here
                 await self._follow(live)
             if after is not None and after > live.generation:

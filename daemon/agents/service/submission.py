@@ -9,7 +9,7 @@ from typing import final
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ..cluster.delegation import Delegation, Delegator
-from ..errors import task_has_ended
+from ..errors import takes_no_message
 from ..model.draft import addressed, new_task
 from ..model.types import PushConfig, Task
 from ..requests import Caller, SendRequest
@@ -66,7 +66,7 @@ class Submission:
     def _submit(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submitted:
         raise_if_lost(live)
         if live.ended:
-            raise FailureError(task_has_ended(live.id, live.state))
+            raise FailureError(takes_no_message(live))
         message, configuration = request.message, request.configuration
         if message.context_id not in (None, "", live.context_id):
             raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))

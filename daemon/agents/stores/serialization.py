@@ -24,6 +24,7 @@ from ..model.types import (
     TaskStatus,
     WaitingMessage,
 )
+from .failures import DamagedRecordError
 from .interface import LoggedEvent, PushTarget, StoredTask, TaskChange, Unserializable
 
 
@@ -122,53 +123,76 @@ def _encode_snapshot(task: Task, waiting: Sequence[WaitingMessage]) -> bytes:
     return encode(_Snapshot(**fields, waiting=tuple(waiting)))
 
 
-def decode_task(encoded: bytes) -> Task:
+# Each of these decodes a part of the task with the id `task_id`. They raise `DamagedRecordError`.
+
+
+def decode_task(encoded: bytes, task_id: str) -> Task:
     """The task of a snapshot."""
-    return decode_either(_tasks, encoded)
-
-
-def decode_snapshot(encoded: bytes) -> tuple[Task, tuple[WaitingMessage, ...]]:
-    """The task of a snapshot, and the messages whose execution was not over then."""
-    found = decode_either(_snapshots, encoded)
-    task = Task(found.id, found.context_id, found.status, found.artifacts, found.history, found.metadata)
-    return task, found.waiting
+    return _of_task(_decode(_tasks, encoded, "the snapshot", task_id), task_id)
 
 
 def decode_stored(
-    snapshot: bytes, snapshot_generation: int, later_events: Sequence[bytes], scope: str, owner: str | None
+    task_id: str,
+    snapshot: bytes,
+    snapshot_generation: int,
+    later_events: Sequence[bytes],
+    scope: str,
+    owner: str | None,
 ) -> StoredTask:
     """A task as a store holds it."""
-    task, waiting = decode_snapshot(snapshot)
-    events = decode_events(later_events, first_generation=snapshot_generation + 1)
+    task, waiting = _decode_snapshot(snapshot, task_id)
+    events = decode_events(later_events, task_id, first_generation=snapshot_generation + 1)
     return StoredTask(task, snapshot_generation, events, scope, owner, waiting)
 
 
-def compact(snapshot: bytes, later_events: Sequence[bytes]) -> bytes:
+def compact(snapshot: bytes, later_events: Sequence[bytes], task_id: str) -> bytes:
     """The snapshot after these events."""
-    draft = TaskDraft(*decode_snapshot(snapshot))
-    for event in map(decode_event, later_events):
-        draft.apply(event)
+    draft = TaskDraft(*_decode_snapshot(snapshot, task_id))
+    for event in later_events:
+        draft.apply(_decode(_events, event, "an event", task_id))
     return _encode_snapshot(draft.freeze(), draft.waiting)
 
 
-def decode_event(encoded: bytes) -> TaskEvent:
-    return decode_either(_events, encoded)
+def _decode_snapshot(encoded: bytes, task_id: str) -> tuple[Task, tuple[WaitingMessage, ...]]:
+    found = _decode(_snapshots, encoded, "the snapshot", task_id)
+    task = Task(found.id, found.context_id, found.status, found.artifacts, found.history, found.metadata)
+    return _of_task(task, task_id), found.waiting
 
 
-def decode_push_target(encoded: bytes) -> PushTarget:
-    return decode_either(_push_targets, encoded)
+def decode_push_target(encoded: bytes, task_id: str) -> PushTarget:
+    return _decode(_push_targets, encoded, "a push target", task_id)
 
 
-def decode_events(encoded: Sequence[bytes], *, first_generation: int) -> tuple[LoggedEvent, ...]:
+def decode_events(encoded: Sequence[bytes], task_id: str, *, first_generation: int) -> tuple[LoggedEvent, ...]:
     """Consecutive events of a log, the first of which has this number."""
-    return tuple(LoggedEvent(number, decode_event(event)) for number, event in enumerate(encoded, first_generation))
+    return tuple(
+        LoggedEvent(number, _decode(_events, event, "an event", task_id))
+        for number, event in enumerate(encoded, first_generation)
+    )
 
 
-def decode_current_task(snapshot: bytes, later_events: Sequence[bytes], *, include_artifacts: bool) -> Task:
+def decode_current_task(
+    snapshot: bytes, later_events: Sequence[bytes], task_id: str, *, include_artifacts: bool
+) -> Task:
     """The task after the events that follow its snapshot. Without `include_artifacts`, no artifact is decoded."""
     if include_artifacts:
-        return apply_events(decode_task(snapshot), map(decode_event, later_events))
-    partial = decode_either(_tasks_without_artifacts, snapshot)
+        events = [_decode(_events, encoded, "an event", task_id) for encoded in later_events]
+        return apply_events(decode_task(snapshot, task_id), events)
+    partial = _decode(_tasks_without_artifacts, snapshot, "the snapshot", task_id)
     task = Task(partial.id, partial.context_id, partial.status, (), partial.history, partial.metadata)
-    events = [decode_either(_events_without_artifact, encoded) for encoded in later_events]
-    return apply_events(task, [event for event in events if not isinstance(event, _SkippedArtifact)])
+    found = [_decode(_events_without_artifact, encoded, "an event", task_id) for encoded in later_events]
+    return apply_events(_of_task(task, task_id), [event for event in found if not isinstance(event, _SkippedArtifact)])
+
+
+def _of_task(task: Task, task_id: str) -> Task:
+    """The snapshot of another task may have been put in the place of this one's: its caller must not get that."""
+    if task.id != task_id:
+        raise DamagedRecordError("the snapshot", task_id)
+    return task
+
+
+def _decode(decoders: Decoders[T], encoded: bytes, what: str, task_id: str) -> T:
+    try:
+        return decode_either(decoders, encoded)
+    except msgspec.DecodeError:
+        raise DamagedRecordError(what, task_id) from None

@@ -5,9 +5,6 @@ class Greeter:
         await events.working("Thinking …")
         await events.artifact("Hello!")
         await events.complete()
-
-    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        '''There is nothing to clean up.'''
 """
 
 from __future__ import annotations
@@ -28,9 +25,9 @@ if TYPE_CHECKING:
 class RequestContext(msgspec.Struct, frozen=True):
     """The request that an executor works on.
 
-    `task` is the task when its execution began, with this message in its history. `message` is the caller's message, in `resume`
-    that whose execution was cut off; None in `cancel`. `metadata` is the request's own, `extensions` are those that the caller named,
-    `accepted_output_modes` the media types that the caller accepts (None: any). `identity` is the caller, None without
+    `task` is the task when its execution began, with this message in its history. `message` is the caller's message; in `resume`
+    that whose execution was cut off; None in `cancel`. `metadata` is the request's own, `extensions` are those that the caller
+    named, `accepted_output_modes` the media types that the caller accepts (None: any). `identity` is the caller, None without
     accepted credentials. `service_params` are the call's `serviceParams` with keys in lower case; they may hold
     credentials: don't log them, and they are empty where another daemon has taken the call. `checked` is what the executor's
     own `check` returned for this message. `editor` is the caller's editor where the caller speaks the Agent Client Protocol,
@@ -72,6 +69,11 @@ class AgentExecutor(Protocol):
         It is cancelled, by the event loop's own exception, when the task is cancelled and when the daemon ends.
         """
         ...
+
+
+@runtime_checkable
+class SupportsCancel(Protocol):
+    """An executor whose tasks can be cancelled. Without it a caller who asks for that gets −32002."""
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """Prepare for the cancellation of a task, before its execution is cancelled. Where no daemon works on the task, this is

@@ -7,7 +7,7 @@ waits for a watcher.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, Literal, TypeAlias, assert_never, final
 
 import msgspec
@@ -22,6 +22,7 @@ from ..model.size import size_of_artifact, size_of_event, size_of_task
 from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
 from ..model.timestamps import now
 from ..model.types import (
+    Artifact,
     ArtifactChanged,
     Call,
     ExecutionBegun,
@@ -156,6 +157,10 @@ class LiveTask:
         return self._draft.context_id
 
     @property
+    def status(self) -> TaskStatus:
+        return self._draft.status
+
+    @property
     def state(self) -> TaskState:
         return self._draft.status.state
 
@@ -244,6 +249,12 @@ class LiveTask:
     def set_status(self, state: TaskState) -> None:
         """Publish a new status that says nothing but the state. Raises `InvalidStateTransition`."""
         self.publish(StatusChanged(TaskStatus(state, timestamp=now())))
+
+    def note(self, artifact: Artifact) -> None:
+        """See `agents.editor.Published`."""
+        if self.generation and self.state in (TaskState.SUBMITTED, TaskState.WORKING):
+            with suppress(FailureError):
+                self.publish(ArtifactChanged(artifact, append=True), limited=True)
 
     def append_stored(self, logged: LoggedEvent) -> None:
         """Append an event that another daemon has published and the store has."""

@@ -17,8 +17,10 @@ from ....errors.failures import Overloaded
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
+from ...logs.bound import BOUND, LoggedTask, calling
+from ...logs.safe_call import class_name
 from ...tracing.attributes import TASK_STATE
-from ..errors import not_cancelable
+from ..errors import not_cancelable_any_more
 from ..executor_calls import ExecutorCalls
 from ..faults import declared_failure
 from ..model.states import INACTIVE
@@ -151,6 +153,7 @@ class Runner:
         self, live: LiveTask, context: RequestContext, call: Call, *, may_reply: bool = False, resumes: bool = False
     ) -> Execution:
         execution = Execution(live, context, call, may_reply=may_reply, resumes=resumes)
+        execution.asked_by = calling()
         if self._tracing is not None:
             execution.origin = self._tracing.origin()
         self._count += 1
@@ -165,24 +168,38 @@ class Runner:
     # -- one task ----------------------------------------------------------------------------------------------
 
     async def _work(self, live: LiveTask, queue: deque[Execution]) -> None:
-        """Run the executions of one task in the order of their messages."""
+        """Run the next of the executions of one task, in the order of their messages.
+
+        Each runs in a task of the event loop of its own: one that was left with a time limit must not run the next.
+        """
+        more = False
         try:
-            while (execution := self._next(live, queue)) is not None:
-                try:
-                    performed = await attempt(partial(self._perform, execution))
-                    if isinstance(performed, Raised):  # a fault of this program
-                        execution.conclude(performed.exc)
-                finally:
-                    self._remove_first(queue)
-        finally:
-            while queue:
+            execution = self._next(live, queue)
+            if execution is None:
+                return
+            try:
+                performed = await attempt(partial(self._perform, execution))
+                if isinstance(performed, Raised):  # a fault of this program
+                    execution.conclude(performed.exc)
+            finally:
                 self._remove_first(queue)
-            del self._queues[live]
-            live.busy = False
-            live.settle()
-            live.notify()
-            self._tell_done()
-            self._cache.unpin(live)
+            more = self._next(live, queue) is not None
+        finally:
+            if more:
+                self._spawn(partial(self._work, live, queue))
+            else:
+                self._leave(live, queue)
+
+    def _leave(self, live: LiveTask, queue: deque[Execution]) -> None:
+        """Nothing more is executed for this task by now."""
+        while queue:
+            self._remove_first(queue)
+        del self._queues[live]
+        live.busy = False
+        live.settle()
+        live.notify()
+        self._tell_done()
+        self._cache.unpin(live)
 
     def _next(self, live: LiveTask, queue: deque[Execution]) -> Execution | None:
         """The execution that is next, also as the first of the queue. None where there is none for this daemon."""
@@ -252,6 +269,7 @@ class Runner:
 
     async def _perform(self, execution: Execution) -> None:
         live = execution.live
+        BOUND.set(LoggedTask(live.id, execution.asked_by))
         if self._tracing is not None:
             self._tracing.resume(execution.origin)
         execution.begin()
@@ -290,7 +308,7 @@ class Runner:
             if span is None:
                 return
             if isinstance(done, Raised):
-                span.blame(declared_failure(done.exc) or type(done.exc).__name__)
+                span.blame(declared_failure(done.exc) or class_name(done.exc))
             elif execution.live.state is not before:
                 span.blame(UNFINISHED)
 
@@ -311,7 +329,7 @@ class Runner:
         await self._executor.cancel(context, events)
         if live.ended and not events.ended_task and live.state is not TaskState.CANCELED:
             await wait_committed(live)
-            raise FailureError(not_cancelable(live.id, live.state))
+            raise FailureError(not_cancelable_any_more(live))
         if not live.ended:
             live.set_status(TaskState.CANCELED)
         self.interrupt(live)

@@ -16,6 +16,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
 from ...operations.decoders import Arguments
 from ...operations.params import InputModel
+from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
 from ..model.states import INACTIVE
 from ..model.types import (
     ArtifactChanged,
@@ -117,7 +118,9 @@ class _V03:
     empty_result: Raw = Raw(b"null")
     push_config_path: str = "pushNotificationConfig"
     message_push_config_path: str = "configuration.pushNotificationConfig"
-    no_extended_card: Failure = ExtendedAgentCardNotConfigured()  # 0.3 has one error for both cases
+    no_extended_card: Failure = ExtendedAgentCardNotConfigured(
+        reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
+    )  # 0.3 has one error for both cases
 
     def __init__(self) -> None:
         self.inputs: Mapping[str, InputModel] = _inputs()

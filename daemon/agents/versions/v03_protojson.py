@@ -16,6 +16,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
 from ...operations.decoders import Arguments
 from ...operations.params import InputModel
+from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
 from ..model.states import INACTIVE
 from ..model.types import (
     Artifact,
@@ -269,7 +270,9 @@ class _V03Rest:
     empty_result: Raw = Raw(b"{}")
     push_config_path: str = "config.pushNotificationConfig"
     message_push_config_path: str = "configuration.pushNotification"
-    no_extended_card: Failure = ExtendedAgentCardNotConfigured()  # as over JSON-RPC
+    no_extended_card: Failure = ExtendedAgentCardNotConfigured(
+        reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
+    )  # as over JSON-RPC
 
     def __init__(self) -> None:
         self.inputs: Mapping[str, InputModel] = _inputs()

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ..model.types import Artifact, Message, Part, PushConfig, Role, Task, TaskState, TaskStatus
+from ..model.types import Artifact, JsonObject, Message, Part, PushConfig, Role, Task, TaskState, TaskStatus
 from .base64_text import encode_base64
 from .v03_model import (
     Artifact03,
@@ -22,6 +22,8 @@ from .v03_model import (
 from .v03_requests import WRAPPED_DATA
 
 STATE_NAMES: Final = {state: state.value.removeprefix("TASK_STATE_").lower().replace("_", "-") for state in TaskState}
+
+_OLD_WORDS: Final = {state.value: name for state, name in STATE_NAMES.items()}
 
 
 def task_to_v03(given: Task) -> Task03:
@@ -80,10 +82,22 @@ def part_to_v03(given: Part) -> Part03:
 
 
 def _data(given: Part) -> Part03:
-    """Data that is not an object is wrapped in one and marked, as in the reference implementation."""
+    """Data that is not an object is wrapped in one and marked, as in the reference implementation. The error of a task that
+    failed by a wrong step names states as 0.3 does."""
     if isinstance(given.data, dict):
-        return Part03(kind="data", data=given.data, metadata=given.metadata)
+        return Part03(kind="data", data=_error_in_old_words(given.data), metadata=given.metadata)
     return Part03(kind="data", data={"value": given.data}, metadata={**(given.metadata or {}), WRAPPED_DATA: True})
+
+
+def _error_in_old_words(data: JsonObject) -> JsonObject:
+    match data:
+        case {
+            "data": {"code": "INVALID_STATE_TRANSITION", "details": {"current": str(at), "target": str(to)}} as facts
+        }:
+            details = {"current": _OLD_WORDS.get(at, at), "target": _OLD_WORDS.get(to, to)}
+            return {**data, "data": {**facts, "details": details}}
+        case _:
+            return data
 
 
 def push_config_to_v03(given: PushConfig) -> TaskPushConfig03:

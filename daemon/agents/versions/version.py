@@ -121,11 +121,14 @@ def failure_in(version: ProtocolVersion, failure: Failure) -> Failure:
     """The failure as this version writes it."""
     if not isinstance(failure, AgentFailure):
         return failure
-    state = failure.current_state
+    state, suggestion = failure.current_state, failure.suggestion
+    if suggestion is not None and version.name == "0.3":
+        suggestion = suggestion.replace("GetTask", "tasks/get")
     return msgspec.structs.replace(
         failure,
         version=version.name,
         current_state=None if state is None else version.state_name(TaskState(state)),
+        suggestion=suggestion,
     )
 
 

@@ -27,6 +27,8 @@ WELL_KNOWN: Final = "/.well-known/agent-card.json"
 WELL_KNOWN_OLD: Final = "/.well-known/agent.json"
 """The name before A2A 0.3.0."""
 
+CARD_PATHS: Final = frozenset({WELL_KNOWN, WELL_KNOWN_OLD})
+
 
 @final
 class Cards:

@@ -13,7 +13,7 @@ from ...rpc.a2a_methods import version_of
 from ...rpc.envelope import NULL_ID, Call
 from ..calls import Calls, response_of
 from ..requests import GatewayRequest, note_route
-from .cards import WELL_KNOWN, WELL_KNOWN_OLD, Cards
+from .cards import CARD_PATHS, WELL_KNOWN, Cards
 from .jsonrpc import JsonRpcWriter, read_call
 from .rest.answers import RestWriter
 from .rest.params import read_params
@@ -43,17 +43,18 @@ class A2AEndpoint:
         self._cards = Cards(host.agent.public_card)
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+        path = path.lstrip("/")
         if not path:
             note_route(request, "/")
             if request.method == "POST":
                 return await self._jsonrpc(request, send)
-            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}; a page for people is served with http-page"
-            return _not_allowed(version_to_answer(request), ("POST",), hint)
-        if f"/{path}" in (WELL_KNOWN, WELL_KNOWN_OLD):
+            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}; a page for people is served with --http-page"
+            return _not_allowed(_writer(request), ("POST",), hint)
+        if f"/{path}" in CARD_PATHS:
             note_route(request, f"/{path}")
             if request.method in ("GET", "HEAD"):
                 return self._cards.answer(request, self._calls.url(request))
-            return _not_allowed(version_to_answer(request), ("GET", "HEAD"))
+            return _not_allowed(_writer(request), ("GET", "HEAD"))
         return await self._http_json(request, path, send)
 
     async def _jsonrpc(self, request: GatewayRequest, send: Send) -> Response | None:
@@ -70,7 +71,7 @@ class A2AEndpoint:
 
     async def _http_json(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         version = version_of_path(path, version_to_answer(request))
-        writer = RestWriter(version)
+        writer = RestWriter(version, request.headers.get("accept"))
         found = find_route(request.method, path, version_to_answer(request))
         match found:
             case None:
@@ -79,19 +80,25 @@ class A2AEndpoint:
                 meant = meant_by(path, version, request.scope.get("root_path", ""), self._settings)
                 return response_of(writer.failure(MethodNotFound(meant)))
             case NotAllowed(allowed):
-                return _not_allowed(version, allowed)
+                return _not_allowed(writer, allowed)
             case Found(route, params):
                 note_route(request, path_of(route, version, tenant="tenant" in params))
-                methods, router = self._rest[version]
-                takes_body = route.verb == "POST"
-                body = await self._calls.body(request, writer, needed=route.needs_body) if takes_body else b""
+        methods, router = self._rest[version]
+        spec = methods.find(route.method)
+        assert spec is not None, "every row of the table is a method"
+        call = Call(route.method, NULL_ID, None, self._metadata(request))
+        refusal = await self._calls.refusal(request, call, spec)
+        if refusal is not None:
+            return self._calls.refused(request, writer, refusal, close=route.verb == "POST")
+        takes_body = route.verb == "POST"
+        body = await self._calls.body(request, writer, needed=route.needs_body) if takes_body else b""
         if not isinstance(body, bytes):
             return body
         try:
-            decoded = read_params(found, body, request.query_params, methods)
+            call.params = read_params(found, body, request.query_params, spec.input)
         except FailureError as exc:
             return self._calls.refused(request, writer, exc.failure)
-        call = Call(route.method, NULL_ID, decoded, self._metadata(request), size=len(body))
+        call.size = len(body)
         return await self._calls.run(request, send, call, writer, router)
 
     def _metadata(self, request: GatewayRequest) -> dict[str, str]:
@@ -99,6 +106,10 @@ class A2AEndpoint:
         return {**self._calls.service_params(request), "a2a-version": asked_version(request) or DEFAULT_VERSION}
 
 
-def _not_allowed(version: A2AVersion, allowed: tuple[str, ...], suggestion: str = "") -> Response:
+def _writer(request: GatewayRequest) -> RestWriter:
+    return RestWriter(version_to_answer(request), request.headers.get("accept"))
+
+
+def _not_allowed(writer: RestWriter, allowed: tuple[str, ...], suggestion: str = "") -> Response:
     failure = MethodNotFound(suggestion or f"this path takes {' and '.join(allowed)}")
-    return response_of(RestWriter(version).not_allowed(failure, allowed))
+    return response_of(writer.not_allowed(failure, allowed))

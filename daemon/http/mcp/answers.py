@@ -48,15 +48,12 @@ def status_of_outcome(failure: Failure, *, modern: bool) -> int:
 
 @final
 class FailureAnswers:
-    """Those to one request. `challenge` is what is added to `WWW-Authenticate`, empty where there is nothing to tell.
-    `authorized`: the request has brought credentials.
-    """
+    """Those to one request. `challenge` is what is added to `WWW-Authenticate`, empty where there is nothing to tell."""
 
-    def __init__(self, dialect: McpDialect, challenge: str, *, authorized: bool) -> None:
+    def __init__(self, dialect: McpDialect, challenge: str) -> None:
         self.call_id = NULL_ID
         self._dialect = dialect
         self._challenge = challenge
-        self._authorized = authorized
 
     def failure(self, failure: Failure) -> Answer:
         """For what never became a call."""
@@ -66,8 +63,7 @@ class FailureAnswers:
     def headers(self, failure: Failure) -> Mapping[str, str]:
         headers = dict(headers_of(failure))
         if self._challenge and isinstance(failure, AuthenticationRequired):
-            error = ', error="invalid_token"' if self._authorized else ""
-            headers["www-authenticate"] += error + self._challenge
+            headers["www-authenticate"] += self._challenge
         if self._challenge and isinstance(failure, InsufficientPermissions):
             scope = " ".join(failure.scopes)
             headers["www-authenticate"] = f'Bearer error="insufficient_scope", scope="{scope}"{self._challenge}'

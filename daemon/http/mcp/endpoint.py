@@ -125,7 +125,7 @@ class McpEndpoint:
         """Whoever has an identity provider to convince must do so for every request."""
         metadata = self._calls.service_params(request)
         url = self._url(request)
-        answers = FailureAnswers(self._dialect, self._metadata.params(url), authorized="authorization" in metadata)
+        answers = FailureAnswers(self._dialect, self._metadata.params(url))
         access = await self._calls.access_of(request, Call(PATH, None, None, metadata))
         if isinstance(access, Internal):
             return self._calls.refused(request, answers, access)

@@ -120,6 +120,14 @@ def _process(figures: Figures) -> Iterator[Metric]:
         "Times that a step of a handler kept the event loop for longer than --blocked-after.",
         figures.loop.blocked,
     )
+    refused = CounterMetricFamily(
+        "discreet_credentials_refused",
+        "Times that the identity provider did not accept credentials, by its reason.",
+        labels=("reason",),
+    )
+    for reason, count in figures.refused_credentials.items():
+        refused.add_metric((reason,), count)
+    yield refused
     yield CounterMetricFamily(
         "discreet_redactions", "Secrets replaced in the log and in details of errors, about.", figures.redactions
     )

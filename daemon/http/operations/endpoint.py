@@ -70,10 +70,9 @@ class OperationsEndpoint:
             return self._calls.refused(request, _UNKNOWN, await self._not_found(request, unquote(name)))
         note_route(request, f"/{PREFIX}{served.spec.name}")
         call = Call(served.spec.name, NULL_ID, None, self._calls.service_params(request))
-        if not self._calls.access.unrestricted:
-            refusal = await self._refusal(request, call, served)
-            if refusal is not None:
-                return self._calls.refused(request, served.writer, refusal, close=request.method == "POST")
+        refusal = await self._calls.refusal(request, call, served.spec)
+        if refusal is not None:
+            return self._calls.refused(request, served.writer, refusal, close=request.method == "POST")
         match request.method:
             case "POST":
                 response = await self._post(request, call, served, send)
@@ -100,12 +99,6 @@ class OperationsEndpoint:
         specs = (served.spec for served in self._served.values())
         known = (spec.name for spec in specs if access.refusal(spec.access, {}) is None)
         return MethodNotFound(nearest_hint(name, islice(known, MAX_COMPARED)).removeprefix("; "))
-
-    async def _refusal(self, request: GatewayRequest, call: Call, served: _Served) -> Failure | None:
-        """Why this caller may not call. It is told before anything of the params is: neither do they cost those anything who may
-        not call, nor do errors tell these what they are."""
-        access = await self._calls.access_of(request, call)
-        return access if isinstance(access, Internal) else access.refusal(served.spec.access, call.metadata)
 
     async def _post(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Response | None:
         body = await self._calls.body(request, served.writer)

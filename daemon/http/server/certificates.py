@@ -1,4 +1,4 @@
-"""Whether the files for TLS can be used, and if not, which of them is wrong and why. Serves nothing."""
+"""Loads the files for TLS, and says which of them is wrong and why. Serves nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _OTHER_KEYS: Final = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_
 """What OpenSSL says of a key that belongs to another certificate; the last one where it is of another algorithm."""
 
 
-def check_certificate(cert: str, key: str | None) -> None:
-    """Raises `AppError`, in one line that names the file. Never asks for a passphrase."""
+def load_certificate(cert: str, key: str | None) -> ssl.SSLContext:
+    """A server's context. Raises `AppError`, in one line that names the file. Never asks for a passphrase."""
     _check_readable("--http-cert", cert)
     if key is not None:
         _check_readable("--http-key", key)
@@ -26,13 +26,15 @@ def check_certificate(cert: str, key: str | None) -> None:
     def refuse() -> NoReturn:
         raise AppError(f"{flag}: the key has a passphrase; give one without")
 
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, refuse)
+        context.load_cert_chain(cert, key, refuse)
     except (OSError, ValueError) as exc:  # of ssl: its errors are both
         if getattr(exc, "reason", "") in _OTHER_KEYS:
             raise AppError(f"{flag}: the key is not that of the certificate") from None
         hint = "; --http-key names its file" if key is None else ""
         raise AppError(f"{flag}: there is no private key in PEM form{hint}") from None
+    return context
 
 
 def _check_readable(flag: str, path: str) -> None:

@@ -16,13 +16,16 @@ from ...logs import ConfiguredPath, log
 from ...settings.addresses import read_address
 from ..gateway import Gateway
 from ..settings import call_settings, origins_of
-from .certificates import check_certificate
-from .protocols import Limits, protocol_class
+from .certificates import load_certificate
+from .protocols import Limits, protocol_factory
 from .sockets import SocketFile, listen
 from .strict import StrictHttp
 
 if TYPE_CHECKING:
+    import ssl
+
     from ...host import Host
+    from ...memory import MemoryBudget
     from ...settings import Settings
 
 IDLE_SECONDS: Final = 75
@@ -64,8 +67,9 @@ class HttpListener:
         )
         self.context_host: Final = self.gateway.context_host
         self._host = host
+        self._settings = settings
         try:
-            self._server: Final = _Server(_config(self.gateway, settings))
+            self._server: Final = _Server(_config(self.gateway, host.memory, settings))
             self._socket: Final = listen(address)
             self._file: Final = SocketFile(address.path) if address.path else None
         except OSError as exc:
@@ -84,7 +88,7 @@ class HttpListener:
         if isinstance(name, str):
             return f"unix:{name}"
         host = f"[{name[0]}]" if ":" in name[0] else name[0]
-        return f"{'https' if self._server.config.is_ssl else 'http'}://{host}:{name[1]}/"
+        return f"{'https' if self._settings.http_cert else 'http'}://{host}:{name[1]}/"
 
     async def run(self) -> None:
         """Serve from when the lifespans are entered, until `finish`, or until cancelled."""
@@ -135,12 +139,14 @@ def _is_fault(record: logging.LogRecord) -> bool:
     return True
 
 
-def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
+def _tls(settings: Settings) -> ssl.SSLContext | None:
     """Raises `AppError` for a certificate that is none."""
     if settings.http_key is not None and settings.http_cert is None:
         raise AppError("--http-key needs --http-cert beside it")
-    if settings.http_cert is not None:
-        check_certificate(settings.http_cert, settings.http_key)
+    return None if settings.http_cert is None else load_certificate(settings.http_cert, settings.http_key)
+
+
+def _config(gateway: Gateway, memory: MemoryBudget, settings: Settings) -> uvicorn.Config:
     limits = Limits(
         head_seconds=settings.frame_timeout,
         write_seconds=settings.frame_timeout,
@@ -150,9 +156,9 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
     errors = logging.getLogger("uvicorn.error")
     errors.setLevel(logging.ERROR)  # what it says below that, our own events say
     errors.addFilter(_is_fault)
-    config = uvicorn.Config(
+    return uvicorn.Config(
         StrictHttp(gateway, settings.max_header_bytes),
-        http=protocol_class(limits),
+        http=protocol_factory(limits, memory, _tls(settings)),  # type: ignore[arg-type] # it is called, not more
         loop="none",
         ws="none",
         lifespan="off",
@@ -162,9 +168,4 @@ def _config(gateway: Gateway, settings: Settings) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=IDLE_SECONDS,
         h11_max_incomplete_event_size=settings.max_header_bytes,
-        ssl_certfile=settings.http_cert,
-        ssl_keyfile=settings.http_key,
     )
-    if config.is_ssl:
-        config.load()
-    return config

@@ -103,7 +103,9 @@ def dict_of(given: Any) -> dict[str, tuple[Param, Any]]:  # Any: pairs of params
 
 
 def _path(operation: HttpOperation, given: Mapping[str, tuple[Param, Any]]) -> str:
-    path, question, fixed = f"/{operation.path.removeprefix('/')}".partition("?")
+    """The path, and the query that the document fixes. A fragment tells operations of one path apart, and is not sent."""
+    sent = operation.path.partition("#")[0]
+    path, question, fixed = f"/{sent.removeprefix('/')}".partition("?")
     segments = [_segment(segment, given) for segment in path.split("/")]
     return "/".join(segments) + (f"?{quote(fixed, safe=_PATH_SAFE)}" if question else "")
 

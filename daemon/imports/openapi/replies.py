@@ -9,6 +9,7 @@ from typing import Final, final
 import msgspec
 from msgspec import Struct
 
+from ..http.faults import code_of
 from ..http.model import Reply, ReplyForm
 from ..model import ImportedError, Schema
 from .bodies import binary_schema, text_schema
@@ -73,7 +74,7 @@ class ReplyReader:
         if not successes:
             replies = self._undeclared(found.get(_DEFAULT), pointer)
         return ReadReplies(
-            (*replies.replies, *(Reply(status, each.forms, _code(status)) for status, each in errors.items())),
+            (*replies.replies, *(Reply(status, each.forms, code_of(status)) for status, each in errors.items())),
             tuple(_error(status, each) for status, each in errors.items()),
             replies.output,
             replies.streams,
@@ -178,14 +179,10 @@ def _rank(media_type: str, *, is_error: bool) -> int:
     return 2 if form in STREAMS and not is_error else 3
 
 
-def _code(status: str) -> str:
-    return f"HTTP_{status.upper()}"
-
-
 def _error(status: str, response: _Response) -> ImportedError:
     is_range = status.endswith("XX")
     return ImportedError(
-        code=_code(status),
+        code=code_of(status),
         http_status=500 if status == _DEFAULT else int(status[0]) * 100 if is_range else int(status),
         description=response.description,
         schema=any_of(response.schemas) if response.forms else None,

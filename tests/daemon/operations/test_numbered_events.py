@@ -85,6 +85,27 @@ async def test_numbers_that_do_not_rise_are_told_once_for_each_stream(serving: S
             assert [name for name, _ in logged()].count("events.misnumbered") == told
 
 
+async def test_what_the_caller_has_is_left_out_where_the_handler_repeats_it_and_its_author_is_told(
+    serving: Serving, logged: Any
+) -> None:
+    service = Service("log")
+
+    @service.subscription()
+    async def lines() -> AsyncIterator[Numbered[int]]:
+        for number in range(5):
+            yield Numbered(number, number)
+
+    async with serving(service) as wire:
+        for has, wanted in (("0", [1, 2, 3, 4]), ("3", [4]), ("4", []), ("9", [])):
+            logged()
+            values, found = [], await wire.call("log/lines", {}, serviceParams={"last-event-id": has})
+            while "result" not in found:
+                values.append(found["params"]["value"])
+                found = await wire.receive()
+            assert (values, found["result"]["events"]) == (wanted, len(wanted))
+            assert [name for name, _ in logged()].count("events.repeated") == 1
+
+
 @pytest.mark.parametrize("returns", [Numbered, Numbered[int]])
 @pytest.mark.parametrize("kind", ["query", "mutation"])
 def test_results_of_calls_have_no_numbers(kind: str, returns: Any) -> None:

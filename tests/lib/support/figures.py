@@ -33,6 +33,7 @@ def some_figures() -> Figures:
         memory=MemoryFigures(100, {"requests": 1, "tasks": 2}),
         store=StoreFigures(histogram, 1),
         loop=LoopFigures(0.001, 1),
+        refused_credentials={"unknown token": 1},
         redactions=1,
         dropped_log_lines=1,
     )

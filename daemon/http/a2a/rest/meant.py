@@ -26,6 +26,11 @@ _SERVED_WITH: Final = {
 }
 """The settings that serve paths which begin so."""
 
+_DESCRIPTIONS: Final = frozenset(
+    {"docs", "redoc", "swagger", "swagger-ui", "swagger.json", "openapi", "openapi.yaml", "api-docs"}
+)
+"""Where other servers describe their operations."""
+
 _ID: Final = re.compile(r"[0-9A-Fa-f-]{32,}")
 
 
@@ -34,8 +39,12 @@ def meant_by(path: str, version: A2AVersion, root: str, settings: Settings) -> s
     would serve, that setting.
     """
     first = path.partition("/")[0]
+    first = "openapi.json" if first.lower() in _DESCRIPTIONS else first
     if first in _SERVED_WITH and not getattr(settings, _SERVED_WITH[first].replace("-", "_")):
-        return f"this is served with the setting {_SERVED_WITH[first]}"
+        at = f"GET {root}/openapi.json" if first == "openapi.json" else "this"
+        return f"{at} is served with --{_SERVED_WITH[first]}"
+    if first == "openapi.json":
+        return f"the operations are described by GET {root}/openapi.json"
     card = f"GET {root}{WELL_KNOWN}"
     known = {WELL_KNOWN: card, WELL_KNOWN_OLD: card}
     for route in reversed(ROUTES[version]):

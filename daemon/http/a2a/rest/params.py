@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from starlette.datastructures import QueryParams
 
     from ....operations.params import InputModel
-    from ....operations.registry import Registry
     from .routes import Found
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -25,13 +24,11 @@ _read_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
-def read_params(found: Found, body: bytes, query: QueryParams, methods: Registry) -> Raw:
-    """The params of the method, which is one of these. Raises `FailureError` where they can't be told."""
+def read_params(found: Found, body: bytes, query: QueryParams, model: InputModel) -> Raw:
+    """The params of the method, whose model this is. Raises `FailureError` where they can't be told."""
     if body or found.route.needs_body:
         return _params_of_body(body, found.params)
-    spec = methods.find(found.route.method)
-    assert spec is not None, "every row of the table is a method"
-    return _params_of_query(query, found.params, spec.input)
+    return _params_of_query(query, found.params, model)
 
 
 def _params_of_body(body: bytes, path: Mapping[str, str]) -> Raw:

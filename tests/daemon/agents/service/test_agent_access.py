@@ -9,7 +9,8 @@ import pytest
 
 from discreet import Identity
 from discreet.agents import Agent, HttpAuth, RequestContext, SecurityRequirement, TaskEvents, requires
-from discreet.client import AuthenticationRequired, InsufficientPermissions
+from discreet.client import AuthenticationRequired, InsufficientPermissions, VersionNotSupported
+from discreet.daemon.rpc.a2a_methods import METHODS
 from discreet.testing import in_memory
 
 pytestmark = pytest.mark.anyio
@@ -81,3 +82,16 @@ async def test_the_scopes_of_the_daemons_parent_count_too() -> None:
     async with in_memory(guarded, scopes=["read"]) as peer:
         with pytest.raises(InsufficientPermissions):
             await send(peer, None)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+async def test_access_comes_before_the_version_and_that_before_the_params(method: str) -> None:
+    wrong = {"a2a-version": "9.9"}
+    async with in_memory(agent(requires({"badge": ["read"]})), provider=Badges()) as peer:
+        for params in (["wrong"], {"id": 7, "message": None}):
+            with pytest.raises(AuthenticationRequired):
+                await peer.call(method, params, service_params=wrong)
+            with pytest.raises(InsufficientPermissions):
+                await peer.call(method, params, service_params={**wrong, "authorization": "badge guest"})
+            with pytest.raises(VersionNotSupported):
+                await peer.call(method, params, service_params={**wrong, "authorization": "badge reader"})

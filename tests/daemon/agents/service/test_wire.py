@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet.agents import Agent, Extension
+from discreet.agents import Agent, Extension, InvalidStateTransition, RequestContext, TaskEvents
 from discreet.client import Peer, RemoteError
-from discreet.errors import Failure, InvalidParams, UnsupportedOperation
+from discreet.daemon.agents.versions.v10 import V10
+from discreet.errors import Failure, InvalidParams
 from discreet.errors.wire import encode_error
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
@@ -115,7 +116,8 @@ async def test_the_history_is_as_long_as_requested(length: int | None, messages:
 
 async def test_each_error_of_a_task_has_its_exact_data_in_both_versions() -> None:
     async with in_memory(agent(push_notifications=False)) as peer:
-        ended = (await peer.call("SendMessage", v1()))["task"]["id"]
+        task = (await peer.call("SendMessage", v1()))["task"]
+        ended = task["id"]
         suggestion = "The task may have been removed. Send a new message."
         gone = {"taskId": UNKNOWN, "suggestion": suggestion}
         assert await refused(peer.call("tasks/get", {"id": UNKNOWN})) == {
@@ -129,23 +131,68 @@ async def test_each_error_of_a_task_has_its_exact_data_in_both_versions() -> Non
                 "message": "Task not found",
                 "data": [{**INFO, "reason": "TASK_NOT_FOUND", "metadata": gone}],
             }
-        kept = {"taskId": ended, "reason": "The task has ended."}
+        kept = {"taskId": ended, "completedAt": task["status"]["timestamp"], "reason": "The task has ended."}
+        read = "Read the task with {}: nothing more happens to it."
+        old = {**kept, "currentState": "completed", "suggestion": read.format("tasks/get")}
         found = await refused(peer.call("tasks/cancel", {"id": ended}))
-        assert (found["code"], found["data"]) == (-32002, {**kept, "currentState": "completed"})
+        assert (found["code"], found["data"]) == (-32002, old)
+        found = await refused(collected(peer, "tasks/resubscribe", {"id": ended}))
+        assert (found["code"], found["data"]) == (-32004, old)
         found = await refused(peer.call("CancelTask", {"id": ended}))
-        metadata = {**kept, "currentState": "TASK_STATE_COMPLETED"}
+        metadata = {**kept, "currentState": "TASK_STATE_COMPLETED", "suggestion": read.format("GetTask")}
         assert (found["code"], found["data"]) == (
             -32002,
             [{**INFO, "reason": "TASK_NOT_CANCELABLE", "metadata": metadata}],
         )
-        for method, params, state in (
-            ("SendMessage", v1("end", ended), "TASK_STATE_COMPLETED"),
-            ("SubscribeToTask", {"id": ended}, "TASK_STATE_COMPLETED"),
+        begin = {**metadata, "suggestion": "Send a message without a task id to begin a new task."}
+        for work, wanted in (
+            (peer.call("SendMessage", v1("end", ended)), begin),
+            (collected(peer, "SubscribeToTask", {"id": ended}), metadata),
         ):
-            work = peer.call(method, params) if method == "SendMessage" else collected(peer, method, params)
             (info,) = (found := await refused(work))["data"]
-            assert (found["code"], info["reason"]) == (-32004, "UNSUPPORTED_OPERATION")
-            assert (info["metadata"]["taskId"], info["metadata"]["currentState"]) == (ended, state)
+            assert (found["code"], info["reason"], info["metadata"]) == (-32004, "UNSUPPORTED_OPERATION", wanted)
+
+
+async def test_what_an_agent_does_not_do_comes_with_what_to_do_instead() -> None:
+    """(-32003, -32004 and -32007.)"""
+    cases: list[tuple[str, Any, int]] = [
+        ("tasks/pushNotificationConfig/list", {"id": UNKNOWN}, -32003),
+        ("ListTaskPushNotificationConfigs", {"taskId": UNKNOWN}, -32003),
+        ("agent/getAuthenticatedExtendedCard", None, -32007),
+        ("GetExtendedAgentCard", None, -32004),
+    ]
+    async with in_memory(agent(push_notifications=False)) as peer:
+        for method, params, code in cases:
+            found = await refused(peer.call(method, params))
+            facts = found["data"] if isinstance(found["data"], dict) else found["data"][0]["metadata"]
+            instead = "Work with the public agent card."
+            if code == -32003:
+                instead = f"Poll the task with {'tasks/get' if '/' in method else 'GetTask'}."
+            assert (found["code"], facts["suggestion"]) == (code, instead)
+
+
+async def test_an_invalid_transition_names_states_as_the_callers_version_does() -> None:
+    class Stubborn:
+        async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+            await events.working()
+            raise InvalidStateTransition(current="TASK_STATE_WORKING", target="TASK_STATE_INPUT_REQUIRED")
+
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None: ...
+
+    async with in_memory(Agent(Stubborn(), name="Stubborn", description="Goes on.")) as peer:
+        task = (await peer.call("SendMessage", v1()))["task"]["id"]
+        for method, details in (
+            ("tasks/get", {"current": "working", "target": "input-required"}),
+            ("GetTask", {"current": "TASK_STATE_WORKING", "target": "TASK_STATE_INPUT_REQUIRED"}),
+        ):
+            _, part = (await peer.call(method, {"id": task}))["status"]["message"]["parts"]
+            assert part["data"]["data"]["details"] == details
+
+
+async def test_descriptions_of_methods_have_no_indentation() -> None:
+    async with in_memory(agent()) as peer:
+        texts = [each["description"] for each in await peer.call("listMethods")]
+    assert not [text for text in texts if "\n " in text or text != text.strip()]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +294,7 @@ async def test_callers_with_tokens_see_their_own_tasks_and_others_are_refused() 
         ("ListTasks", {"status": "no"}, None),
         ("GetTask", {"id": UNKNOWN}, None),
         ("SubscribeToTask", {"id": UNKNOWN}, None),
-        ("GetExtendedAgentCard", {}, UnsupportedOperation()),
+        ("GetExtendedAgentCard", {}, V10.no_extended_card),
     ],
 )
 async def test_every_error_of_1_0_has_a_list_of_typed_details(
