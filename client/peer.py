@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from .. import call_tracing
+from ..awaited import refuses_bool
 from ..errors.backoff import SYSTEM_TIMING
 from .connection.connector import Connector, OwnLoop
 from .connection.handlers import Handlers, NotificationHandler, RequestHandler
@@ -134,6 +135,7 @@ class Peer:
         on_progress: ProgressHandler | None = None,
     ) -> Any: ...
 
+    @refuses_bool
     async def call(
         self,
         method: str,

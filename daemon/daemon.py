@@ -17,6 +17,7 @@ from ..framing.transports.interface import ByteTransport
 from ..lazy import anyio
 from .apps import lifespan_failed
 from .connection.connection import Connection
+from .dispatch.task_guard import hidden_tasks
 from .host import MAX_NAMED, Host
 from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
 from .logs import log
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""
+
+LEAVE_SHARE: Final = 0.4
+"""How much of that is left to the process, which closes the logs: a client that reads nothing must not take all of it."""
 
 LEAST_SECONDS: Final = 0.05
 """How much the export of the last spans gets in any case. The watchdog waits longer than that past the window."""
@@ -147,20 +151,22 @@ class Daemon:
         self._changed = anyio.Event()
         async with anyio.create_task_group() as tasks:
             ours = self.connection if self._listener is None else self._listener
-            self.host.start(tasks, ours.context_host, on_wakeup=self._on_wakeup)
-            self.watches.start(tasks)
-            for work in self._beside:
-                tasks.start_soon(work)
+            with hidden_tasks():  # they run until the end
+                self.host.start(tasks, ours.context_host, on_wakeup=self._on_wakeup)
+                self.watches.start(tasks)
+                for work in self._beside:
+                    tasks.start_soon(work)
             async with anyio.create_task_group() as serving:
-                serving.start_soon(self.connection.writer.run)
-                serving.start_soon(self._read)
+                with hidden_tasks():
+                    serving.start_soon(self.connection.writer.run)
+                    serving.start_soon(self._read)
                 await self._until(lambda: self.lifecycle.state not in ("starting", "serving"))
                 if self.lifecycle.state == "swapping":
                     await self._hand_over()
                 if self.lifecycle.draining:
                     await self._drain()
                 serving.cancel_scope.cancel()
-            if not await self.connection.send_last(self._flush_seconds):
+            if not await self.connection.send_last(self._flush_seconds * (1 - LEAVE_SHARE)):
                 self.lifecycle.status = EXIT_FAILED
             if self._listener is not None:
                 await self._listener.finish(self._flush_seconds)

@@ -113,6 +113,7 @@ class Host:
         self.change_count = 0
         """How often the operations have changed: what is made of them is made anew."""
         for service in services:
+            service.late.watch(self._take_late)
             if service.changes is not None:
                 service.changes.watch(self._take_changes)
         self.resource_watchers: Final[list[ResourceWatcher]] = []
@@ -163,11 +164,19 @@ class Host:
     def close(self, seconds: float) -> None:
         """Let the worker threads end, and say what is left to say, for at most so long. Nothing runs afterwards."""
         for service in self.catalogue.services:
+            service.late.leave(self._take_late)
             if service.changes is not None:
                 service.changes.leave(self._take_changes)
         self._watch.close()
         self.scheduler.threads.close()
         self.flush(seconds)
+
+    def _take_late(self) -> None:
+        """An operation was declared, in any thread."""
+        if self._portal.on_loop:
+            self._take_changes()
+        else:
+            self.scheduler.threads.call_on_loop(self._take_changes)
 
     def _take_changes(self) -> None:
         refused = self.registry.refresh()

@@ -12,12 +12,14 @@ from typing import Final, Literal, TypeAlias, final, get_args
 import msgspec
 from msgspec import Raw
 
-Kind: TypeAlias = Literal["requests", "replies", "events", "tasks", "handlers", "documents", "sessions"]
+Kind: TypeAlias = Literal[
+    "requests", "replies", "events", "tasks", "handlers", "documents", "sessions", "notifications"
+]
 """`handlers` is what running handlers say that they keep: the listings of `fs/watch`. `documents` are those that editors have
 open; `sessions` what clients of MCP have said of themselves, what they subscribed to, and what is sent again to those that
-were cut off."""
+were cut off; `notifications` are push notifications that wait for their receivers."""
 
-_LASTING: Final[frozenset[Kind]] = frozenset({"tasks", "handlers", "documents", "sessions"})
+_LASTING: Final[frozenset[Kind]] = frozenset({"tasks", "handlers", "documents", "sessions", "notifications"})
 """Kinds that waiting frees nothing of, so that they make no producer wait."""
 
 SMALL: Final = 64 * 1024

@@ -46,6 +46,27 @@ TOOL_ERROR: Final = "MCP_TOOL_ERROR"
 """The code of an error that a tool of another server of MCP reports. Its details are `ToolContent`."""
 
 
+SERVER_ERROR: Final = "MCP_ERROR"
+"""The code of an error of JSON-RPC that another server of MCP answers with."""
+
+OF_SERVERS: Final = frozenset({TOOL_ERROR, SERVER_ERROR})
+
+DECLARED_ERRORS: Final = "discreet/errors"
+"""The member of a tool's `_meta` that lists the errors which its operation declares, as `ToolErrorFacts`."""
+
+
+class ToolErrorFacts(msgspec.Struct, rename="camel", omit_defaults=True):
+    """What MCP has no place for: an error that a tool declares. Where it fails so, its structured content is the code,
+    `retryable`, and the details of this schema.
+    """
+
+    code: str
+    message: str = ""
+    retryable: bool = False
+    http_status: int = 500
+    details: Mapping[str, Any] | None = None
+
+
 class ToolContent(msgspec.Struct, rename="camel", omit_defaults=True):
     """What a tool says, as JSON texts: as its result, or of an error."""
 

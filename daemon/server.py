@@ -8,9 +8,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from time import monotonic_ns
-from typing import Final, NoReturn, final
+from typing import TYPE_CHECKING, Final, NoReturn, final
 
 from ..errors.printable import printable
+from ..errors.redaction import scrub_secrets
 from ..framing import stdio_guard
 from ..framing.stray_output import StrayOutputReader
 from ..framing.transports.descriptors import StdoutClosed
@@ -21,6 +22,7 @@ from ..version import __version__
 from .apps import AppError, Hosted
 from .daemon import Daemon, Listener, log_output_failure, reader_has_gone
 from .debugger.breakpoints import Breakpoints, without_time_limits
+from .dispatch.task_guard import hide_task
 from .host import Host
 from .hosting import host_of, log_settings, opened_store
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
@@ -32,11 +34,13 @@ from .logs import (
     loop_exception_handler,
     start_logging,
 )
+from .logs.printed import PrintedTexts
 from .operations.service import DeclarationError
 from .process.address_space import save_address_space
 from .process.children import end_children, mark_children
 from .process.collector import begin_start, end_start
-from .process.hangup import HangupWatch
+from .process.forks import guard_forks
+from .process.hangup import HangupWatch, has_hung_up
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
 from .process.signals import Signals, let_through
@@ -44,6 +48,9 @@ from .process.watchdog import Watchdog
 from .settings import Settings
 from .start_errors import REFUSALS, complain, refusal
 from .supervision.activation import SharedStderr, activation_fault, keep_logs_off_stdout, service_manager
+
+if TYPE_CHECKING:
+    from .process.event_loop import LastingLoop
 
 SWITCH_SECONDS: Final = 0.001
 """How long a thread computes before it lets another one go on. Python's 5 ms make every reply wait that long for each
@@ -97,7 +104,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     try:
         status = process.run()
     except (AppError, DeclarationError) as exc:
-        status = complain(stderr, str(exc), in_code=hosted is not None)
+        status = complain(stderr, scrub_secrets(str(exc))[0], in_code=hosted is not None)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if isinstance(exc, REFUSALS) and not process.serving:
@@ -149,7 +156,7 @@ class _Process:
     ) -> None:
         # First: it may die while we start, and then its number tells nothing any more.
         self._parent = _parent(settings, handed)
-        self._orphaned = handed is None and not settings.no_stdio and parent_has_gone()
+        self._orphaned = handed is None and not settings.no_stdio and settings.tcp is None and parent_has_gone()
         self._program = program() if settings.reload else None
         self._handed = handed
         self._hosted = hosted
@@ -170,8 +177,10 @@ class _Process:
         self._logs = start_logging(logs, streams.stderr, os.environ, announce=False)
         keep_logs_off_stdout(streams, self._logs, os.environ)
         self._strays.deliver_to(log_stray_output)
+        stdio_guard.take_texts(PrintedTexts())
         install_hooks()
         mark_children()
+        guard_forks()
         self._manager = service_manager(os.environ)
         self._hangup_watch = HangupWatch(
             self._parent,
@@ -181,12 +190,13 @@ class _Process:
             on_parent_gone=self._on_parent_gone,
             on_hung_up=self._on_hung_up,
         )
-        if not settings.no_stdio:
+        if not settings.no_stdio and settings.tcp is None:
             self._hangup_watch.start()
 
     def run(self) -> int:
         ends = self._on_first_signal, self._on_second_signal
-        with Signals(*ends, on_reopen=self._logs.reopen, on_report=self._on_report):
+        on = {"on_reopen": self._logs.reopen, "on_report": self._on_report}
+        with Signals(*ends, **on, ends_after=self._hosted is None):
             if self._handed is not None:
                 let_through()
             if self._program is not None:
@@ -227,7 +237,11 @@ class _Process:
         return self._serve(daemon)
 
     def _open_transport(self) -> ByteTransport:
-        """stdin and stdout, or nothing that anybody could read or write."""
+        """stdin and stdout, the client of `--tcp`, or nothing that anybody could read or write."""
+        if self._settings.tcp is not None:
+            client = self._accept_client(self._settings.tcp)
+            self._transport = StdioTransport(client, client)
+            return self._transport
         if self._settings.no_stdio:
             from ..framing.transports.memory import memory_pair  # late: for servers that speak HTTP alone
 
@@ -235,6 +249,25 @@ class _Process:
             return transport
         self._transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
         return self._transport
+
+    def _accept_client(self, tcp: str) -> int:
+        """The connection that takes the place of stdin and stdout. Raises `AppError`."""
+        from .http.server.sockets import accept_one  # late: for those who debug
+        from .settings.addresses import read_address
+
+        if self._settings.reload or self._settings.no_stdio:
+            other = "--reload" if self._settings.reload else "--no-stdio"
+            raise AppError(
+                f"--tcp stands in the place of stdin and stdout, and {other} is about these; remove one of both"
+            )
+        address = read_address(tcp)
+        assert address is not None, "the setting was checked"
+        if not address.loopback:
+            log.warning("tcp.open", hint="whoever reaches this address is served, without any credentials")
+        try:
+            return accept_one(address, lambda where: log.always("tcp.listening", address=where))
+        except OSError as exc:
+            raise AppError(f"--tcp: {exc.strerror or 'there is no such host'}") from None
 
     def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
         """What listens for HTTP clients during the block, if anything. Raises `AppError`."""
@@ -247,8 +280,12 @@ class _Process:
 
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
-        hint = stdio_guard.terminal_hint(self._streams.stdin)
-        if hint and self._handed is None and not self._settings.no_stdio:
+        settings = self._settings
+        hint = stdio_guard.stdin_hint(self._streams.stdin)
+        ended = (
+            hint == stdio_guard.NULL_DEVICE_HINT and settings.http is not None
+        )  # what is said of that, later, is enough
+        if hint and not ended and self._handed is None and not settings.no_stdio and settings.tcp is None:
             complain(self._streams.stderr, hint)
         self._logs.announce(__version__, dialect=host.dialect)
 
@@ -274,14 +311,21 @@ class _Process:
 
         self._report = lambda: log_report(daemon)
         capture_logging()  # the event loops log through it, and have imported it
-        return anyio.run(self._main, daemon, backend=self._settings.backend)
+        if self._settings.backend == "trio":
+            return anyio.run(self._main, daemon, backend="trio")
+        from .process.event_loop import LastingLoop  # late: it loads asyncio
+
+        loop = LastingLoop()
+        loop.set_exception_handler(loop_exception_handler)
+        return anyio.run(self._main_in, daemon, loop, backend_options={"loop_factory": lambda: loop})
+
+    async def _main_in(self, daemon: Daemon, loop: LastingLoop) -> int:
+        loop.begin()
+        hide_task()
+        return await self._main(daemon)
 
     async def _main(self, daemon: Daemon) -> int:
         self.serving, self._loading = True, False
-        if self._settings.backend == "asyncio":
-            import asyncio
-
-            asyncio.get_running_loop().set_exception_handler(loop_exception_handler)
         return await daemon.run()
 
     # -- the way out -------------------------------------------------------------------------------------------
@@ -328,10 +372,12 @@ class _Process:
         self._report()
 
     def _on_second_signal(self) -> None:
+        owed = self._daemon is None or (self._daemon.connection.owed and not has_hung_up(self._streams.stdout))
         end_children(0.0)
-        log.warning("daemon.aborted", reason="signal")
+        if owed:
+            log.warning("daemon.aborted", reason="signal")
         self._logs.close(LAST_LINE_SECONDS, reader_timeout=LAST_READER_SECONDS)
-        os._exit(EXIT_FAILED)
+        os._exit(EXIT_FAILED if owed else EXIT_OK)
 
     def _last_words(self) -> int:
         end_children(0.0)
@@ -372,7 +418,7 @@ class _Process:
             lambda: self._strays.stop(STRAY_SECONDS),
             self._logs.close,
         ):
-            with suppress(*REFUSALS):
+            with suppress(Exception):  # an app may have patched what a step needs
                 step()
         return all_written
 
@@ -390,7 +436,7 @@ class _Process:
 
 def _parent(settings: Settings, handed: Handover | None) -> ProcessWatch | None:
     """The process without which the daemon ends; none for a server of the network alone."""
-    if settings.no_stdio:
+    if settings.no_stdio or settings.tcp is not None:
         return None
     if handed is None:
         return watch_parent()

@@ -100,6 +100,11 @@ ACP_REQUEST_FAILED = -32010
 there, and −32001 to −32009 are those of A2A."""
 
 
+ACP_RESERVED = frozenset({SERVER_ERROR, REQUEST_CANCELLED})
+"""In ACP: numbers whose meaning is fixed, so that no declared error may have them. The user must sign in; the request was
+cancelled."""
+
+
 class ErrorRow(msgspec.Struct, frozen=True):
     """One row of the table; `data` describes the shape of `error.data` for readers. `codes` are those of dialects where
     they are not `code`.

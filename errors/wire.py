@@ -24,6 +24,7 @@ from .codes import (
     row_of,
     rows_of_code,
 )
+from .definitions import ErrorDefinition
 from .exceptions import GivenError, OperationError
 from .failures import (
     OPERATION_TYPE_REASON,
@@ -211,13 +212,17 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
     """The failure for an error that an operation raised.
 
     A declared error becomes a `DomainFailure`; its details are checked against their declared types, and the scrubber
-    removes secrets from them. An undeclared one becomes `Internal` with its code and nothing else. Raises
-    `msgspec.ValidationError` or `TypeError` if a declared error carries fields that its declaration does not allow; treat
+    removes secrets from them. A subclass of a declared one that adds neither a code, a number nor fields is that one; any other
+    is undeclared: no schema has its code and its fields. An undeclared one becomes `Internal` with its code and nothing else.
+    Raises `msgspec.ValidationError` or `TypeError` if a declared error carries fields that its declaration does not allow; treat
     that as an unexpected fault.
     """
     definition = exc.definition
-    if type(exc) not in declared:  # a subclass is not declared either: no schema has its code and its fields
-        return Internal(definition.code)
+    if type(exc) not in declared:
+        declaration = next((cls for cls in declared if isinstance(exc, cls) and _says_no_more(definition, cls)), None)
+        if declaration is None:
+            return Internal(definition.code)
+        definition = declaration.definition
     details = None
     if definition.has_details and exc.details is not None:
         encoded = bytes(exc.raw) if isinstance(exc, GivenError) and exc.raw is not None else _encode(exc.details)
@@ -232,6 +237,17 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
         definition.number,
         exc.retry_after_ms if isinstance(exc, GivenError) else None,
     )
+
+
+def _says_no_more(definition: ErrorDefinition, declaration: type[OperationError]) -> bool:
+    """Whether an error of this definition has the facts of that declaration and no others, by which callers know it."""
+    known = declaration.definition
+    same_fields = _fields_of(definition) == _fields_of(known)
+    return same_fields and definition.code == known.code and definition.number == known.number
+
+
+def _fields_of(definition: ErrorDefinition) -> object:
+    return getattr(definition.details, "__struct_fields__", definition.details)
 
 
 def _without_secrets(encoded: bytes, tp: Any) -> Raw:
@@ -332,10 +348,22 @@ def _agent_failure(kind: type[Any], data: Raw | UnsetType) -> Failure:
     return msgspec.structs.replace(built, version="0.3", **msgspec.structs.asdict(fields))
 
 
+def decode_declared(raw: bytes | Raw) -> Failure:
+    """The failure that an error object stands for by its data alone: a declared error may have any number, also one that the
+    table has for another failure. `Internal` for data that are none of a declared error.
+    """
+    try:
+        return _numbered_failure(decoder_for(ErrorObject)(raw))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Internal()
+
+
 def _numbered_failure(error: ErrorObject) -> Failure:
     """A declared error with a number of its own; `Internal` for a number of the peer's own."""
     failure = _server_failure(error.message, error.data)
-    return msgspec.structs.replace(failure, number=error.code) if isinstance(failure, DomainFailure) else Internal()
+    if not isinstance(failure, DomainFailure):
+        return failure if error.code == SERVER_ERROR else Internal()
+    return failure if error.code == SERVER_ERROR else msgspec.structs.replace(failure, number=error.code)
 
 
 def _server_failure(message: str, data: Raw | UnsetType) -> Failure:

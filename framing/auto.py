@@ -1,9 +1,11 @@
 """Detects the framing from the first byte and passes everything on to the parser of that framing. Never parses itself.
 
 `{` and `[` mean newline framing, but a log line (`[info] starting`) may begin like this too. So the choice stands only from
-the first line that is a JSON text. Until then a line that begins with the letter of `Content-Length` means that framing,
-and so does a line that ends in a declared length, behind a log line without an end: the lines inside such a frame's body
-must not run.
+the first line that is a JSON text. Until then the framing is the other one as soon as a header begins, also behind a log line
+without an end: the lines inside such a frame's body must not run (docs/protocol.md, section 1.1).
+
+What is answered decides too, because a peer reads one framing. So the faults of the first lines are held back until the
+framing is known: by a line that is JSON, by a header, by silence or the end of input, which mean lines, or when they are many.
 """
 
 from __future__ import annotations
@@ -12,104 +14,86 @@ from typing import Final, final
 
 from ..errors.failures import ParseFailure
 from .content_length import ContentLengthParser
-from .events import Event, Fault, Frame, FrameLimits, Framing
-from .headers import declares_length
-from .newline import LINE_END_KEPT, NewlineParser
+from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, Silence
+from .newline import NewlineParser
 
-_BLANKS: Final = b" \t\r\n"
+MOST_HELD: Final = 64
+"""Faults that are held back. So many lines that are no JSON are told, whatever follows."""
 
 
 @final
 class AutoParser:
-    """Implements `Parser`. `framing` is that of the first byte that is no white space, until a header follows bad lines."""
+    """Implements `Parser`. `framing` is what the peer is answered in: it never changes after a frame or a fault was returned.
+
+    What is read may be frames although `framing` is "newline": headers that come after faults were told.
+    """
 
     def __init__(self, limits: FrameLimits) -> None:
         self.framing: Framing | None = None
         self._limits = limits
-        self._parser: ContentLengthParser | NewlineParser = NewlineParser(limits)  # skips blanks, as both parsers do
-        self._received = 0
-        self._unproved = False  # newline framing was chosen, and no line has been a JSON text yet
-        self._line: bytes | None = None  # what the last call of `next_event` returned, if it was not refused since
-        self._refused: bytes | None = None  # the line whose fault comes next
-        self._blanks: int | None = 0  # blanks before the first other byte; None once the framing is decided
-
-    def receive_data(self, data: bytes) -> None:
-        self._received += len(data)
-        if self._blanks is not None:
-            data = self._decide(data, self._blanks)
-        self._parser.receive_data(data)
-
-    def _decide(self, data: bytes, blanks: int) -> bytes:
-        """Decide by the first byte that is no blank; returns the part of `data` that goes to the parser."""
-        rest = data.lstrip(_BLANKS)
-        if not rest:
-            self._blanks = blanks + len(data)
-            return data
-        self._blanks = None
-        self.framing = "newline" if rest[0] in b"{[" else "content-length"
-        if self.framing == "newline":
-            self._unproved = True
-            return data
-        self._parser = ContentLengthParser(self._limits, offset=blanks + len(data) - len(rest))
-        return rest
-
-    def leftover(self) -> bytes | None:
-        return self._parser.leftover()
-
-    def end_of_input(self) -> None:
-        self._blanks = None
-        self._parser.end_of_input()
+        self._lines = NewlineParser(limits, undecided=True)
+        self._parser: ContentLengthParser | NewlineParser = self._lines
+        self._undecided = True
+        self._held: list[Fault] = []
+        self._told = False  # faults are not held back any more
+        self._in_doubt = False  # the last call of `next_event` returned a line, and it was not refused since
 
     def next_event(self) -> Event:
-        if not self._unproved:
+        if not (self._undecided or self._held):
             return self._parser.next_event()
-        if self._line is not None:
-            self._unproved = False
-            self._line = None
-        else:
-            self._reconsider()
-        event = self._parser.next_event()
-        if not self._unproved:
-            return event
-        if isinstance(event, Frame):
-            self._line = event.body
-        elif isinstance(event, Fault):
-            self._look_at_refused_line()
-        return event
+        if self._in_doubt:
+            self._decide_for_lines()
+        while self._undecided and not (self._held and self._told):
+            event = self._lines.next_event()
+            if self._lines.begun:
+                self.framing = "newline"
+            if isinstance(event, Frame):
+                self._in_doubt = True
+                return event
+            if isinstance(event, Fault):
+                self._held.append(event)
+                self._told = self._told or len(self._held) >= MOST_HELD
+            elif self._lines.state == "other-framing":
+                self._change_framing()
+            elif event is END_OF_INPUT:
+                self._decide_for_lines()
+            else:
+                return NEED_DATA
+        return self._held.pop(0) if self._held else self._parser.next_event()
 
-    def _reconsider(self) -> None:
-        """Change to the other framing if a header comes next."""
-        rest = (self._parser.leftover() or b"").lstrip(_BLANKS)
-        if rest[:1] in (b"C", b"c"):
-            self._change_framing(rest, None)
+    def _decide_for_lines(self) -> None:
+        self._undecided = self._in_doubt = False
+        self._lines.settle()
 
-    def _look_at_refused_line(self) -> None:
-        """Change to the other framing if the line whose fault was returned ends in a declared length."""
-        line = self._refused
-        if line is None and isinstance(self._parser, NewlineParser):
-            line = self._parser.dropped_end
-        self._refused = None
-        rest = self._parser.leftover()
-        if line and rest is not None and declares_length(line):
-            self._change_framing(rest, line)
-
-    def _change_framing(self, rest: bytes, refused_line: bytes | None) -> None:
-        self._unproved = False
-        self.framing = "content-length"
-        offset = self._received - len(rest)
-        self._parser = ContentLengthParser(self._limits, offset=offset, refused_line=refused_line)
+    def _change_framing(self) -> None:
+        self._undecided = False
+        if not self._told:
+            self.framing = "content-length"
+        rest, offset, ended = self._lines.rest()
+        self._parser = ContentLengthParser(self._limits, offset=offset, refused=self._lines.declared)
         if rest:
             self._parser.receive_data(rest)
+        if ended:
+            self._parser.end_of_input()
+
+    def receive_data(self, data: bytes) -> None:
+        self._parser.receive_data(data)
+
+    def leftover(self) -> bytes | None:
+        return None if self._held or self.framing not in (None, self._parser.framing) else self._parser.leftover()
+
+    def end_of_input(self) -> None:
+        self._parser.end_of_input()
 
     def refuse_body(self, failure: ParseFailure) -> None:
-        if self._line is not None:
-            self._refused, self._line = self._line[-LINE_END_KEPT:], None
+        self._in_doubt = False
         self._parser.refuse_body(failure)
 
     def frame_timed_out(self) -> None:
         self._parser.frame_timed_out()
 
     def input_fell_silent(self) -> None:
+        self._told = self._told or bool(self._held)
         self._parser.input_fell_silent()
 
     @property
@@ -121,8 +105,8 @@ class AutoParser:
         return self._parser.progress
 
     @property
-    def waits_for_silence(self) -> bool:
-        return self._parser.waits_for_silence
+    def awaited_silence(self) -> Silence | None:
+        return "long" if self._held else self._parser.awaited_silence
 
     @property
     def pending(self) -> int:

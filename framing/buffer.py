@@ -97,6 +97,11 @@ class InputBuffer:
         return self._base + self.pos
 
     @property
+    def ahead(self) -> int:
+        """How many bytes `take` would return at most."""
+        return len(self.data) - self.pos
+
+    @property
     def size(self) -> int:
         """How many bytes are not consumed."""
         return len(self.data) - self.pos + self._pending_size

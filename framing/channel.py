@@ -1,27 +1,25 @@
 """Sends and receives frames over a byte transport. Never looks into a body and never logs.
 
-Owns the outgoing buffer and the clocks that a parser does not have: the frame time-out (docs/protocol.md, section 1), the
-silence that ends a quarantine, and the merging of consecutive faults into one (section 1.1, rules 7 to 9).
+Owns the outgoing buffer and the clocks that a parser does not have: the frame time-out (docs/protocol.md, section 1), and the
+silences that end a loss or make its fault due (section 1.1, rules 7 to 9).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Final, final
 
 from ..errors.failures import ParseFailure
 from ..lazy import anyio
 from .encoder import encode_frame
-from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Framing
+from .events import Event, Frame, Framing, Silence
 from .parser import Parser
 from .transports.interface import ByteTransport, PeerGone
 
-SILENCE_SECONDS: Final = 0.25
-"""Silence of the polled input that ends a quarantine or any other dropping."""
-
-FAULT_MERGE_SECONDS: Final = 0.02
-"""Faults with less silence than this and no frame between them are one loss and one error."""
+SILENCE_SECONDS: Final[Mapping[Silence, float]] = {"short": 0.02, "long": 0.25}
+"""Of the polled input. A long one ends a quarantine and any other dropping. Without a short one, what comes next may be part
+of the same loss."""
 
 HIGH_WATER_BYTES: Final = 256 * 1024
 """Unsent bytes from which on `congested` is true."""
@@ -60,8 +58,6 @@ class Channel:
         self._clock = clock
         self._frame_began: float | None = None
         self._progress = 0
-        self._loss: Fault | None = None
-        self._next_frame: Frame | None = None
         self._outgoing: list[bytes] = []
         self._sending = memoryview(waiting)
         self.unsent = len(waiting)
@@ -76,24 +72,10 @@ class Channel:
 
     def next_event(self) -> Event:
         """The next frame or fault of what was received, or `NEED_DATA`, or `END_OF_INPUT`."""
-        if self._next_frame is not None:
-            frame, self._next_frame = self._next_frame, None
-            return frame
-        while True:
-            event = self._parser.next_event()
-            if type(event) is Frame:
-                self._frame_began = None
-                if self._loss is None:
-                    return event
-                self._next_frame = event
-                loss, self._loss = self._loss, None
-                return loss
-            if event is NEED_DATA:
-                return event
-            if event is END_OF_INPUT:
-                return self._take_loss() or event
-            if self._loss is None and type(event) is Fault:  # a further fault without a frame between is the same loss
-                self._loss = event
+        event = self._parser.next_event()
+        if type(event) is Frame:
+            self._frame_began = None
+        return event
 
     def refuse_body(self, failure: ParseFailure) -> None:
         """Report that the last frame is no JSON text; `next_event` returns the fault when it is due."""
@@ -104,16 +86,12 @@ class Channel:
 
         None while bytes alone can't describe the state, after a fault (`Parser.leftover`).
         """
-        return None if self._loss is not None or self._next_frame is not None else self._parser.leftover()
+        return self._parser.leftover()
 
     @property
     def framing(self) -> Framing | None:
         """The framing of the peer; None until the first byte that decides it."""
         return self._parser.framing
-
-    def _take_loss(self) -> Fault | None:
-        loss, self._loss = self._loss, None
-        return loss
 
     def receive_more_nowait(self) -> bool:
         """Receive what has arrived; returns False if nothing has."""
@@ -123,21 +101,22 @@ class Channel:
         self._feed_parser(data)
         return True
 
-    async def receive_more(self) -> Fault | None:
+    async def receive_more(self) -> None:
         """Wait for bytes, or until silence or a time-out changes the state; then call `next_event`.
 
-        Returns the fault that is due because nothing followed it, else None. Cancelling it loses nothing.
+        Cancelling it loses nothing.
         """
         seconds, on_expiry = self._next_timer()
         if on_expiry is None:
             self._feed_parser(await self._transport.receive())
-            return None
+            return
         if self.receive_more_nowait():  # reading may have paused for longer than the timer: look at the input first
-            return None
+            return
 
         with anyio.move_on_after(seconds) as scope:
             self._feed_parser(await self._transport.receive())
-        return on_expiry() if scope.cancelled_caught else None
+        if scope.cancelled_caught:
+            on_expiry()
 
     def _feed_parser(self, data: bytes) -> None:
         self.activity += 1
@@ -148,13 +127,12 @@ class Channel:
         else:
             self._parser.end_of_input()
 
-    def _next_timer(self) -> tuple[float, Callable[[], Fault | None] | None]:
+    def _next_timer(self) -> tuple[float, Callable[[], None] | None]:
         """The seconds of silence after which the state changes, and what to call then; None if no timer runs."""
         parser = self._parser
-        if self._loss is not None:
-            return FAULT_MERGE_SECONDS, self._take_loss
-        if parser.waits_for_silence:
-            return SILENCE_SECONDS, self._fell_silent
+        silence = parser.awaited_silence
+        if silence is not None:
+            return SILENCE_SECONDS[silence], parser.input_fell_silent
         if not parser.mid_frame:
             self._frame_began = None
             return 0.0, None
@@ -162,9 +140,6 @@ class Channel:
         if self._frame_began is None or parser.progress != self._progress:
             self._frame_began, self._progress = now, parser.progress
         return max(0.0, self._frame_began + self._frame_timeout - now), self._frame_timed_out
-
-    def _fell_silent(self) -> None:
-        self._parser.input_fell_silent()
 
     def _frame_timed_out(self) -> None:
         self._on_timeout(self._parser.pending)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
 from .buffer import BodyBuffer, InputBuffer
-from .events import END_OF_INPUT, NEED_DATA, EndOfInput, Event, Fault, Frame, FrameLimits, Framing
-from .fault_span import FaultSpan
-from .headers import HeaderBlock, RefusedBlock
-from .states import CLEAN, DOUBT, MID_FRAME, SILENCE_ENDS, ParserState
+from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, NeedData, Silence
+from .headers import LENGTH_FAULTS, HeaderBlock, RefusedBlock
+from .losses import Losses
+from .states import CLEAN, DOUBT, MID_FRAME, READY, SILENCE_ENDS, ParserState
 
 if TYPE_CHECKING:
     from .lexer import JsonLexer
@@ -24,38 +24,44 @@ if TYPE_CHECKING:
 _common_block: Final = re.compile(rb"Content-Length: ?([0-9]{1,18})\r\n\r\n").match
 _no_line_end: Final = re.compile(rb"[^\r\n]").search
 
+_LOST_AGAIN: Final[frozenset[ParserState]] = frozenset({"in-block", "cut-text"})
+"""What is dropped here is a loss, also where that of the doubt before it was reported."""
+
 
 @final
 class ContentLengthParser:
     """Implements `Parser`. `state` is for diagnosis and tests. `offset` is the stream offset of the first byte.
 
-    If `refused_line` is given, the stream begins behind this line of a block that was refused.
+    If `refused` is given, the stream goes on with a block that was refused, of which this was read.
     """
 
     _lexer: JsonLexer  # in the states "unframed", "cut-text" and in doubt
 
-    def __init__(self, limits: FrameLimits, *, offset: int = 0, refused_line: bytes | None = None) -> None:
+    def __init__(self, limits: FrameLimits, *, offset: int = 0, refused: RefusedBlock | None = None) -> None:
         self.framing: Final[Framing] = "content-length"
         self.state: ParserState = "in-step"
         self.progress = 0
         self._limits = limits
         self._buffer = InputBuffer(offset)
-        self._loss = FaultSpan()
+        self._losses = Losses()
         self._block = HeaderBlock(limits.max_header)
-        self._refused = RefusedBlock()
-        self._block_in_doubt: ParserState | None = None  # the doubt in which `_block` began, if any
+        self._refused = refused or RefusedBlock()
+        self._block_after: ParserState | None = (
+            None  # the state in which `_block` began, if that was a doubt or a loss was open
+        )
         self._outlasts_silence = False  # the doubt follows a time-out, and no byte has arrived since
+        self._body_was_read = False  # the doubt is about a whole body, not about one that was late or skipped unread
         self._body_left = 0  # bytes of the body that have not arrived yet
         self._parts = BodyBuffer()  # for a body that spans chunks
         self._last_body: bytes | None = None  # the body that `refuse_body` would refuse
         self._state_after: ParserState = "in-step"  # the state after "reporting"
-        if refused_line is not None:
-            self._loss.begin(InvalidRequest("malformed-header"), offset)
-            self._refused.read(refused_line + b"\n", 0)
+        if refused is not None:
+            self._losses.begin(InvalidRequest("malformed-header"), offset)
             self.state = "dropping-block"
         self._steps: dict[ParserState, Callable[[], Event | None]] = {
             "in-step": self._block_due,
             "after-block": self._block_due,
+            "after-text": self._block_due,
             "in-block": self._in_block,
             "in-body": self._in_body,
             "skipping-body": self._skipping_body,
@@ -90,8 +96,11 @@ class ContentLengthParser:
             if event is NEED_DATA:
                 if self._buffer.load_more():
                     continue
-                return self._at_end() if self._buffer.ended else NEED_DATA
-            if event is not None:
+                if not self._buffer.ended:
+                    return event
+                if not self._end():
+                    return END_OF_INPUT
+            elif event is not None:
                 return event
 
     @property
@@ -99,21 +108,24 @@ class ContentLengthParser:
         return self.state in MID_FRAME
 
     @property
-    def waits_for_silence(self) -> bool:
-        if self.state == "in-block":
-            return self._block_in_doubt is not None
-        if self.state in DOUBT:
-            return self._loss.unreported or not self._outlasts_silence
-        return self.state in SILENCE_ENDS
+    def awaited_silence(self) -> Silence | None:
+        state = self.state
+        if state == "in-block":
+            return None if self._block_after is None else "long"
+        if state in READY and self._losses.due:
+            return "short"
+        if state in DOUBT:
+            return "long" if self._losses.due or not self._outlasts_silence else None
+        return "long" if state in SILENCE_ENDS else None
 
     @property
     def pending(self) -> int:
         return self._buffer.size + self._parts.size
 
     def leftover(self) -> bytes | None:
-        if self._buffer.ended or self._loss.unreported or self.state not in CLEAN:
+        if self._buffer.ended or self._losses.due or self.state not in CLEAN:
             return None
-        if self.state == "in-block" and self._block_in_doubt is not None:
+        if self.state == "in-block" and self._block_after is not None:
             return None
         remaining = self._buffer.remaining()
         if self.state != "in-body":
@@ -132,45 +144,49 @@ class ContentLengthParser:
         if body is None:
             raise RuntimeError("no frame to refuse: next_event has not just returned one")
         self._outlasts_silence = False
+        self._body_was_read = True
         self._begin_doubt(body, failure, self._buffer.offset - len(body))
 
     def input_fell_silent(self) -> None:
-        if not (self._buffer.starved and self.waits_for_silence):
+        silence = self.awaited_silence
+        if silence is None or not self._buffer.starved:
             return
-        after: ParserState = self.state if self.state in DOUBT and self._outlasts_silence else "in-step"
-        if self._stop_dropping(after):
+        after: ParserState = "in-step"
+        if silence == "long" and not (self.state in DOUBT and self._outlasts_silence):
+            self._stop_dropping(after)
+        elif self.state != "after-text":
+            after = self.state
+        if self._losses.due:
             self._report_before(after)
 
     def frame_timed_out(self) -> None:
         if not (self._buffer.starved and self.mid_frame):
             return
-        if self.state == "in-block" and self._block_in_doubt is not None:
+        if self.state == "in-block" and self._block_after in DOUBT:
             self._end_block_in_doubt()
             return
         self._outlasts_silence = True
+        self._body_was_read = False
         if self.state == "in-body":
             partial = self._parts.join(b"")
             self._begin_doubt(partial, ParseFailure("length-mismatch"), self._buffer.offset - len(partial))
             return
-        if self.state == "in-block":
-            self._loss.begin(InvalidRequest("malformed-header"), self._buffer.offset)
+        if self.state == "in-block" and not self._losses.open:
+            self._losses.begin(InvalidRequest("malformed-header"), self._buffer.offset)
         # The loss of a body that is being skipped began with its block. Its bytes were dropped unread, since lexing them
         # would cost more than parsing. So its end can't be recognised, and only a block may follow.
         self._buffer.discard()
-        if self._loss.unreported:
-            self._report_before("doubt-whole")
-        else:
-            self.state = "doubt-whole"
+        self.state = "doubt-whole"
 
-    def _block_due(self) -> Event | None:
+    def _block_due(self) -> NeedData | None:
         buffer = self._buffer
         if not buffer.skip_to(_no_line_end):
             return NEED_DATA
         if buffer.data[buffer.pos] not in b"{[":
-            self._begin_block(None)
+            self._begin_block(self.state if self._losses.open else None)
             return None
         if self.state == "in-step":
-            self._loss.begin(InvalidRequest("missing-content-length"), buffer.offset)
+            self._losses.begin(InvalidRequest("missing-content-length"), buffer.offset)
         self._begin_text()
         self.state = "unframed"
         return None
@@ -180,39 +196,55 @@ class ContentLengthParser:
 
         self._lexer = JsonLexer()
 
-    def _begin_block(self, in_doubt: ParserState | None) -> None:
+    def _begin_block(self, after: ParserState | None) -> None:
         self._block = HeaderBlock(self._limits.max_header)
-        self._block_in_doubt = in_doubt
+        self._block_after = after
         self.state = "in-block"
 
-    def _in_block(self) -> Event | None:
+    def _in_block(self) -> NeedData | None:
         buffer, block = self._buffer, self._block
         match block.read(buffer.data, buffer.pos):
             case None:
                 return NEED_DATA
             case int() as length:
-                return self._begin_body(length)
-            case _ if self._block_in_doubt is not None:
+                self._begin_body(length)
+            case reason if self._block_after in DOUBT and not (reason in LENGTH_FAULTS and self._is_in_step()):
                 self._end_block_in_doubt()
             case reason:  # the block is read once more, for what it declares
-                self._loss.begin(InvalidRequest(reason), buffer.offset)
+                if self._block_after in DOUBT or not self._losses.open:
+                    self._losses.begin(InvalidRequest(reason), buffer.offset)
                 self._refused = RefusedBlock()
                 self.state = "dropping-block"
         return None
 
-    def _begin_body(self, length: int) -> Fault | None:
-        """Begin the body of a complete block; returns the fault of the doubt that this block ends, if it is still due."""
-        buffer, loss = self._buffer, self._loss
-        fault = loss.report(buffer.offset) if loss.unreported else None
+    def _is_in_step(self) -> bool:
+        """Whether a well-formed block without a usable length proves the length of the body before it (rule 6).
+
+        Not if it may be the rest of that body: its late tail, or the rest of a text that was cut short, `a: 1"}`.
+        """
+        if not self._body_was_read or self._block_after == "doubt-whole":
+            return self._body_was_read
+        lexer, start = self._lexer.copy(), self._buffer.pos
+        if lexer.in_string:
+            return False
+        lexer.feed(self._buffer.data[start : start + self._block.seen])
+        return lexer.phase == "broken"
+
+    def _begin_body(self, length: int) -> None:
+        """Begin the body of a complete block, which ends the loss before it."""
+        buffer, losses = self._buffer, self._losses
+        losses.end(buffer.offset)
         reason = "oversize" if length > self._limits.max_body else self._block.type_fault
         if reason is not None:
-            loss.begin(InvalidRequest(reason), buffer.offset)
+            losses.begin(InvalidRequest(reason), buffer.offset)
         buffer.pos += self._block.seen
         self._body_left = length
         self.state = "in-body" if reason is None else "skipping-body"
-        return fault
 
-    def _in_body(self) -> Event:
+    def _in_body(self) -> Frame | NeedData | None:
+        if self._losses.due and self._body_left <= self._buffer.ahead:
+            self._report_before("in-body")
+            return None
         piece = self._buffer.take(self._body_left)
         self._body_left -= len(piece)
         if self._body_left:
@@ -222,11 +254,11 @@ class ContentLengthParser:
         self._last_body = body = self._parts.join(piece)
         return Frame(body)
 
-    def _skipping_body(self) -> Event:
+    def _skipping_body(self) -> NeedData | None:
         if not self._skip_body():
             return NEED_DATA
-        self.state = "in-step"
-        return self._loss.report(self._buffer.offset)
+        self._report_before("in-step")
+        return None
 
     def _skip_body(self) -> bool:
         """Skip what has arrived of the body; returns whether that is all of it."""
@@ -235,31 +267,30 @@ class ContentLengthParser:
         self.progress += skipped
         return not self._body_left
 
-    def _dropping_block(self) -> Event | None:
+    def _dropping_block(self) -> NeedData | None:
         buffer, refused = self._buffer, self._refused
         end = refused.read(buffer.data, buffer.pos)
         buffer.pos = len(buffer.data) if end is None else end
         if refused.conflicting:
             self._begin_quarantine()
-            return None
-        if end is None:
+        elif end is None:
             return NEED_DATA
-        if refused.length is None:
+        elif refused.length is None:
             self.state = "after-block"
         else:
             self._body_left = refused.length
             self.state = "skipping-refused"
-        return self._loss.report(buffer.offset)
+        return None
 
-    def _skipping_refused(self) -> Event | None:
-        """Skip the body of a block whose fault was reported. Its length may be wrong, as its block was."""
+    def _skipping_refused(self) -> NeedData | None:
+        """Skip the body of a block that was refused. Its length may be wrong, as its block was."""
         if not self._skip_body():
             return NEED_DATA
-        self._outlasts_silence = False
+        self._outlasts_silence = self._body_was_read = False
         self.state = "doubt-whole"
         return None
 
-    def _in_text(self) -> Event | None:
+    def _in_text(self) -> NeedData | None:
         buffer, lexer = self._buffer, self._lexer
         buffer.pos = lexer.feed(buffer.data, buffer.pos)
         if lexer.unfinished:
@@ -269,28 +300,25 @@ class ContentLengthParser:
         elif self.state == "cut-text":
             self.state = "doubt-whole"
         else:
-            self.state = "in-step"
-            return self._loss.report(buffer.offset) if self._loss.unreported else None
+            self.state = "after-text" if self._losses.open else "in-step"
         return None
 
     def _begin_quarantine(self) -> None:
-        self._loss.unreported = True
+        if not self._losses.open:
+            self._losses.resume()
         self.state = "quarantine"
 
-    def _quarantine(self) -> Event:
+    def _quarantine(self) -> NeedData:
         self._buffer.discard()
         return NEED_DATA
 
     def _begin_doubt(self, text: bytes, failure: ParseFailure, start: int) -> None:
-        self._loss.begin(failure, start)
+        self._losses.begin(failure, start)
         self._begin_text()
         self._lexer.feed(text)
-        if self._lexer.unfinished:
-            self.state = "doubt-cut"
-        else:
-            self._report_before("doubt-whole")
+        self.state = "doubt-cut" if self._lexer.unfinished else "doubt-whole"
 
-    def _in_doubt(self) -> Event | None:
+    def _in_doubt(self) -> NeedData | None:
         buffer = self._buffer
         start = buffer.pos
         more = buffer.skip_to(_no_line_end)
@@ -302,33 +330,40 @@ class ContentLengthParser:
         return None
 
     def _end_block_in_doubt(self) -> None:
-        """No valid header block followed the doubtful body. Nothing was consumed."""
-        if self._block_in_doubt == "doubt-cut":
+        """No well-formed header block followed the doubtful body. Nothing was consumed."""
+        if self._block_after == "doubt-cut":
             self._outlasts_silence = False
             self.state = "cut-text"
         else:
             self._begin_quarantine()
 
-    def _stop_dropping(self, after: ParserState) -> bool:
-        """Discard what is buffered and go on in the state `after`; returns whether a fault is due."""
-        due = self._loss.unreported or self.state in {"in-block", "cut-text"}
+    def _stop_dropping(self, after: ParserState) -> None:
+        """Discard what is buffered, which is lost too, and go on in the state `after`."""
+        if self.state in _LOST_AGAIN and not self._losses.due:
+            self._losses.resume()
         self._buffer.discard()
         self.state = after
-        return due
 
-    def _at_end(self) -> Fault | EndOfInput:
+    def _end(self) -> bool:
+        """The input has ended; returns whether faults are due."""
         here = self._buffer.offset
         if self.state == "in-body":
-            self._loss.begin(ParseFailure("length-mismatch"), here - len(self._parts.join(b"")))
-        elif self.state == "in-block" and self._block_in_doubt is None:
-            self._loss.begin(InvalidRequest("malformed-header"), here)
-        return self._loss.report(self._buffer.offset) if self._stop_dropping("in-step") else END_OF_INPUT
+            self._losses.begin(ParseFailure("length-mismatch"), here - len(self._parts.join(b"")))
+        elif self.state == "in-block" and self._block_after is None:
+            self._losses.begin(InvalidRequest("malformed-header"), here)
+        self._stop_dropping("in-step")
+        if self._losses.due:
+            self._report_before("in-step")
+        return self._losses.due
 
     def _report_before(self, after: ParserState) -> None:
-        """Make the fault of the loss up to here the next event; `after` is the state after it."""
+        """Make the faults up to here the next events; `after` is the state after them."""
+        self._losses.end(self._buffer.offset)
         self._state_after = after
         self.state = "reporting"
 
     def _reporting(self) -> Fault:
-        self.state = self._state_after
-        return self._loss.report(self._buffer.offset)
+        fault = self._losses.report(self._buffer.offset)
+        if not self._losses.due:
+            self.state = self._state_after
+        return fault

@@ -10,6 +10,9 @@ from ..errors.failures import InvalidRequest, ParseFailure
 
 Framing: TypeAlias = Literal["content-length", "newline"]
 
+Silence: TypeAlias = Literal["short", "long"]
+"""How long the input has to be silent: the channel knows what that is in seconds."""
+
 MIN_HEADER_LIMIT: Final = 64
 """Bytes. A block of one `Content-Length` line with 18 digits must fit: `content_length` reads it without checking."""
 
@@ -44,8 +47,8 @@ class Fault(msgspec.Struct, frozen=True):
     """One loss: `size` bytes were dropped, from `offset` on, which counts from the start of the stream.
 
     A `ParseFailure` begins at the first byte of the body or line, an `InvalidRequest` at the first byte of the header block
-    or of the unframed text. If more is dropped for the same reason, a further fault begins where this one ends. Two
-    things are dropped without a fault: the text or body after a faulty block, and the late rest of a reported body.
+    or of the unframed text. If more is dropped after it was reported, a further fault begins where this one ends. Two
+    things may then be dropped without a fault: the text after a faulty block, and the late rest of a body.
     """
 
     failure: ParseFailure | InvalidRequest

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, TypeAlias, cast, final
+from typing import Final, Literal, TypeAlias, cast, final, get_args
 
 LARGEST_LENGTH: Final = 2**63 - 1
 """The largest signed 64-bit integer. No peer means a length beyond it."""
@@ -20,6 +20,9 @@ LARGEST_LENGTH: Final = 2**63 - 1
 LengthFault: TypeAlias = Literal["missing-content-length", "invalid-content-length", "oversize"]
 TypeFault: TypeAlias = Literal["unsupported-content-type", "bad-charset"]
 BlockFault: TypeAlias = Literal["malformed-header", "header-too-large"]
+
+LENGTH_FAULTS: Final[frozenset[str]] = frozenset(get_args(LengthFault))
+"""What may be wrong with a well-formed block."""
 
 _MEDIA_TYPE: Final = b"application/vscode-jsonrpc"
 _CHARSETS: Final = frozenset({b"utf-8", b"utf8"})
@@ -31,12 +34,17 @@ _CR, _LF, _COLON = b"\r\n:"
 _blank_line: Final = re.compile(rb"\n\r?\n").search
 _BLANK_LINE_OVERLAP: Final = 2  # bytes before a chunk with which a blank line may begin
 
-LONGEST_DECLARATION: Final = 4096
-"""Bytes of an unfinished line that `RefusedBlock` keeps: more than what `_declarations` matches."""
+_LONGEST_DECLARATION: Final = 128
+"""Bytes of an unfinished line that `RefusedBlock` keeps: more than a squeezed declaration has."""
 
-_declarations: Final = re.compile(
-    rb"content-length[ \t]{0,1000}:[ \t]{0,1000}([0-9]{1,1000})[ \t]{0,1000}[\r\n]"
-).finditer  # in lower-case text
+_declarations: Final = re.compile(rb"content-length ?: ?([0-9]+) ?[\r\n]").finditer  # in squeezed text
+
+# Blanks and zeros may be many, and mean nothing; so do the digits of a number that is far beyond every length.
+_squeezings: Final = (
+    (re.compile(rb"[ \t]{2,}|\t").sub, rb" "),
+    (re.compile(rb"(content-length ?: ?)0+(?=[0-9])").sub, rb"\1"),
+    (re.compile(rb"([0-9]{40})[0-9]+").sub, rb"\1"),
+)
 
 _Phase: TypeAlias = Literal["line-start", "name", "value", "value-cr", "empty-cr", "done"]
 _Run: TypeAlias = Callable[[bytes, int, int], "re.Match[bytes]"]
@@ -147,23 +155,22 @@ class RefusedBlock:
         else:
             found = _blank_line(data, start)
             end = len(data) if found is None else found.end()
-        text = rest + data[start:end]
-        for declaration in _declarations(text.lower()):
+        text = rest + data[start:end].lower()
+        for squeeze, by in _squeezings:
+            text = squeeze(by, text)
+        for declaration in _declarations(text):
             self._take(parse_length(declaration[1]))
-        self._rest = text[max(0, text.rfind(b"\n"), len(text) - LONGEST_DECLARATION) :]
+        self._rest = text[max(0, text.rfind(b"\n"), len(text) - _LONGEST_DECLARATION) :]
         return None if found is None else end
+
+    @property
+    def declares(self) -> bool:
+        return self.length is not None
 
     def _take(self, length: int | LengthFault) -> None:
         if isinstance(length, int):
             self.conflicting = self.conflicting or self.length not in (None, length)
             self.length = length
-
-
-def declares_length(line: bytes) -> bool:
-    """Whether a line without its line end would be a declaration to `RefusedBlock`."""
-    block = RefusedBlock()
-    block.read(line + b"\n", 0)
-    return block.length is not None
 
 
 def parse_length(value: bytes) -> int | Literal["invalid-content-length", "oversize"]:
@@ -185,14 +192,19 @@ def content_type_fault(value: bytes) -> TypeFault | None:
 
     Case does not matter. `charset` may be bare or quoted. Unknown parameters are ignored.
     """
-    media_type, *parameters = value.lower().split(b";")
-    if media_type.rstrip(_BLANKS) != _MEDIA_TYPE:
+    media_type, *parameters = (each.strip(_BLANKS) for each in _pieces(value.lower()))
+    if media_type != _MEDIA_TYPE:
         return "unsupported-content-type"
-    for parameter in filter(None, (each.strip(_BLANKS) for each in parameters)):
+    for parameter in parameters:
         name, _, charset = parameter.partition(b"=")
         if name == b"charset" and _unquoted(charset) not in _CHARSETS:
             return "bad-charset"
     return None
+
+
+def _pieces(value: bytes) -> list[bytes]:
+    """What stands between the semicolons that are not quoted (RFC 9110, section 5.6.4)."""
+    return re.findall(rb'(?:^|;)((?:[^";]|"(?:[^"\\]|\\.)*+"|")*+)', value)
 
 
 def _unquoted(value: bytes) -> bytes:

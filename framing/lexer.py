@@ -66,6 +66,16 @@ class JsonLexer:
         self._odd = False  # this line has a byte outside strings that no JSON text has there
 
     @property
+    def in_string(self) -> bool:
+        return self.phase == "string" or self.phase == "escape"
+
+    def copy(self) -> JsonLexer:
+        """A lexer in the same state."""
+        other = JsonLexer()
+        other.phase, other._depth, other._odd = self.phase, self._depth, self._odd
+        return other
+
+    @property
     def unfinished(self) -> bool:
         """True while the text has neither ended nor proved to be no JSON."""
         return self.phase != "ended" and self.phase != "broken"

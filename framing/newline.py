@@ -4,10 +4,12 @@ A line ends in LF or CR LF, blank lines are skipped, and the last line may lack 
 next one begins after its end, so there is no doubt as in `content_length`:
 
     in-step     a line is due. First byte that is not blank: in-line.
+    undecided   the same while the other framing is possible. A header begins: other-framing.
     in-line     end of the line: frame, in-step. Larger than `max_body`: dropping.
     dropping    an oversize line, one that timed out, or more of it. End of the line: fault, in-step.
     late-rest   the fault of a line that timed out was reported. End of the line: in-step. First byte that is not blank:
                 dropping.
+    other-framing  only if undecided: a header was begun, or the last line declared a length. Nothing more is consumed.
     reporting   a fault is due; then the state that was remembered.
 
 Only a line end ends a line, or its late rest would run as a line of its own. But a peer that sent a line without its end
@@ -21,13 +23,11 @@ from typing import Final, Literal, TypeAlias, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
 from .buffer import BodyBuffer, InputBuffer
-from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, NeedData
-from .fault_span import FaultSpan
+from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, NeedData, Silence
+from .headers import RefusedBlock
+from .losses import Losses
 
-LineState: TypeAlias = Literal["in-step", "in-line", "dropping", "late-rest", "reporting"]
-
-LINE_END_KEPT: Final = 256
-"""Bytes of a dropped line that are kept, for the choice between the framings: a `Content-Length` and its number."""
+LineState: TypeAlias = Literal["in-step", "undecided", "in-line", "dropping", "late-rest", "other-framing", "reporting"]
 
 _OVERSIZE: Final = InvalidRequest("oversize")
 _BLANKS: Final = b" \t\r"
@@ -39,23 +39,29 @@ _no_blank_in_line: Final = re.compile(rb"[^ \t\r]").search
 
 @final
 class NewlineParser:
-    """Implements `Parser`. `state` is for diagnosis and tests. `offset` is the stream offset of the first byte.
+    """Implements `Parser`. `state` is for diagnosis and tests.
 
-    `dropped_end` is the end of the line that was dropped last, without its line end.
+    If it is `undecided`, the first line must begin with `{` or `[`, else the framing is the other one. So it is if a later line
+    begins with the letter of `Content-Length`, or if a line that was refused or dropped ends in a declared length:
+    `declared` is then what was read of that block. `settle` decides for lines. `begun` is true once a line has begun.
     """
 
-    def __init__(self, limits: FrameLimits, *, offset: int = 0) -> None:
+    def __init__(self, limits: FrameLimits, *, undecided: bool = False) -> None:
         self.framing: Final[Framing] = "newline"
-        self.state: LineState = "in-step"
+        self._line_due: LineState = "undecided" if undecided else "in-step"
+        self.state: LineState = self._line_due
         self.progress = 0
-        self.dropped_end = b""
+        self.begun = False
+        self.declared: RefusedBlock | None = None
+        self._refused = RefusedBlock()  # while undecided: the line that is being dropped
         self._max_body = limits.max_body
         self._max_line = limits.max_body + 1  # with its CR
-        self._buffer = InputBuffer(offset)
+        self._buffer = InputBuffer(0)
         self._pieces = BodyBuffer()
         self._line_start = 0
         self._last_line = 0  # size of the line that `refuse_body` would refuse
-        self._loss = FaultSpan()
+        self._last_body = b""  # the same line, while undecided
+        self._losses = Losses()
         self._timed_out = False
         self._state_after: LineState = "in-step"  # the state after "reporting"
 
@@ -74,12 +80,14 @@ class NewlineParser:
         self._last_line = 0
         while True:
             match self.state:
-                case "in-step" | "in-line":
+                case "in-step" | "undecided" | "in-line":
                     event = self._in_line()
                 case "dropping":
                     event = self._dropping()
                 case "late-rest":
                     event = self._late_rest()
+                case "other-framing":
+                    event = NEED_DATA
                 case "reporting":
                     event = self._report(self._state_after)
             if event is not NEED_DATA:
@@ -92,15 +100,15 @@ class NewlineParser:
         return self.state == "in-line" or (self.state == "dropping" and not self._timed_out)
 
     @property
-    def waits_for_silence(self) -> bool:
-        return self.state == "dropping" and self._timed_out
+    def awaited_silence(self) -> Silence | None:
+        return "long" if self.state == "dropping" and self._timed_out else None
 
     @property
     def pending(self) -> int:
         return self._buffer.size + self._pieces.size
 
     def leftover(self) -> bytes | None:
-        if self._buffer.ended or self.state not in ("in-step", "in-line"):
+        if self._buffer.ended or self.state not in (self._line_due, "in-line"):
             return None
         return self._pieces.copy() + self._buffer.remaining()
 
@@ -110,15 +118,26 @@ class NewlineParser:
     def end_of_input(self) -> None:
         self._buffer.end()
 
+    def settle(self) -> None:
+        """The framing is decided: lines."""
+        if self.state == self._line_due:
+            self.state = "in-step"
+        self._line_due = "in-step"
+
+    def rest(self) -> tuple[bytes, int, bool]:
+        """What the other framing goes on with: the bytes, the stream offset of the first, and whether the input has ended."""
+        return self._buffer.remaining(), self._buffer.offset, self._buffer.ended
+
     def refuse_body(self, failure: ParseFailure) -> None:
         size, self._last_line = self._last_line, 0
         if not size:
             raise RuntimeError("no frame to refuse: next_event has not just returned one")
-        self._loss.begin(failure, self._buffer.offset - size)
-        self._report_before("in-step")
+        self._losses.begin(failure, self._buffer.offset - size)
+        self._begin_refused(self._last_body)
+        self._report_before(self._after_refused())
 
     def input_fell_silent(self) -> None:
-        if self._buffer.starved and self.waits_for_silence:
+        if self._buffer.starved and self.awaited_silence is not None:
             self._report_before("late-rest")
 
     def frame_timed_out(self) -> None:
@@ -130,7 +149,7 @@ class NewlineParser:
 
     def _in_line(self) -> Event:
         buffer = self._buffer
-        if self.state == "in-step" and not self._line_begins():
+        if self.state == self._line_due and not self._line_begins():
             return NEED_DATA
         end = buffer.data.find(b"\n", buffer.pos)
         ahead = (len(buffer.data) if end < 0 else end) - buffer.pos
@@ -147,23 +166,32 @@ class NewlineParser:
     def _line_begins(self) -> bool:
         if not self._buffer.skip_to(_no_blank):
             return False
+        if self._line_due == "undecided" and self._is_header(self._buffer.data[self._buffer.pos]):
+            self.state = "other-framing"
+            return False
         self._line_start = self._buffer.offset
+        self.begun = True
         self.state = "in-line"
         return True
 
+    def _is_header(self, first_byte: int) -> bool:
+        return first_byte in b"Cc" if self.begun else first_byte not in b"{["
+
     def _line(self, line: bytes) -> Frame | Fault:
-        self.state = "in-step"
+        self.state = self._line_due
         body = line.rstrip(_BLANKS)
         if len(body) > self._max_body:
-            self.dropped_end = body[-LINE_END_KEPT:]
-            self._loss.begin(_OVERSIZE, self._line_start)
-            return self._report("in-step")
+            self._losses.begin(_OVERSIZE, self._line_start)
+            self._begin_refused(body)
+            return self._report(self._after_refused())
+        if self.state == "undecided":
+            self._last_body = body
         self._last_line = self._buffer.offset - self._line_start
         return Frame(body)
 
     def _drop_line(self, failure: InvalidRequest | ParseFailure) -> None:
-        self._loss.begin(failure, self._line_start)
-        self.dropped_end = self._pieces.copy()[-LINE_END_KEPT:]
+        self._losses.begin(failure, self._line_start)
+        self._begin_refused(self._pieces.copy())
         self._pieces = BodyBuffer()
         self._begin_dropping()
 
@@ -174,28 +202,43 @@ class NewlineParser:
     def _dropping(self) -> Fault | NeedData:
         buffer = self._buffer
         end = buffer.data.find(b"\n", buffer.pos)
-        before = buffer.pos
-        line_end = len(buffer.data) if end < 0 else end
-        kept = buffer.data[max(before, line_end - LINE_END_KEPT) : line_end]
-        self.dropped_end = (self.dropped_end + kept)[-LINE_END_KEPT:]
-        buffer.pos = line_end if end < 0 else end + 1
-        self.progress += buffer.pos - before
-        return NEED_DATA if end < 0 else self._report("in-step")
+        dropped = buffer.take((len(buffer.data) if end < 0 else end + 1) - buffer.pos)
+        self.progress += len(dropped)
+        self._go_on_refused(dropped)
+        return NEED_DATA if end < 0 else self._report(self._after_refused())
 
     def _late_rest(self) -> Event:
         buffer = self._buffer
         if not buffer.skip_to(_no_blank_in_line):
             return NEED_DATA
         if buffer.data[buffer.pos] != _LINE_END:
+            self._losses.resume()
             self._begin_dropping()
             return self._dropping()
         buffer.pos += 1
-        self.state = "in-step"
-        return self._in_line()
+        self.state = self._after_refused()
+        return NEED_DATA if self.state == "other-framing" else self._in_line()
+
+    def _begin_refused(self, line: bytes) -> None:
+        """Look for a declared length in a line that is refused or dropped. While undecided; else it means nothing."""
+        self._refused = RefusedBlock()
+        self._go_on_refused(line)
+
+    def _go_on_refused(self, more: bytes) -> None:
+        if self._line_due == "undecided":
+            self._refused.read(more, 0)
+
+    def _after_refused(self) -> LineState:
+        """The state after the end of such a line."""
+        self._go_on_refused(b"\n")
+        if self._line_due != "undecided" or not self._refused.declares:
+            return self._line_due
+        self.declared = self._refused
+        return "other-framing"
 
     def _report(self, after: LineState) -> Fault:
         self.state = after
-        return self._loss.report(self._buffer.offset)
+        return self._losses.report(self._buffer.offset)
 
     def _report_before(self, after: LineState) -> None:
         """Make the fault the next event; `after` is the state after it."""
@@ -205,4 +248,4 @@ class NewlineParser:
     def _at_end(self) -> Event:
         if self.state == "in-line":
             return self._line(self._pieces.join(b""))
-        return self._report("in-step") if self.state == "dropping" else END_OF_INPUT
+        return self._report(self._after_refused()) if self.state == "dropping" else END_OF_INPUT

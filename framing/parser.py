@@ -21,6 +21,7 @@ from .events import (
     FrameLimits,
     Framing,
     NeedData,
+    Silence,
 )
 
 __all__ = [
@@ -65,8 +66,8 @@ class Parser(Protocol):
         ...
 
     @property
-    def waits_for_silence(self) -> bool:
-        """True while silence would change something: bytes are being dropped, or a body is in doubt."""
+    def awaited_silence(self) -> Silence | None:
+        """How long a silence would change something: bytes are being dropped, a body is in doubt, or a fault is due."""
         ...
 
     @property
@@ -93,7 +94,10 @@ class Parser(Protocol):
         ...
 
     def next_event(self) -> Event:
-        """The next frame or fault in the order of the stream, or `NEED_DATA`, or `END_OF_INPUT`."""
+        """The next frame or fault in the order of the stream, or `NEED_DATA`, or `END_OF_INPUT`.
+
+        A fault is returned when the next message is sure to be read (docs/protocol.md, section 1.1, rule 9).
+        """
         ...
 
     def refuse_body(self, failure: ParseFailure) -> None:
@@ -109,7 +113,7 @@ class Parser(Protocol):
         ...
 
     def input_fell_silent(self) -> None:
-        """The input was polled and silent for 250 ms. Ignored unless `waits_for_silence` and after `NEED_DATA`."""
+        """Note that the input was silent for as long as `awaited_silence` says. Ignored if it is None and before `NEED_DATA`."""
         ...
 
 

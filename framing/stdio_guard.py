@@ -11,7 +11,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Final, Literal, TextIO, final
+from contextlib import suppress
+from typing import Final, Literal, Protocol, TextIO, final
 
 import msgspec
 
@@ -36,6 +37,11 @@ TERMINAL_HINT = (
     "to call it by hand, use `discreet call`. Ctrl-D ends it."
 )
 
+NULL_DEVICE_HINT = (
+    "stdin is the null device, so nothing will be read: discreet speaks JSON-RPC 2.0 on stdin and stdout; "
+    "to serve the network, use --http HOST:PORT --no-stdio"
+)
+
 
 class StandardStreams(msgspec.Struct, frozen=True):
     """The private descriptors that `redirect` made. All are above 2, and children inherit none of them.
@@ -51,9 +57,21 @@ class StandardStreams(msgspec.Struct, frozen=True):
     stray_err: int
 
 
+class TextTaker(Protocol):
+    """Takes what is printed, before it is written. Both get the name of the stream: `stdout` or `stderr`."""
+
+    def take(self, name: str, text: str) -> bool:
+        """False where the text is to be written."""
+        ...
+
+    def flush(self, name: str) -> None: ...
+
+
 _redirected: list[StandardStreams] = []  # at most one: a process has one set of descriptors 0, 1 and 2
 
 _replaced: dict[str, TextIO | None] = {}  # Python's original objects, by their names in `sys`
+
+_takers: list[TextTaker] = []  # at most one, as of the descriptors
 
 _in_use: list[object] = []  # what `discard_output` replaced: `print` relies on `sys.stdout` to keep its object alive
 
@@ -95,6 +113,11 @@ def redirect() -> StandardStreams:
     return streams
 
 
+def take_texts(taker: TextTaker) -> None:
+    """Have this asked for all that is printed, from now until `discard_output` or `restore`."""
+    _takers[:] = [taker]
+
+
 def restore() -> None:
     """Restore the descriptors and Python's objects, and close what `redirect` opened. Does nothing if none is redirected.
 
@@ -104,6 +127,7 @@ def restore() -> None:
     if not _redirected:
         return
     streams = _redirected.pop()
+    _takers.clear()
     os.close(streams.stray_out)
     os.close(streams.stray_err)
     for number in (STDOUT, STDERR):
@@ -114,6 +138,31 @@ def restore() -> None:
     _move_to(streams.stdin, STDIN)
     _move_to(streams.stdout, STDOUT)
     _move_to(streams.stderr, STDERR)
+
+
+def disown() -> None:
+    """Let every descriptor for the protocol's stdin or stdout lead to the null device, in a process that was forked.
+
+    A transport may have opened stdout anew, under a number of its own.
+    """
+    if not _redirected:
+        return
+    streams = _redirected[0]
+    protocol = [os.fstat(streams.stdin), os.fstat(streams.stdout)]
+    shared = os.fstat(streams.stderr)  # a terminal, on which the logs go on
+    for fd in {streams.stdin, streams.stdout, *_open_descriptors()}:
+        with suppress(OSError):  # closed meanwhile: it is that of the list itself
+            found = os.fstat(fd)
+            mine = any(os.path.samestat(found, each) for each in protocol) and not os.path.samestat(found, shared)
+            if mine or fd in (streams.stdin, streams.stdout):
+                _redirect_to_null(fd, os.O_RDWR)
+
+
+def _open_descriptors() -> list[int]:
+    for folder in ("/proc/self/fd", "/dev/fd"):
+        with suppress(OSError):
+            return [int(name) for name in os.listdir(folder)]
+    return []
 
 
 def flush_text_streams() -> None:
@@ -129,6 +178,7 @@ def discard_output() -> None:
     The interpreter's end then neither flushes into a pipe that nobody reads nor aborts the process, as it does if a thread
     is stopped in a `print` and so keeps the lock of `sys.stdout`.
     """
+    _takers.clear()
     for number in (STDOUT, STDERR):
         _move_to(os.open(os.devnull, os.O_RDWR), number)
     for name in ("stdout", "stderr"):
@@ -149,14 +199,24 @@ class _Discarded(io.TextIOBase):
 
 def redirect_to_null(fd: int) -> None:
     """Let a private descriptor lead to the null device. Children inherit it no more than before."""
-    null = os.open(os.devnull, os.O_WRONLY)
+    _redirect_to_null(fd, os.O_WRONLY)
+
+
+def _redirect_to_null(fd: int, mode: int) -> None:
+    null = os.open(os.devnull, mode)
     os.dup2(null, fd, inheritable=False)
     os.close(null)
 
 
-def terminal_hint(stdin: int) -> str | None:
-    """One line for a user who started the daemon by hand; None if stdin is no terminal."""
-    return TERMINAL_HINT if os.isatty(stdin) else None
+def stdin_hint(stdin: int) -> str | None:
+    """One line for a user who started the daemon where no program will talk to it; None if one may."""
+    if os.isatty(stdin):
+        return TERMINAL_HINT
+    try:
+        is_null = is_open(stdin) and os.path.samestat(os.fstat(stdin), os.stat(os.devnull))
+    except OSError:
+        return None
+    return NULL_DEVICE_HINT if is_null else None
 
 
 def _open_missing(opened: list[int]) -> None:
@@ -207,13 +267,29 @@ def _replace_text_streams() -> None:
                 old.flush()  # what was printed before `redirect` goes to the stray pipe too
             raw = os.fdopen(number, mode + "b", closefd=False)
             new = _Unclosable(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+            new.known_as = name
             _set_text_stream(name, new)
             _replaced[name] = old
 
 
 @final
 class _Unclosable(io.TextIOWrapper):
-    """Stays open when an app closes it: what is printed later is logged all the same, and so is what a library asks it."""
+    """Stays open when an app closes it: what is printed later is logged all the same, and so is what a library asks it.
+
+    What `take` takes of it is not written.
+    """
+
+    known_as = ""
+
+    def write(self, text: str, /) -> int:
+        if isinstance(text, str) and _takers and _takers[0].take(self.known_as, text):
+            return len(text)
+        return super().write(text)
+
+    def flush(self) -> None:
+        if _takers:
+            _takers[0].flush(self.known_as)
+        super().flush()
 
     def close(self) -> None:
         self.flush()

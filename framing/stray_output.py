@@ -7,12 +7,10 @@ are written together stay together (a child's traceback, a PEM block): the scrub
 from __future__ import annotations
 
 import sys
+from _thread import LockType, allocate_lock
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, final
-
-if TYPE_CHECKING:
-    import threading
+from typing import Literal, Protocol, TypeAlias, final
 
 StreamName: TypeAlias = Literal["stdout", "stderr"]
 TextListener: TypeAlias = Callable[[StreamName, str], None]
@@ -76,7 +74,7 @@ class StrayOutputReader:
         self._listener: TextListener | None = None
         self._held: list[tuple[StreamName, str]] = []
         self._dropped = 0
-        self._drain_request: threading.Event | None = None
+        self._drain_request: LockType | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="discreet-stray", daemon=True)
 
@@ -100,12 +98,11 @@ class StrayOutputReader:
         Returns False if that took longer than `timeout` seconds. Call `stdio_guard.flush_text_streams` first: it flushes
         what `print` still buffers.
         """
-        import threading
-
-        drained = threading.Event()
+        drained = allocate_lock()  # released when it is done; of `_thread`, since apps may patch `threading`
+        drained.acquire()
         self._drain_request = drained
         self._pipe_reader.wake()
-        return drained.wait(timeout)
+        return drained.acquire(timeout=timeout)
 
     def stop(self, timeout: float) -> bool:
         """Drain, then end the thread. Output that is written later is not read. Returns as `drain` does."""
@@ -125,7 +122,7 @@ class StrayOutputReader:
             if self._drain_request is not None:
                 drained, self._drain_request = self._drain_request, None
                 self._read_until_empty()
-                drained.set()
+                drained.release()
                 if self._stopping:
                     return
 

@@ -218,9 +218,8 @@ class Connection:
     async def _receive(self) -> None:
         """Wait for bytes. Silence within a frame drops the frame and fails the pending requests."""
         with anyio.move_on_after(self._stall_seconds if self._parser.mid_frame else math.inf) as scope:
-            if (fault := await self._channel.receive_more()) is not None:
-                self._incoming.fail_all(self._fault_text(fault))
-            elif self._is_flooded():
+            await self._channel.receive_more()
+            if self._is_flooded():
                 self._incoming.fail_all(NO_FRAME + self._transport.describe(self._framing))
         if scope.cancelled_caught:
             self._parser.frame_timed_out()
@@ -228,7 +227,7 @@ class Connection:
 
     def _is_flooded(self) -> bool:
         """Whether the server has written junk for `JUNK_SECONDS`. Only a pause would tell where the junk ends."""
-        if not self._parser.waits_for_silence:
+        if self._parser.awaited_silence is None:
             self._junk_since = math.inf
             return False
         now = anyio.current_time()

@@ -18,6 +18,7 @@ import anyio
 import msgspec
 
 from ...async_block import async_block
+from ...awaited import refuses_bool
 from ...framing.transports.stdio import StdioTransport
 from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
@@ -114,6 +115,7 @@ class ServerProcess:
         """The end of its stderr, with `stderr="collect"`; else empty."""
         return str(self._stderr_sink) if isinstance(self._stderr_sink, StderrTail) else ""
 
+    @refuses_bool
     async def wait(self) -> int:
         """Wait for the child's exit and return its status."""
         await self._exited.wait()

@@ -123,6 +123,8 @@ def _check_executor(executor: object) -> None:
         raise TypeError(f"the executor must be an object, not a class: write {executor.__name__}()")
     for name in ("execute", "cancel"):
         method = getattr(executor, name, None)
+        if method is None and name == "cancel":  # what can't be cancelled
+            continue
         if not callable(method):
             raise TypeError(f"the executor has no method {name}")
         if inspect.isroutine(method) and not inspect.iscoroutinefunction(method):

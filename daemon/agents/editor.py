@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 import msgspec
 
+from ...awaited import refuses_bool
+from ...errors.nearest import nearest_hint
 from ..operations.context import ClientInfo
-from .model.types import Part
+from .model.types import Artifact, Part
 
 ToolKind: TypeAlias = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
@@ -20,16 +22,35 @@ StepStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 StepPriority: TypeAlias = Literal["high", "medium", "low"]
 
 
+EditorAbility: TypeAlias = Literal["fs.readTextFile", "fs.writeTextFile", "terminal"]
+"""What an editor may have advertised."""
+
+
 class EditorUnavailableError(Exception):
-    """The editor can't do this: it has not advertised it, or the turn in which it was asked has ended."""
+    """The editor can't do this: it has not advertised the `ability`, or the turn in which it was asked has ended. Where an
+    executor lets it pass, the user reads what the editor lacks.
+    """
+
+    def __init__(self, text: str, ability: EditorAbility | None = None) -> None:
+        super().__init__(text)
+        self.ability: Final = ability
+
+
+def check_word(what: str, given: object, known: Any) -> None:  # Any: a Literal
+    """Raises `ValueError` for what is none of these words: an editor would show something else without a word."""
+    if given not in (words := get_args(known)):
+        raise ValueError(f"{what} must be one of {', '.join(words)}, not {given!r}{nearest_hint(str(given), words)}")
 
 
 class PermissionOption(msgspec.Struct, frozen=True):
-    """One of the answers that the user may give."""
+    """One of the answers that the user may give. Raises `ValueError` for another kind."""
 
     id: str
     name: str
     kind: PermissionKind
+
+    def __post_init__(self) -> None:
+        check_word("the kind of a permission", self.kind, PermissionKind)
 
 
 ALLOW_OR_REJECT: Final = (
@@ -80,11 +101,15 @@ class Terminal(msgspec.Struct, frozen=True):
 
 
 class PlanStep(msgspec.Struct, frozen=True):
-    """One step of what the agent is going to do."""
+    """One step of what the agent is going to do. Raises `ValueError` for another status or priority."""
 
     content: str
     status: StepStatus = "pending"
     priority: StepPriority = "medium"
+
+    def __post_init__(self) -> None:
+        check_word("the status of a step", self.status, StepStatus)
+        check_word("the priority of a step", self.priority, StepPriority)
 
 
 ToolContent: TypeAlias = str | Part | Diff | Terminal
@@ -105,7 +130,10 @@ class ToolCall(Protocol):
         locations: Sequence[str] | None = None,
         raw_output: object = None,
     ) -> None:
-        """Change what the editor shows of it. Content replaces all content before it."""
+        """Change what the editor shows of it. Content replaces all content before it.
+
+        Raises `ValueError` for another status, and `RuntimeError` behind the block of the call.
+        """
         ...
 
 
@@ -116,6 +144,8 @@ class Editor(Protocol):
     `plan` and `set_mode` wait for the editor's answer. They raise `ClientRefused` with the editor's own error, and
     `EditorUnavailableError` where the editor has not advertised the ability or the turn has ended. Without `timeout` they
     wait until the user answers or the turn ends; with it they raise `TimeoutError`. Cancelled, they tell the editor so.
+
+    ACP has absolute paths only: a relative one is sent as one in the session's directory.
     """
 
     @property
@@ -156,6 +186,7 @@ class Editor(Protocol):
     @property
     def can_run(self) -> bool: ...
 
+    @refuses_bool
     async def permit(
         self,
         title: str,
@@ -201,7 +232,9 @@ class Editor(Protocol):
         content: Sequence[ToolContent] = (),
         raw_input: object = None,
     ) -> AbstractAsyncContextManager[ToolCall]:
-        """Show what the block does. The call is completed at its end, and failed where it raises."""
+        """Show what the block does. The call is completed at its end, and failed where it raises. Raises `ValueError` for another
+        kind.
+        """
         ...
 
     async def plan(self, steps: Sequence[PlanStep | str]) -> None:
@@ -215,6 +248,13 @@ class Editor(Protocol):
 
 class Published(Protocol):
     """A task, as far as a turn follows it. `generation` is the number of its last event."""
+
+    def note(self, artifact: Artifact) -> None:
+        """Append to an artifact what the caller was shown beside the task's own events, so that it can be shown again.
+
+        Only while the task is worked on, and as far as there is memory for it.
+        """
+        ...
 
     @property
     def id(self) -> str: ...

@@ -11,7 +11,7 @@ from ..dispatch.execution import Raised, attempt, attempt_now
 from ..logs import log
 from .errors import NotCancelable
 from .faults import declared_failure
-from .tasks.executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
+from .tasks.executor import AgentExecutor, RequestContext, SupportsCancel, SupportsCheck, SupportsResume
 from .tasks.task_events import TaskEvents, was_overtaken
 
 CANCEL_SECONDS: Final = 30.0
@@ -25,6 +25,7 @@ class ExecutorCalls:
     def __init__(self, executor: AgentExecutor) -> None:
         self._executor = executor
         self._checker = executor if isinstance(executor, SupportsCheck) else None  # once: such a check is slow
+        self._canceller = executor if isinstance(executor, SupportsCancel) else None
         self._resumer = executor if isinstance(executor, SupportsResume) else None
 
     @property
@@ -54,14 +55,21 @@ class ExecutorCalls:
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """Let the executor prepare for a cancellation. Its faults are logged.
 
-        Raises `FailureError(TaskNotCancelable)` where it refuses.
+        Raises `FailureError(TaskNotCancelable)` where it refuses, or can't be cancelled at all.
         """
+        canceller = self._canceller
+        if canceller is None:
+            raise _not_cancelable(context.task.id, events)
         fault: BaseException | None = TimeoutError("cancel took too long")
         with anyio.move_on_after(CANCEL_SECONDS):
-            done = await attempt(lambda: self._executor.cancel(context, events), step="agent.cancel")
+            done = await attempt(lambda: canceller.cancel(context, events), step="agent.cancel")
             fault = done.exc if isinstance(done, Raised) else None
         task = context.task
-        if isinstance(fault, NotCancelable):
-            raise FailureError(TaskNotCancelable(task_id=task.id, current_state=events.task.status.state.value))
+        if fault is not None and issubclass(type(fault), NotCancelable):
+            raise _not_cancelable(task.id, events)
         if fault is not None and not was_overtaken(events, fault):
             log.error("agent.failed", task=task.id, exc=fault)
+
+
+def _not_cancelable(task_id: str, events: TaskEvents) -> FailureError:
+    return FailureError(TaskNotCancelable(task_id=task_id, current_state=events.task.status.state.value))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from ...errors.exceptions import FailureError, OperationError
-from ...errors.failures import Failure
+from ...errors.failures import DomainFailure, Failure
 from ..dispatch.execution import declared
+from .editor import EditorAbility, EditorUnavailableError
 
 
 def declared_failure(exc: BaseException) -> Failure | None:
@@ -12,6 +15,15 @@ def declared_failure(exc: BaseException) -> Failure | None:
 
     None for an exception that callers may learn nothing of, also where the facts of a declared error are not of their types.
     """
-    if isinstance(exc, FailureError):
+    if issubclass(type(exc), FailureError):  # an evil class may answer `isinstance` by raising
+        assert isinstance(exc, FailureError)
         return exc.failure
-    return declared(exc) if isinstance(exc, OperationError) else None
+    if issubclass(type(exc), EditorUnavailableError):
+        assert isinstance(exc, EditorUnavailableError)
+        if exc.ability in get_args(EditorAbility):
+            text = f"This needs an editor that offers {exc.ability}"
+            return DomainFailure("EDITOR_UNAVAILABLE", text, http_status=501)
+    if issubclass(type(exc), OperationError):
+        assert isinstance(exc, OperationError)
+        return declared(exc)
+    return None

@@ -14,7 +14,8 @@ from ..operations.access import Identity
 class AgentCall(msgspec.Struct, frozen=True):
     """A call of one of the agent's methods. `service_params` may hold credentials: don't log them.
 
-    `task_id` is None where the call names no task.
+    `task_id` is None where the call names no task. `params` are the same struct in every version of A2A: a `SendRequest`, or
+    one with `task_id`, `config_id` or `query`; None for the card. An interceptor can't change them.
     """
 
     method: str
@@ -22,10 +23,18 @@ class AgentCall(msgspec.Struct, frozen=True):
     identity: Identity | None
     service_params: Mapping[str, str]
     task_id: str | None = None
+    params: object = None
 
 
-Outcome: TypeAlias = Failure | None
-"""Why a call failed; None where it succeeded."""
+class CallResult(msgspec.Struct, frozen=True):
+    """A call succeeded. `result` is a `Task`, a `Message`, a page of tasks, a push config, several of these, or a card; None for
+    a stream, whose items were sent as they came, and where a config was deleted."""
+
+    result: object = None
+
+
+Outcome: TypeAlias = Failure | CallResult
+"""How a call ended. A caller has read the result of one that succeeded: nothing here changes it."""
 
 
 class Interceptor(Protocol):

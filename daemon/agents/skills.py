@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from ...errors.exceptions import FailureError
-from ...errors.failures import ContentTypeNotSupported, Failure, InvalidParams
+from ...errors.failures import ContentTypeNotSupported, Failure, Internal, InvalidParams
 from ...errors.type_building import convert
 from ...lazy import anyio
 from ..operations.access import Identity
@@ -22,7 +22,7 @@ from ..operations.decoders import Arguments
 from ..operations.spec import OperationSpec
 from .errors import UnknownSkill
 from .model.types import Message, Part
-from .tasks.status_messages import failure_parts
+from .tasks.status_messages import failure_parts, note_failed
 
 if TYPE_CHECKING:
     from ..dispatch.request import EventSink, Outcome
@@ -94,6 +94,8 @@ class SkillExecutor:
         if failure is None:
             await events.complete()
         else:
+            if not isinstance(failure, Internal):  # its handler is in the log
+                note_failed(context.task.id, failure)
             await events.fail(failure_parts(failure))
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:

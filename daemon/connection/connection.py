@@ -175,7 +175,7 @@ class Connection:
     @property
     def full(self) -> bool:
         """True while nothing more should be read."""
-        if self.writer.congested:
+        if self.writer.congested or self.session.dialect.busy:
             return True
         return self._backlog.full() and (not self._client_requests or self._backlog.full(times=STRETCH))
 
@@ -192,6 +192,11 @@ class Connection:
     def settled(self) -> bool:
         """True when every request that was read is answered and the client has all of it."""
         return not self._backlog.open and not self.writer.unsent
+
+    @property
+    def owed(self) -> bool:
+        """True while the client waits for an answer, or for the rest of one. May be read in a signal handler."""
+        return not self._channel.broken and bool(self._responder.unanswered or self.writer.unsent)
 
     @property
     def unanswered(self) -> int:
@@ -288,6 +293,9 @@ class Connection:
 
     def meet(self, client: ClientInfo) -> None:
         self.client = client
+
+    def take_again(self, call: Call) -> None:
+        self._reader.take_again(call)
 
     def tell(self, method: str, params: object) -> None:
         self.context_host.notify(method, params)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 from ...errors.failures import InvalidRequest
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
 from ...lazy import anyio
+from ..dispatch.task_guard import Switch, task_switch
 from ..logs import log
 from ..memory import SMALL, reserve
 from ..process.allocator import map_large_blocks
@@ -94,24 +95,27 @@ class Reader:
 
     async def run(self) -> None:
         """Read until the end of input. Cancelling it loses nothing that was received."""
+        leave_task, enter_task = task_switch()
         while not self.ended:
             try:
-                await self._read_once()
+                await self._read_once(leave_task, enter_task)
             except MemoryError:  # what came is still there: go on when others have ended
                 await self._wait_for_memory()
         self._writer.flush()
 
-    async def _read_once(self) -> None:
-        hungry = self._read_received()
-        self._writer.flush()
-        if self._metrics.inline:
-            self._metrics.end_read()
+    async def _read_once(self, leave_task: Switch, enter_task: Switch) -> None:
+        leave_task()  # inline handlers and identity providers run in here
+        try:
+            hungry = self._read_received()
+            self._writer.flush()
+            if self._metrics.inline:
+                self._metrics.end_read()
+        finally:
+            enter_task()
         if self.ended:
             return
         if hungry:
-            fault = await self._channel.receive_more()
-            if fault is not None:
-                self._take_fault(fault)
+            await self._channel.receive_more()
         else:
             await self._wait_for_room()
 
@@ -121,6 +125,14 @@ class Reader:
         log.error("memory.exhausted")
         await anyio.sleep(MEMORY_SECONDS)
         reserve.keep()
+
+    def take_again(self, call: Call) -> None:
+        """Take a call that the dialect has held back, and go on reading."""
+        try:
+            self._dispatcher.accept(call)
+        except Exception as exc:  # noqa: BLE001 - as for one that was just read
+            self._take_own_fault(call, exc)
+        self.look_again()
 
     def read_all(self) -> None:
         """Take everything that was received, however much waits."""

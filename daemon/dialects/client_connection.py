@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ..operations.access import Identity
     from ..operations.context import ClientInfo, ContextHost
     from ..operations.spec import OperationSpec
+    from ..rpc.envelope import Call
     from .handshake import ServerInfo
 
 
@@ -43,6 +44,10 @@ class ClientConnection(Protocol):
     @property
     def initializers(self) -> Sequence[OperationSpec]:
         """What the services run when the client says hello, in the order of declaration."""
+        ...
+
+    def take_again(self, call: Call) -> None:
+        """Hand in a call that the dialect has held back, while it was busy, and go on reading."""
         ...
 
     def tell(self, method: str, params: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import msgspec
 
@@ -31,6 +31,24 @@ def add_initialize(
         return
     errors = list(dict.fromkeys(error for hook in hooks for error in hook.errors))
     service.query("initialize", errors=errors, description=answer.__doc__ or "")(answer_after_hooks)
+    uses = frozenset(hook.name for hook in hooks)
+    service.operations[-1] = msgspec.structs.replace(service.operations[-1], uses=uses)
+
+
+def add_shutdown(service: Service, hooks: Sequence[OperationSpec], end: Callable[[], Any]) -> None:
+    """Add `shutdown` to a service: `end`, behind what services run before."""
+    if not hooks:
+        service.mutation("shutdown", inline=True)(end)
+        return
+
+    async def shutdown(ctx: Context) -> Any:
+        for hook in hooks:
+            await ctx.call(hook.name, {})
+        return end()
+
+    errors = list(dict.fromkeys(error for hook in hooks for error in hook.errors))
+    shutdown.__annotations__["return"] = get_type_hints(end)["return"]
+    service.mutation("shutdown", errors=errors, description=end.__doc__ or "")(shutdown)
     uses = frozenset(hook.name for hook in hooks)
     service.operations[-1] = msgspec.structs.replace(service.operations[-1], uses=uses)
 

@@ -16,7 +16,7 @@ from ..operations.service import Service
 from ..rpc.dialect import PLAIN, Dialect
 from ..services.identity_cache import IdentityCache
 from .client_connection import ClientConnection, DaemonControl
-from .handshake import ServerInfo, add_initialize, client_info, run_initializers
+from .handshake import ServerInfo, add_initialize, add_shutdown, client_info, run_initializers
 
 if TYPE_CHECKING:
     from ..host import Host
@@ -95,10 +95,10 @@ def builtins(connection: ClientConnection, control: DaemonControl) -> Service:
     """The service without a namespace that speaks for the daemon itself, to one client."""
     service = Service("")
     _add_handshakes(service, connection, control)
-    _add_controls(service, control)
+    _add_controls(service, connection, control)
     _add_lists(service, connection)
     service.operations = [
-        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE else spec
+        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE and spec.mode == "inline" else spec
         for spec in service.operations
     ]
     return service
@@ -148,17 +148,18 @@ def _capabilities(host: Host) -> dict[str, Any]:
     }
 
 
-def _add_controls(service: Service, control: DaemonControl) -> None:
+def _add_controls(service: Service, connection: ClientConnection, control: DaemonControl) -> None:
     @service.mutation(inline=True, name="setLogLevel")
     def set_log_level(level: LogLevel) -> LevelSet:
         """Change how much is logged: debug, info, warn or error, in any case."""
         return LevelSet(log.set_level(level.value), success=True)
 
-    @service.mutation(inline=True)
     def shutdown() -> ShutdownResult:
         """End the daemon when the requests that run have been answered."""
         control.begin_shutdown()
         return ShutdownResult(SHUTDOWN_MESSAGE)
+
+    add_shutdown(service, connection.host.catalogue.shutdowns, shutdown)
 
     @service.mutation(inline=True, name="exit")
     def exit_() -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from ...errors.codes import DialectName
 from ...errors.type_building import decoder_for
+from ..logs import log
 from ..operations.service import DeclarationError, Service
 from ..rpc.dialect import Dialect
 from .client_connection import ClientConnection, DaemonControl
@@ -46,6 +47,10 @@ def open_session(
     name: DialectName, connection: ClientConnection, control: DaemonControl, saved: bytes = b""
 ) -> Session:
     """Begin a session in this dialect, or go on with one that a program before this one left. Raises `DeclarationError`."""
+    unheard = connection.host.catalogue.shutdowns if name in ("mcp", "acp") else ()
+    if unheard:
+        hint = f"clients of {name} send no shutdown; what must happen at the end belongs into Service(lifespan=…)"
+        log.warning("shutdown.unheard", services=[spec.namespace for spec in unheard], hint=hint)
     try:
         return _open(name, connection, control, saved)
     except DeclarationError as exc:

@@ -7,9 +7,10 @@ logged with its traceback.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Sequence
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
+from sys import exc_info
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -19,10 +20,14 @@ from ...errors.failures import Failure, Internal
 from ...errors.wire import failure_of
 from ...lazy import anyio
 from ..logs import log
+from ..logs.bound import BOUND, INLINE, add_names
+from ..logs.safe_call import class_name
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token, last_event_id
 from ..operations.spec import ClientGroup, Numbered, WrongResult
+from ..process import forks
 from .request import Outcome
+from .task_guard import guard_task, out_of_task
 from .task_pool import HandlerLoop, in_context
 
 if TYPE_CHECKING:
@@ -76,12 +81,15 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
 
     The handler runs in context variables of its own.
     """
+    variables = copy_context() if call.span is None and INLINE.call is call else _variables(call)
     try:
-        return spec.encode_output(_variables(call).run(spec.invoke, context, _arguments(spec, call)))
+        return spec.encode_output(variables.run(spec.invoke, context, _arguments(spec, call)))
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
         return context.ended_by or outcome_of(exc, spec, call)
     finally:
         context._returned = True
+        if forks.in_child:
+            forks.leave()
 
 
 async def run_async(request: Request, context: Context, memory: MemoryBudget, loop: HandlerLoop) -> Outcome:
@@ -94,6 +102,8 @@ async def run_async(request: Request, context: Context, memory: MemoryBudget, lo
         return request.ended_by or outcome_of(exc, spec, call)
     finally:
         context._returned = True
+        if forks.in_child:
+            forks.leave()
 
 
 async def run_stream(
@@ -109,11 +119,14 @@ async def run_stream(
         return request.ended_by or outcome_of(exc, spec, call)
     finally:
         context._returned = True
+        if forks.in_child:
+            forks.leave()
 
 
 def _variables(call: Call) -> Variables:
     """Context variables of its own for the handler of a call, whose span is the current one there."""
     variables = copy_context()
+    variables.run(BOUND.set, call)
     if call.span is not None:
         variables.run(call.span.enter)
     return variables
@@ -212,17 +225,24 @@ async def attempt(work: Callable[[], Awaitable[T]], *, step: str = "") -> T | Ra
     """Await the app's own code; its value, or what it raised. `step` is what the log calls it where it blocks the loop.
 
     Cancellation from an enclosing scope passes through. A cancellation that the code caused itself, such as that of a task
-    which it awaits, is returned like any other exception.
+    which it awaits, is returned like any other exception. Scopes that it left open are closed.
     """
+    guard = guard_task()
     loop = APP_LOOP.get() if step else None
     try:
-        if loop is None:
-            return await work()
-        value: T = await in_context(_awaited(work), copy_context(), loop, step)
-        return value
+        try:
+            if loop is None:
+                return await work()
+            value: T = await in_context(_awaited(work), copy_context(), loop, step)
+            return value
+        finally:
+            if forks.in_child:
+                forks.leave(exc_info()[1])
+            if guard.disturbed():
+                await guard.restore(step)
+            del guard  # a traceback may keep this frame, and the guard its task
     except BaseException as exc:
         if not _cancelled_from_outside():
-            _forget_own_cancellation()
             return Raised(_single(exc))
 
         _, beside = BaseExceptionGroup("", [exc]).split(
@@ -242,24 +262,16 @@ def _cancelled_from_outside() -> bool:
     return anyio.current_effective_deadline() == -math.inf
 
 
-def _forget_own_cancellation() -> None:
-    """Undo the cancellation of code that cancelled its own asyncio task, so that the task can go on."""
-    if anyio.get_cancelled_exc_class().__module__ != "asyncio.exceptions":  # trio has nothing of the kind
-        return
-    from asyncio import current_task
-
-    task = current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
-
-
 def attempt_now(work: Callable[[], T], *, step: str = "") -> T | Raised:
-    """The same for what is no coroutine."""
+    """The same for what is no coroutine. Where it is a `step`, the running task is out of its reach."""
     loop = APP_LOOP.get() if step else None
     try:
-        return work() if loop is None else loop.watch.marked(step, work)
+        return work() if loop is None else out_of_task(lambda: loop.watch.marked(step, work))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return Raised(_single(exc))
+    finally:
+        if forks.in_child:
+            forks.leave(exc_info()[1])
 
 
 def declared(exc: OperationError) -> Failure | None:
@@ -271,7 +283,17 @@ def declared(exc: OperationError) -> Failure | None:
 
 
 def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
-    """The failure that an exception of this operation stands for."""
+    """The failure that an exception of this operation stands for. Its class may be such that looking at it raises."""
+    if forks.in_child:
+        forks.leave(exc)
+    try:
+        return _outcome_of(exc, spec, call)
+    except BaseException:  # noqa: BLE001 - the boundary, as above
+        _diagnose(spec, call, problem=f"it raised {class_name(exc)}, which can't be looked at")
+        return Internal()
+
+
+def _outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     found = _single(exc)
     if isinstance(found, MemoryError):
         reserve.free()
@@ -283,14 +305,14 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
         try:
             failure = failure_of(found, spec.errors)
         except msgspec.ValidationError as fault:
-            problem = f"the details of {type(found).__name__} are not what it declares: {fault}"
+            problem = f"the details of {class_name(found)} are not what it declares: {fault}"
             _diagnose(spec, call, problem=problem, exc=exc)
             return Internal()
         except BaseException as fault:  # noqa: BLE001 - details that JSON can't represent, or the app's `__post_init__`
             exc = fault
         else:
             if isinstance(failure, Internal):
-                declare = f"declare it: errors=[{type(found).__name__}]"
+                declare = f"declare it: errors=[{class_name(found)}]"
                 hint = "raise an error of your own in its place" if isinstance(found, GivenError) else declare
                 _diagnose(spec, call, undeclared=failure.code, hint=hint, exc=exc)
             return failure
@@ -305,11 +327,19 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
 def _diagnose(spec: OperationSpec, call: Call, **fields: object) -> None:
     call.diagnosed = True
     traced = {} if call.span is None else call.span.log_fields
-    log.error("handler.failed", method=spec.name, id=call.id, **fields, **traced)
+    named: dict[str, object] = {}
+    add_names(named, call)
+    named = {**named, "method": spec.name, "id": named.get("id", call.id)}
+    log.error("handler.failed", **named, **fields, **traced)
 
 
 def _single(exc: BaseException) -> BaseException:
     """The exception in a group of exactly one, however deep; any other exception as it is."""
-    while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
-        exc = exc.exceptions[0]
+    while issubclass(type(exc), BaseExceptionGroup) and len(found := _exceptions_of(exc)) == 1:
+        exc = found[0]
     return exc
+
+
+_exceptions_of: Final[Callable[[Any], Sequence[BaseException]]] = BaseExceptionGroup.__dict__[
+    "exceptions"
+].__get__  # a subclass may have its own

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import get_ident
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context as Variables
 from contextvars import copy_context
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from ...lazy import anyio
@@ -26,7 +27,12 @@ class LoopPortal:
     def __init__(self, threads: ThreadPool, tasks: Callable[[], anyio.abc.TaskGroup | None]) -> None:
         self._threads = threads
         self._tasks = tasks
-        self._loop_thread = threading.get_ident()
+        self._loop_thread = get_ident()
+
+    @property
+    def on_loop(self) -> bool:
+        """Whether the running thread is that of the loop."""
+        return get_ident() == self._loop_thread
 
     def run(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
         """The result of `work()`, awaited on the loop in the caller's context variables; what it raises, or `Stopped` where
@@ -34,9 +40,9 @@ class LoopPortal:
 
         Raises `RuntimeError` on the loop's own thread, which would wait for itself.
         """
-        if threading.get_ident() == self._loop_thread:
+        if self.on_loop:
             raise RuntimeError("only a handler in a worker thread may block: await the form without _blocking")
-        ended = threading.Event()
+        ended = Event()
         results: list[T] = []
         faults: list[BaseException] = []
 

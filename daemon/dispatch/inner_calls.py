@@ -23,6 +23,7 @@ from ...errors.failures import (
 )
 from ...lazy import anyio
 from ..logs import log
+from ..logs.bound import bound
 from ..operations.access import Identity
 from ..operations.context import MOUNT_DEPTH, CallFailed, ContextHost
 from ..operations.current_request import Caller, CurrentRequest
@@ -68,7 +69,7 @@ class InnerCalls:
         """
         came_through = None if parent is None else parent.call.metadata.get(MOUNT_DEPTH)
         metadata = {} if came_through is None else {MOUNT_DEPTH: came_through}
-        call = Call(spec.name, None, Raw(msgspec.json.encode(params)), metadata)
+        call = Call(spec.name, None, Raw(msgspec.json.encode(params)), metadata, origin=bound())
         waiter = _Waiter(None)
         request = Request(call, spec, waiter, context_host)
         request.identity = authority_of(caller)
@@ -112,6 +113,7 @@ class InnerCalls:
         """
         waiter = _Waiter(sink)
         call = Call(spec.name, None, Raw(params), dict(metadata), "", 0, rendering, progress_token, arguments)
+        call.origin = bound()
         request = Request(call, spec, waiter, context_host)
         request.identity = identity
         return await self._outcome(request, waiter, continue_running=False)
@@ -157,13 +159,11 @@ class _Waiter:
 
 
 def target_of(registry: Registry, caller: Caller, name: str) -> OperationSpec:
-    """The operation that `caller` may call by this name.
-
-    Raises `RuntimeError` where its service does not declare that it uses it, else `CallFailed`.
-    """
+    """The operation that `caller` may call by this name. Raises `CallFailed` for any other."""
     name = name.removeprefix("/")
     if name not in caller.uses:
-        raise RuntimeError(f"{caller.name} calls {name}, which its service does not declare in uses=[…]")
+        log.error("call.undeclared", method=caller.name, called=name, hint="its service must declare it in uses=[…]")
+        raise CallFailed(MethodNotFound())
     spec = registry.get(name)
     if spec is None:
         raise CallFailed(MethodNotFound())

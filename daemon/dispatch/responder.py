@@ -208,7 +208,8 @@ class Responder:
 
     def _note(self, call: Call, failure: Failure, shown: Outcome | None = None) -> None:
         told = None if isinstance(shown, bytes) else shown
-        note_failure(call.method, call.id, failure, told, self._dialect, diagnosed=call.diagnosed, span=call.span)
+        said = call.method, call.id, failure, told, self._dialect
+        note_failure(*said, diagnosed=call.diagnosed, span=call.span, task=call.task)
         _end_span(call, failure)
 
 

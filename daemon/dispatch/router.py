@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
 from ..logs import log
-from ..operations.access import Access
+from ..logs.safe_call import class_name
+from ..operations.access import Access, ProviderFailed
 from ..operations.registry import Registry
 from ..operations.service import DeclarationError
 from ..operations.spec import Forward, OperationSpec
@@ -92,7 +93,12 @@ def refusal_of(access: Access, call: Call, spec: OperationSpec) -> Failure | Non
 
 def provider_failed(call: Call, exc: BaseException) -> Internal:
     """What a call gets whose sender the identity provider could not name. The exception may hold the credential."""
-    log.error("identity.failed", method=call.method, id=call.id, error=type(exc).__name__)
+    log.error(
+        "identity.failed",
+        method=call.method,
+        id=call.id,
+        error=exc.error if isinstance(exc, ProviderFailed) else class_name(exc),
+    )
     return Internal()
 
 

@@ -6,6 +6,7 @@ first, because a running handler waits for them. Runs on the loop's thread; noth
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Final, final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 
 from ...errors.failures import Failure, Overloaded, TimedOut
+from ..logs.bound import INLINE
 from ..memory import MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
 from ..operations.spec import OperationSpec
@@ -24,6 +26,7 @@ from .concurrency_groups import ConcurrencyGroups, expect_notification, let_pass
 from .deadlines import Deadlines
 from .request import Client, Outcome, Request
 from .starvation import StarvationWatch
+from .task_guard import out_of_task
 from .task_pool import HandlerLoop, TaskPool
 from .thread_pool import ThreadPool
 
@@ -75,6 +78,7 @@ class Scheduler:
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._loop = HandlerLoop(watch, self.flush)
+        INLINE.thread = get_ident()  # the first calls are answered before there is a loop
         self._tasks = TaskPool(self._perform_in_task, self.flush)
         self.make_event: Final = self._tasks.make_event
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
@@ -91,6 +95,7 @@ class Scheduler:
         tasks.start_soon(self._deadlines.run)
         tasks.start_soon(self._starvation.run)
         self._tasks.start(tasks)
+        INLINE.thread = get_ident()
 
     # -- what clients and handlers submit ----------------------------------------------------------------------
 
@@ -365,15 +370,20 @@ class Scheduler:
         return request.ended_by or execution.run(request.spec, request.call, self._context(request))
 
     def _perform_on_loop(self, request: Request) -> Outcome:
-        return request.ended_by or self.run_now(request.spec, request.call, self._context(request))
+        """The task is any that gave this request its turn: also that which writes, or another client's."""
+        if request.ended_by is not None:
+            return request.ended_by
+        return out_of_task(lambda: self.run_now(request.spec, request.call, self._context(request)))
 
     def run_now(self, spec: OperationSpec, call: Call, context: Context) -> Outcome:
-        """Run a handler that is no coroutine, on the loop."""
+        """Run a handler that is no coroutine, on the loop. The running task must be out of its reach."""
         watch = self._loop.watch
         before, watch.step = watch.step, (spec.name,)
         if watch.asleep:
             watch.look()
+        outer, INLINE.call = INLINE.call, call
         outcome = execution.run(spec, call, context)
+        INLINE.call = outer
         watch.step = before
         return outcome
 

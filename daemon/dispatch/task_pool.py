@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 
 from ...lazy import anyio
+from ..process import forks
 from ..process.loop_watch import LoopWatch
+from .task_guard import TaskGuard, guard_task, hidden_tasks
 
 if TYPE_CHECKING:
     from .request import Request
@@ -50,6 +52,8 @@ def in_context(
             return stop.value
         finally:
             watch.step = before
+        if forks.in_child:  # the loop is that of the parent
+            forks.leave()
         loop.flush()
         try:
             argument = yield awaited
@@ -64,7 +68,7 @@ class TaskPool:
     """Runs requests in tasks, started in the order of `submit`.
 
     `perform(request)` runs one and never raises. At most one idle task is woken at a time; it wakes the next one when it
-    takes a request while others wait. `before_wait()` is called when a task has nothing left to do.
+    takes a request while others wait. `before_wait()` is called when a task has nothing left to do, or ends.
     """
 
     def __init__(self, perform: Callable[[Request], Awaitable[None]], before_wait: Callable[[], None]) -> None:
@@ -109,28 +113,36 @@ class TaskPool:
         if self._sleeping:
             self._sleeping.pop().set()
         else:
-            self._variables.run(
-                self._tasks.start_soon, self._work
-            )  # not in those of a handler that has submitted something
+            with hidden_tasks():
+                self._variables.run(
+                    self._tasks.start_soon, self._work
+                )  # not in those of a handler that has submitted something
 
     async def _work(self) -> None:
+        """Run requests until one of them has left something in this task, which then ends. Another task goes on."""
         with anyio.CancelScope() as scope:
+            guard = guard_task()
             while True:
                 self._waking = False
-                await self._work_off(scope)
-                if scope.cancel_called:
-                    break
+                may_go_on = await self._work_off(scope, guard)
                 self._before_wait()
+                if not may_go_on:
+                    break
                 event = self.make_event()
                 self._sleeping.append(event)
                 await event.wait()
-        self._wake_one_if_needed()  # a cancelled request ends its task; another task goes on
+        self._wake_one_if_needed()
 
-    async def _work_off(self, scope: anyio.CancelScope) -> None:
-        while self._queue and not scope.cancel_called:
+    async def _work_off(self, scope: anyio.CancelScope, guard: TaskGuard) -> bool:
+        """Run what waits. False where this task must run nothing else."""
+        while self._queue:
             request = self._queue.popleft()
             self._wake_one_if_needed()
             if request.spec.mode in ("async", "stream"):
                 request.scope = scope
             await self._perform(request)
             request.scope = None  # the task goes on with another request, which a late end of this one must not cancel
+            if guard.disturbed() or (request.ended_by is not None and scope.cancel_called):
+                await guard.restore(request.name)
+                return False
+        return True

@@ -5,16 +5,18 @@ The threads are daemonic: a handler that never returns can't keep the process al
 
 from __future__ import annotations
 
-import threading
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context as Variables
 from functools import partial
 from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Final, final  # Any: outcomes and arguments pass through unread
 
 from ...errors.failures import Internal, Overloaded
 from ..logs import log
+from ..logs.safe_call import class_name
 from ..memory import reserve
 from ..process.thread_starts import starting
 from .request import Request
@@ -46,7 +48,7 @@ class ThreadPool:
         self._notify = notify
         self._waiting: SimpleQueue[Request | None] = SimpleQueue()
         self._done: deque[tuple[Callable[..., None], *tuple[Any, ...]]] = deque()
-        self.start_thread: Callable[[threading.Thread], None] = threading.Thread.start
+        self.start_thread: Callable[[Thread], None] = Thread.start
         """How the threads of handlers are started. Raises `RuntimeError` where the system has none left."""
         self._starter = _Starter()
         self._number = 0
@@ -89,12 +91,25 @@ class ThreadPool:
             self._starter.start(partial(self._start, self._number))
 
     def _start(self, number: int) -> None:
-        thread = threading.Thread(target=self._work, name=f"discreet-handler-{number}", daemon=True)
         try:
             with starting:
-                Variables().run(self.start_thread, thread)  # where threads inherit them, not those of a handler
+                Variables().run(self._start_one, number)  # where threads inherit them, not those of a handler
         except (RuntimeError, MemoryError):  # the system has none left
             self.call_on_loop(self._not_started)
+
+    def _start_one(self, number: int) -> None:
+        """Raises `RuntimeError` or `MemoryError` where the system has no thread left."""
+        try:
+            thread = Thread(target=self._work, name=f"discreet-handler-{number}", daemon=True)
+        except Exception:  # noqa: BLE001 - an app may have patched anything that this needs
+            start_new_thread(self._work, ())
+            return
+        try:
+            self.start_thread(thread)
+        except (RuntimeError, MemoryError):
+            raise
+        except Exception:  # noqa: BLE001 - as above
+            start_new_thread(self._work, ())
 
     def _not_started(self) -> None:
         """The system refused to start a thread. What waits is refused if none is left to run it."""
@@ -130,7 +145,7 @@ class ThreadPool:
                 outcome = self._perform(request)
             except BaseException as exc:  # noqa: BLE001 - the boundary itself failed: no memory for an answer, most likely
                 reserve.free()
-                log.error("daemon.fault", error=type(exc).__name__)
+                log.error("daemon.fault", error=class_name(exc))
                 outcome = Internal()
             self.call_on_loop(self._ended, request, outcome)
 
@@ -145,17 +160,16 @@ class _Starter:
 
     def __init__(self) -> None:
         self._waiting: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._started = False
 
     def start(self, start: Callable[[], None]) -> None:
         """Have `start()` called soon: here and now, if there can be no thread for it. Called on the loop."""
-        if self._thread is None:
-            thread = threading.Thread(target=self._work, name="discreet-starter", daemon=True)
+        if not self._started:
             try:
-                thread.start()
+                start_new_thread(self._work, ())
             except (RuntimeError, MemoryError):
                 return start()
-            self._thread = thread
+            self._started = True
         self._waiting.put(start)
 
     def close(self) -> None:

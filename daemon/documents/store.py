@@ -7,7 +7,7 @@ worker threads read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 from msgspec import Struct
 
@@ -15,6 +15,15 @@ from .text import Change, PositionEncoding, Text, index_of
 
 DOCUMENT_BYTES: Final = 1024
 """What a document takes beside its lines and its URI, rounded up (CPython, 64 bit)."""
+
+
+_ELSEWHERE: Final = {
+    "source": "document.text",
+    "offset_at_position": "document.offset_at(position)",
+    "word_at_position": "document.word_at(position)",
+    "position_codec": "document.offset_at(position) and document.position_at(offset)",
+}
+"""pygls' names, and what stands here for them."""
 
 
 class Position(Struct, rename="camel", frozen=True, order=True):
@@ -35,6 +44,12 @@ class TextDocument:
         self.language_id: Final = language_id
         self.version: Final = version
         self._text: Final = text
+
+    if not TYPE_CHECKING:  # checkers know what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = f": write {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise AttributeError(f"a document has no {name}{hint}")
 
     @property
     def text(self) -> str:
@@ -120,6 +135,10 @@ class Documents(Mapping[str, TextDocument]):
     def __init__(self, encoding: PositionEncoding = "utf-16") -> None:
         self.encoding: PositionEncoding = encoding
         self.notebooks: Final[dict[str, NotebookDocument]] = {}
+        self.root_uri: str | None = None
+        """The folder that the client has opened; None where it has none."""
+        self.folders: Mapping[str, str] = {}
+        """The names of the workspace's folders by their URIs, in the client's order."""
         self.size = 0
         self._open: dict[str, TextDocument] = {}
 
@@ -136,15 +155,29 @@ class Documents(Mapping[str, TextDocument]):
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, uri: str, language_id: str, version: int, text: str) -> None:
-        self._keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))
+    def of_text(self, text: str, uri: str = "", *, language_id: str = "", version: int = 0) -> TextDocument:
+        """A document of a text of one's own, which counts as the client does. It is not kept."""
+        return TextDocument(uri, language_id, version, Text(text, self.encoding))
 
-    def change(self, uri: str, version: int, changes: list[Change]) -> None:
+    def read(self, uri: str) -> TextDocument:
+        """The open document, or else that of the file. It blocks, so call it in a `def` handler or in a worker thread.
+
+        Raises `ValueError` for a URI that names no file and for a file that is not UTF-8, and `OSError` for one that can't be
+        read.
+        """
         document = self._open.get(uri)
         if document is not None:
-            self._keep(document.changed(version, changes))
+            return document
+        from .file_uri import path_of_uri  # late: most servers read open documents alone
 
-    def _keep(self, document: TextDocument) -> None:
+        with open(path_of_uri(uri), encoding="utf-8", newline="") as file:
+            return self.of_text(file.read(), uri)
+
+    def open(self, uri: str, language_id: str, version: int, text: str) -> None:
+        self.keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))
+
+    def keep(self, document: TextDocument) -> None:
+        """Keep a document that was opened or changed."""
         before = self._open.get(document.uri)
         self.size += document.size - (0 if before is None else before.size)
         self._open[document.uri] = document

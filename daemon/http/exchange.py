@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 from ...errors.failures import Cancelled, Overloaded, Unavailable
 from ...lazy import anyio
 from ..dispatch.request import Request
+from ..dispatch.task_guard import out_of_task
 from ..memory import SMALL
 from ..rpc.dialect import PLAIN
 from ..rpc.request_log import note_failure
@@ -58,7 +59,8 @@ class Exchange:
         if spec.mode == "stream":
             self._events = EventQueue(self._host.memory, self._wake)
         self._request = Request(call, spec, self, context_host, sender.backlog)
-        self._host.scheduler.submit(self._request)
+        request = self._request
+        out_of_task(lambda: self._host.scheduler.submit(request))  # an inline handler may begin now
 
     def _refuse(self, router: Router, failure: Failure) -> None:
         self._metrics.refused(router.name_of(self.call), failure)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ...errors.failures import InvalidParams, JsonScalar
 from ..operations.input_errors import is_plain, unknown_member
 from ..schemas.phrases import closed_list, describe_schema, json_kind, part_at
-from .complexity import DEEPEST_AMBIGUOUS, depth_of, is_ambiguous, too_many_alternatives
+from .complexity import TooMuchWork, Unbounded, Workload
 from .failures import ImportFailed
 from .model import JsonSchema
 
@@ -23,10 +23,10 @@ INSTALL: Final = "pip install 'discreet[openapi]'"
 
 _Path: TypeAlias = Sequence[str | int]
 
-_EXPLAINED: Final = 6
-"""Levels of a value that are searched for what is wrong, where each may double the work."""
-_MOST_BRANCHES: Final = 3
+_MOST_BRANCHES: Final = 16
 """How far the search goes into alternatives in alternatives."""
+_NAMED_ALTERNATIVES: Final = 8
+"""How many alternatives that all fit are named."""
 
 
 def require_validator(extra: str = "openapi") -> None:
@@ -57,11 +57,12 @@ class Checker:
     """Checks values against one schema, a document of its own. Raises `ImportFailed` for a schema that is none."""
 
     def __init__(self, document: JsonSchema) -> None:
-        if too_many_alternatives(document):
-            raise ImportFailed("a schema with too many alternatives of alternatives to be checked")
-        self._deepest: Final = DEEPEST_AMBIGUOUS if is_ambiguous(document) else None
         import jsonschema_rs  # late: a third of the start-up time of a daemon
 
+        try:
+            self._workload: Final = Workload(document)
+        except Unbounded as exc:
+            raise ImportFailed(str(exc)) from None
         self._document: Final = document
         try:
             self._validator: Any = jsonschema_rs.Draft202012Validator(document, validate_formats=False)
@@ -70,27 +71,38 @@ class Checker:
 
     def fault(self, value: Any, *, prefix: str = "") -> Fault | None:
         """The first place where a value does not fit; None where it does. `prefix` stands before its path."""
-        depth = 0 if self._deepest is None else depth_of(value)
-        if self._deepest is not None and depth > self._deepest:
-            expected = f"{json_kind(value)} of at most {self._deepest} levels"
-            return Fault(prefix or "$", "maxDepth", expected, json_kind(value))
-        if self._validator.is_valid(value):
-            return None
-        if depth > _EXPLAINED:  # every wrong alternative of every level would be told
-            return Fault(prefix or "$", "oneOf", self._phrase(self._document), json_kind(value))
-        for error in self._validator.iter_errors(value):
-            return self._fault(error, value, prefix)
-        return Fault(prefix or "$", "", "another value", json_kind(value))
+        try:
+            self._workload.check(value)
+            if self._validator.is_valid(value):
+                return None
+            if not self._workload.explains(value):
+                return Fault(prefix or "$", "oneOf", self._phrase(self._document), json_kind(value))
+        except TooMuchWork:
+            return Fault(
+                prefix or "$", "complexity", f"{json_kind(value)} that is smaller or less deep", json_kind(value)
+            )
+        error = _first_error(self._validator, value)
+        return (
+            Fault(prefix or "$", "", "another value", json_kind(value))
+            if error is None
+            else self._fault(error, value, prefix)
+        )
 
     def _fault(self, error: Any, value: Any, prefix: str) -> Fault:
-        error = _deepest(error)
+        error, alternative = _meant(error)
         kind, keyword = error.kind, str(error.kind.name)
         path = self._shown(error.instance_path, prefix)
         fragment = part_at(self._document, list(error.schema_path)[:-1])
+        if fits := [str(at) for at, each in enumerate(getattr(kind, "context", ()), 1) if not each]:
+            named = ", ".join(fits[:_NAMED_ALTERNATIVES])
+            received = json_kind(_value_at(value, error.instance_path))
+            return Fault(path, keyword, f"{received} that fits one alternative alone, not {named}", received)
         if keyword == "required":
             name = str(kind.property)
             expected = part_at(fragment.get("properties", {}), [name])
-            return Fault(_member(path, name), keyword, self._phrase(expected), "missing", closed_list(expected))
+            return Fault(
+                _member(path, name), keyword, self._phrase(expected) + alternative, "missing", closed_list(expected)
+            )
         if keyword in ("additionalProperties", "unevaluatedProperties"):
             unknown = next(iter(kind.unexpected), "")
             if fragment.get(keyword) is False:
@@ -103,7 +115,7 @@ class Checker:
             and is_plain(word := str(_value_at(value, error.instance_path)))
         ):
             received = word
-        return Fault(path, keyword, self._phrase(fragment), received, accepted)
+        return Fault(path, keyword, self._phrase(fragment) + alternative, received, accepted)
 
     def _shown(self, path: _Path, prefix: str) -> str:
         """A path in declared names; for the caller's own keys, `*`."""
@@ -120,18 +132,40 @@ class Checker:
         return describe_schema(schema, self._document)
 
 
-def _deepest(error: Any) -> Any:
-    """Of alternatives that all refuse a value, the one that got furthest into it."""
+def _first_error(validator: Any, value: Any) -> Any:
+    import jsonschema_rs
+
+    try:
+        validator.validate(value)  # stops at the first: `iter_errors` makes all of them before it gives one
+    except jsonschema_rs.ValidationError as exc:
+        return exc
+    except ValueError:  # a value of more levels than an error can hold
+        pass
+    return None
+
+
+def _meant(error: Any) -> tuple[Any, str]:
+    """Of alternatives that all refuse a value, the first error of the one that was probably meant, and which one that is.
+
+    Alternatives for another JSON type were not meant; of the others it is the one whose tags fit best, and that has the fewest
+    errors.
+    """
+    alternative = ""
     for _ in range(_MOST_BRANCHES):
         branches = getattr(error.kind, "context", None)
-        if not branches:
-            return error
-        firsts = [branch[0] for branch in branches if branch]
-        further = [each for each in firsts if len(each.instance_path) > len(error.instance_path)]
-        if not further:
-            return error
-        error = max(further, key=lambda each: len(each.instance_path))
-    return error
+        if not branches or not all(branches):
+            break
+        depth = len(error.instance_path)
+        meant = [
+            (sum(each.kind.name in ("const", "enum") for each in errors), len(errors), at, errors[0])
+            for at, errors in enumerate(branches, 1)
+            if not any(each.kind.name == "type" and len(each.instance_path) == depth for each in errors)
+        ]
+        if not meant:
+            break
+        _, _, at, error = min(meant, key=lambda each: each[:3])
+        alternative = f" (alternative {at} of {len(branches)})" if len(meant) > 1 else alternative
+    return error, alternative
 
 
 def _value_at(value: Any, path: _Path) -> Any:

@@ -16,6 +16,7 @@ from typing import Final, final
 
 import msgspec
 
+from .bound import add_bound
 from .field_copy import copy_fields
 
 MAX_EVENTS: Final = 4096
@@ -76,6 +77,7 @@ class LogQueue:
         if not self.open or len(self._events) >= MAX_EVENTS or self._bytes >= MAX_BYTES:
             self.refused += 1
             return
+        add_bound(fields)
         if self.annotate is not None:
             self.annotate(fields)
         size = copy_fields(fields) + EVENT_BYTES

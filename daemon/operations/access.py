@@ -15,6 +15,7 @@ import msgspec
 
 from ...errors.failures import WRONG_SCHEME, AuthenticationRequired, Failure, InsufficientPermissions
 from ..logs import log
+from ..logs.safe_call import class_name
 from ..settings.token_text import TOKEN_FORM, read_token
 
 
@@ -155,11 +156,13 @@ class Access:
         return access
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
-        """The sender of a request with this metadata; None where its credentials are missing or not accepted."""
+        """The sender of a request with this metadata; None where its credentials are missing or not accepted. Raises
+        `ProviderFailed`."""
         return _known(self.resolve(metadata))
 
     def resolve(self, metadata: Mapping[str, str]) -> Identity | CredentialsRefused | None:
-        """The same, or why its credentials are not accepted, which is logged and counted in `refused`."""
+        """Identify the sender, or say why its credentials are not accepted, which is logged and counted in `refused`. Raises
+        `ProviderFailed`."""
         if self._caller is not None:
             return self._caller[0]
         if self.provider is None:
@@ -167,13 +170,11 @@ class Access:
         authorization = metadata.get("authorization")
         if authorization is None:
             return None
-        found = self.provider.resolve(authorization)
+        found = _resolved(self.provider, authorization)
         if isinstance(found, Identity):
             self._register_secret(authorization)
             return found
         refused = NOT_ACCEPTED if found is None else found
-        if not isinstance(refused, CredentialsRefused):  # such as a coroutine
-            raise TypeError(f"resolve returned a {type(found).__name__} and no Identity")
         log.info("identity.refused", reason=refused.reason)
         is_new = refused.reason not in self.refused and len(self.refused) >= MAX_REASONS
         self.refused[OTHER_REASON if is_new else refused.reason] += 1
@@ -207,6 +208,27 @@ def challenge(provider: IdentityProvider, found: Identity | CredentialsRefused |
     """What a caller gets whose credentials are missing, or not accepted by this provider as it has `found`."""
     reason = found.reason if isinstance(found, CredentialsRefused) else None
     return AuthenticationRequired(tuple(provider.schemes), provider.realm, reason)
+
+
+class ProviderFailed(Exception):
+    """An identity provider raised something, which may hold the credential. `error` is the name of its class: nothing else of it
+    is kept."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(f"the identity provider raised {error}")
+        self.error = error
+
+
+def _resolved(provider: IdentityProvider, authorization: str) -> Identity | CredentialsRefused | None:
+    try:
+        found = provider.resolve(authorization)
+    except BaseException as exc:  # noqa: BLE001 - the boundary: foreign code
+        error = class_name(exc)
+    else:
+        if found is None or isinstance(found, Identity | CredentialsRefused):
+            return found
+        raise TypeError(f"resolve returned a {class_name(found)} and no Identity")  # such as a coroutine
+    raise ProviderFailed(error)  # behind the block: it is no context of this
 
 
 class Token(msgspec.Struct, frozen=True):

@@ -6,19 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, final
 
 from .access import Identity
-from .service import INITIALIZE, Service
+from .service import INITIALIZE, SHUTDOWN, Service
 from .spec import OperationSpec
 
 OF_EDITORS: Final = ("textDocument/", "notebookDocument/")
 """What only methods of LSP begin with."""
 
 
+MAX_NAMES: Final = 3
+"""How many services the name of a server lists."""
+
+
 def server_of(services: Sequence[Service], version: str) -> tuple[str, str]:
-    """What clients are told as the server's name and version: those of the service where one alone is hosted and says its
-    version, else those of the daemon."""
-    if len(services) == 1 and services[0].version:
-        return services[0].namespace or "discreet", services[0].version
-    return "discreet", version
+    """What clients are told as the server's name and version: those of the services, and of the daemon where they have none.
+
+    Several services have their names together, and the version of the first that says one.
+    """
+    names = list(dict.fromkeys(service.namespace for service in services if service.namespace))
+    shown = ", ".join(names[:MAX_NAMES]) + (", …" if len(names) > MAX_NAMES else "")
+    return shown or "discreet", next((service.version for service in services if service.version), version)
 
 
 @final
@@ -56,6 +62,11 @@ class Catalogue:
         """What the services run when a client says hello, in the order of declaration."""
         return [spec for spec in self.operations if spec.name.rpartition("/")[2] == INITIALIZE]
 
+    @property
+    def shutdowns(self) -> list[OperationSpec]:
+        """What the services run when a client asks for the end, in the order of declaration."""
+        return [spec for spec in self.operations if spec.name.rpartition("/")[2] == SHUTDOWN]
+
     def only_in(self) -> dict[Literal["lsp", "mcp"], list[str]]:
         """The operations that only clients of one dialect can find, by that dialect."""
         found: dict[Literal["lsp", "mcp"], list[str]] = {}
@@ -69,7 +80,7 @@ class Catalogue:
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         """The configured credentials that the services of this namespace declare."""
         declared = frozenset[str]().union(*(s.credentials for s in self.services if s.namespace == namespace))
-        return Credentials({name: value for name, value in self._credentials.items() if name in declared})
+        return Credentials({name: self._credentials[name] for name in self._credentials if name in declared})
 
 
 class Credentials(dict[str, str]):

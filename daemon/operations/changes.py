@@ -8,7 +8,7 @@ from typing import final
 
 @final
 class Changes:
-    """`Service.changes` of a service whose operations may be replaced. Used on the loop."""
+    """Tells those who serve a service that its operations are others than before, in the thread that changes them."""
 
     def __init__(self) -> None:
         self._watchers: list[Callable[[], None]] = []

@@ -66,6 +66,9 @@ class IncomingCall(Protocol):
     def params(self) -> msgspec.Raw | None: ...
     @property
     def progress_token(self) -> str | int | None | msgspec.UnsetType: ...
+
+    task: str | None
+
     @property
     def metadata(self) -> dict[str, str]: ...
     @property

@@ -40,7 +40,8 @@ class InputModel(msgspec.Struct, frozen=True):
     `names` are the named parameters in the order of the signature, and `type` is their struct type (for JSON Schema).
     `extra` is the type of further members where the handler has `**params: T`, else None; for a handler with nothing
     but `**params`, `type` is `dict[str, T]`. `takes_context` says that the handler's first parameter is its context.
-    `keyword_only` are the names that it takes by keyword only. With `whole` the handler takes the params as they are, as one
+    `keyword_only` are the names that it takes by keyword only. `rest` is the param that is a list here and `*args` of the
+    handler. With `whole` the handler takes the params as they are, as one
     value of `type`, and `names` are the attributes of that type where it is a struct.
     """
 
@@ -51,6 +52,7 @@ class InputModel(msgspec.Struct, frozen=True):
     keyword_only: tuple[str, ...]
     decode: InputDecoder
     whole: bool = False
+    rest: str = ""
 
     def value(self, arguments: Arguments, name: str) -> Any:
         """The value of one named parameter in what `decode` returned. Raises `ValueError` for a name not in `names`."""
@@ -64,7 +66,7 @@ class InputModel(msgspec.Struct, frozen=True):
         The result is the handler's own: a value, a coroutine, an asynchronous generator.
         """
         with_context, with_extra = self.takes_context, self.extra is not None
-        if not self.keyword_only and not with_extra:
+        if not self.keyword_only and not with_extra and not self.rest:
             return (lambda ctx, arguments: func(ctx, *arguments)) if with_context else (lambda _, args: func(*args))
         count = len(self.names) - len(self.keyword_only)
         indexes = tuple(enumerate(self.keyword_only, count))
@@ -74,24 +76,28 @@ class InputModel(msgspec.Struct, frozen=True):
             if with_extra:
                 by_name |= arguments[-1]
             positional = arguments[:count]
+            if self.rest:
+                positional = (*positional[:-1], *positional[-1])
             return func(ctx, *positional, **by_name) if with_context else func(*positional, **by_name)
 
         return invoke
 
 
-def build_input(func: Callable[..., Any], *, skip_context: bool | None = None) -> InputModel:
+def build_input(func: Callable[..., Any], *, skip_context: bool | None = None, takes_rest: bool = False) -> InputModel:
     """The input that the signature of `func` describes.
 
     With `skip_context` the first parameter is the context and no input. None means: if it is named `ctx` or annotated
     `Context`. A positional-only parameter (`def f(params: T, /)`) takes the whole params; it must be the only one.
-    `**params: Any` (or `object`) takes every further member; with any other type, the members of `META_MEMBERS` are left
-    out.
+    With `takes_rest`, `*args: T` is a param too, a list that may be left out. `**params: Any` (or `object`) takes every further
+    member; with any other type, the members of `META_MEMBERS` are left out.
 
     Raises `ValueError` with one line that names the handler, the parameter and the remedy, for an annotation that is
     missing, can't be resolved or can't be decoded from JSON, and for `*args`.
     """
     where = getattr(func, "__qualname__", type(func).__name__)
     parameters = list(inspect.signature(func).parameters.values())
+    rest = next((each.name for each in parameters if each.kind is _Parameter.VAR_POSITIONAL and takes_rest), "")
+    parameters = [_as_list(func, where, each) if each.name == rest else each for each in parameters]
     context = _takes_context(func, parameters) if skip_context is None else skip_context
     if context:
         _check_context(where, parameters[:1])
@@ -104,18 +110,29 @@ def build_input(func: Callable[..., Any], *, skip_context: bool | None = None) -
     keywords = tuple(parameter.name for parameter in named if parameter.kind is _Parameter.KEYWORD_ONLY)
     struct = _struct(func, named, hints)
     if len(named) == len(inputs):
-        return InputModel(struct, names, None, context, keywords, named_decoder(struct, names))
+        return InputModel(struct, names, None, context, keywords, named_decoder(struct, names), rest=rest)
     extra = hints[inputs[-1].name]
     extras = extra_decoder(extra, _positional_names(func, parameters) - set(names))
     if not named:
         return InputModel(dict[str, extra], names, extra, context, keywords, extras)  # type: ignore[valid-type]
-    return InputModel(struct, names, extra, context, keywords, named_and_extra_decoder(struct, names, extras))
+    return InputModel(
+        struct, names, extra, context, keywords, named_and_extra_decoder(struct, names, extras), rest=rest
+    )
+
+
+def _as_list(func: Callable[..., Any], where: str, parameter: _Parameter) -> _Parameter:
+    """`*args: T` as a param that is a list."""
+    named = parameter.replace(kind=_Parameter.POSITIONAL_OR_KEYWORD)
+    hint = _type_of(where, func, named)
+    return named.replace(annotation=list[hint], default=[])  # type: ignore[valid-type]
 
 
 def _whole_input(where: str, func: Callable[..., Any], inputs: list[_Parameter], *, takes_context: bool) -> InputModel:
     parameter = inputs[0]
     what = f"{where}: parameter {parameter.name!r}"
     if len(inputs) > 1:
+        if parameter.annotation is _Parameter.empty:
+            raise ValueError(f"{what} has no annotation; where it is the context, write `{parameter.name}: Context`")
         raise ValueError(
             f"{what} is positional-only and so takes the whole params, beside which no other parameter can stand;"
             " remove the others, or the /"

@@ -59,7 +59,20 @@ Lifespan: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 """Called once, before the first request is read; what it yields is the `ctx.state` of the service's handlers."""
 
 INITIALIZE: Final = "$initialize"
-"""The name of the internal operation that `Service.initialize` declares."""
+SHUTDOWN: Final = "$shutdown"
+"""The names of the internal operations that `Service.initialize` and `Service.shutdown` declare."""
+
+_ELSEWHERE: Final = {
+    "tool": "a tool is a @service.query or a @service.mutation",
+    "feature": 'a feature is a @service.query("textDocument/hover") or a @service.notification("textDocument/didSave")',
+    "thread": "a plain `def` runs in a thread, without any decorator",
+    "method": "a method is a @service.query or a @service.mutation",
+    "workspace": "a handler has the open documents as ctx.documents, and the folders as ctx.documents.folders",
+    "start_io": "discreet.serve(service)",
+    "start_tcp": 'discreet.serve(service, tcp="127.0.0.1:2087")',
+    "run": "discreet.serve(service)",
+}
+"""Names of other libraries, and what stands here for them."""
 
 _WRONG: Final = (TypeError, ValueError, *ANNOTATION_ERRORS)
 """What the checks raise, and what msgspec and `inspect` raise for types and signatures that they can't read."""
@@ -77,10 +90,11 @@ class Service:
     are checked against `authority`, the service's own scopes, never against the caller's. `credentials` names those that
     its handlers find in `ctx.credentials`. `dialect` is what its clients speak, unless the setting says otherwise:
     docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
-    read before they use a method (`{"hoverProvider": True}`). `version` is told to clients as that of the server, where one
-    service alone is hosted. `lifespan()` is entered before the first request is read and left when the last one is
-    answered; its value is the `ctx.state` of the service's handlers. Where `changes` is set, `operations` may be replaced while
-    the service is served. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
+    read before they use a method (`{"hoverProvider": True}`). The namespace and the `version` are told to clients as those of the
+    server: of several services all names, and the first version. `lifespan()` is entered before the first request is read and
+    left when the last one is answered; its value is the `ctx.state` of the service's handlers. What is declared while the
+    service is served is served from then on. Where `changes` is set, `operations` may be replaced meanwhile, and clients are
+    told so. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares
@@ -124,6 +138,8 @@ class Service:
         self.enters_late = False  # the lifespan is entered with the first call, and not at the start
         self.operations: list[OperationSpec] = []
         self.changes: Changes | None = None
+        self.late: Final = Changes()
+        """Tells of each declaration. From the thread that declares."""
         self._known: Mapping[str, OperationSpec] = {}
 
     @overload
@@ -220,6 +236,7 @@ class Service:
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {spec.name}: {exc}")) from exc
             self.operations[-1] = msgspec.structs.replace(spec, offer=offer)
+            self.late.announce()
             return func
 
         return register
@@ -227,21 +244,15 @@ class Service:
     @overload
     def command(self, handler: Handler, /) -> Handler: ...
     @overload
-    def command(self, /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
-    def command(self, handler: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
-        """Declare a mutation that editors run as a command: `fix` of `Service("todo")` as `todo.fix`.
+    def command(self, command: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
+    def command(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
+        """Declare a mutation that editors run as a command: `fix` of `Service("todo")` as `todo.fix`, or under the whole name
+        that is given: `@service.command("words.count")`.
 
-        Its arguments come by position. Without `timeout` it has no deadline. Returns the function unchanged.
+        Its arguments come by position, the last of them also as `*args: T`. Without `timeout` it has no deadline. Returns the
+        function unchanged.
         """
-
-        _require_service(self, "command")
-
-        def register(func: Handler) -> Handler:
-            Service._declare(self, "mutation", "", {"timeout": None, **options})(func)
-            self.operations[-1] = msgspec.structs.replace(self.operations[-1], command=True)
-            return func
-
-        return register(handler) if callable(handler) else register
+        return Service._declare(self, "mutation", given, options, command=True)
 
     @overload
     def initialize(self, handler: Handler, /) -> Handler: ...
@@ -259,14 +270,32 @@ class Service:
         declare = Service._declare(self, "query", name, {"visibility": "internal", "errors": errors})
         return declare if handler is None else declare(handler)
 
+    @overload
+    def shutdown(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def shutdown(self, /, *, errors: Sequence[type[OperationError]] = ()) -> Callable[[Handler], Handler]: ...
+    def shutdown(self, handler: Any = None, /, *, errors: Sequence[type[OperationError]] = ()) -> Any:
+        """Declare what runs when a client asks for the end, before it is answered. Returns the function unchanged.
+
+        It takes no params but `ctx`, and may tell and ask the client. For clients of LSP and plain ones; clients of MCP and ACP
+        close the pipe instead. What must happen at the end in any case belongs behind the `yield` of a lifespan.
+        """
+        _require_service(self, "shutdown")
+        name = f"{self.namespace}/{SHUTDOWN}".lstrip("/")
+        declare = Service._declare(self, "mutation", name, {"visibility": "internal", "errors": errors})
+        return declare if handler is None else declare(handler)
+
     if not TYPE_CHECKING:  # checkers know what there is
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = ": a tool is a @service.query or a @service.mutation" if name == "tool" else ""
+            hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
             raise AttributeError(f"a service has no {name}{hint}")
 
-    def _declare(self, kind: OperationKind, given: object, options: OperationOptions, *more: str) -> Any:
-        _require_service(self, kind)
+    def _declare(
+        self, kind: OperationKind, given: object, options: OperationOptions, *more: str, command: bool = False
+    ) -> Any:
+        decorator = "command" if command else kind
+        _require_service(self, decorator)
 
         def register(func: Handler) -> Handler:
             shown = method or _qualified(self.namespace, getattr(func, "__name__", type(func).__name__))
@@ -275,9 +304,11 @@ class Service:
                 if method and "name" in options:
                     raise TypeError("it is named twice: keep the method or name=, not both")
                 shown = name = method or _qualified(self.namespace, name_of(func, options))
-                self.operations.append(self._specify(name, kind, func, options))
+                spec = self._specify(name, kind, func, {"timeout": None, **options} if command else options, command)
+                self.operations.append(spec)
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {shown}: {exc}")) from exc
+            self.late.announce()
             return func
 
         method = given if isinstance(given, str) else ""
@@ -286,18 +317,18 @@ class Service:
         if not options and (callable(given) or isinstance(given, staticmethod)):
             return register(given)
         raise DeclarationError(
-            f"service {self.namespace!r}: @service.{kind} takes a method (a string) and options by keyword, not {given!r}"
+            f"service {self.namespace!r}: @service.{decorator} takes a method (a string) and options by keyword, not {given!r}"
         )
 
     def _specify(
-        self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions
+        self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions, command: bool
     ) -> OperationSpec:
         if (known := self._known.get(name)) is not None:
             return msgspec.structs.replace(known, invoke=known.input.invoker(func))
         check_name(name)
         check_kind(kind, options)
         mode = mode_of(kind, func, options)
-        model = build_input(func)
+        model = build_input(func, takes_rest=command)
         _check_params(model)
         returns, numbered = _returns(func, kind)
         require_json_type(returns, "an event" if kind == "subscription" else "the result")
@@ -323,6 +354,7 @@ class Service:
             limit=options.get("limit"),
             options=options.get("options"),
             etag=options.get("etag", False),
+            command=command,
             numbered=numbered,
             uses=self.uses,
             authority=self.authority,

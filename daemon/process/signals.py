@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final, final
 
-_ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+ENDING: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """SIGHUP is POSIX's, SIGBREAK Windows'; a platform takes those that it has."""
 
 _REOPEN: Final = "SIGUSR1"
@@ -26,6 +26,8 @@ class Signals:
     """While entered, the first signal to end calls `on_first()`, every further one `on_second()`.
 
     SIGUSR1 calls `on_reopen()`, SIGUSR2 calls `on_report()`. All are called in the main thread, and must not raise.
+
+    If the process `ends_after` the block, further signals are ignored from there on: its status is known by then.
     """
 
     def __init__(
@@ -35,13 +37,15 @@ class Signals:
         *,
         on_reopen: Callable[[], None],
         on_report: Callable[[], None],
+        ends_after: bool = False,
     ) -> None:
         self._on_first = on_first
         self._on_second = on_second
-        self._handlers = dict.fromkeys(_ENDING, self._end)
+        self._handlers = dict.fromkeys(ENDING, self._end)
         self._handlers |= {_REOPEN: lambda *_: on_reopen(), _REPORT: lambda *_: on_report()}
         self._before: dict[int, Any] = {}  # Any: whatever `signal.signal` says stood there
         self._seen = False
+        self._ends_after = ends_after
 
     def __enter__(self) -> Signals:
         for name, handler in self._handlers.items():
@@ -52,7 +56,7 @@ class Signals:
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if self._seen and self._ends_after else handler)
         self._before.clear()
 
     def _end(self, number: int, frame: FrameType | None) -> None:
@@ -76,4 +80,4 @@ def let_through() -> None:
 
 
 def _numbers() -> list[int]:
-    return [getattr(signal, name) for name in (*_ENDING, _REOPEN, _REPORT) if hasattr(signal, name)]
+    return [getattr(signal, name) for name in (*ENDING, _REOPEN, _REPORT) if hasattr(signal, name)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
+from os import _exit as exit_process  # here, as all that is needed at the end: an app may patch its module
+from sys import setswitchinterval
 from time import monotonic, sleep
 from typing import Final, final
+
+from ..lifecycle import EXIT_FAILED
 
 GRACE_SECONDS: Final = 0.25
 """How much longer an orderly end may take on a busy machine."""
@@ -39,13 +42,15 @@ class Watchdog:
         if self._ends_at is not None:
             return
         self._ends_at = monotonic() + self._window + GRACE_SECONDS
-        import sys  # late: needed at the end only
-
-        sys.setswitchinterval(SWITCH_SECONDS)
+        setswitchinterval(SWITCH_SECONDS)
         self._armed.release()
 
     def _wait(self) -> None:
         self._armed.acquire()
         assert self._ends_at is not None
         sleep(max(0.0, self._ends_at - monotonic()))
-        os._exit(self._last_words())
+        status = EXIT_FAILED
+        try:
+            status = self._last_words()
+        finally:
+            exit_process(status)

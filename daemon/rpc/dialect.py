@@ -101,6 +101,9 @@ class Dialect:
     """Where a request of ours says for which span it is made: beside its params, in them, or nowhere. Those of clients are read
     in `serviceParams` in any case."""
 
+    busy: bool = False
+    """Whether what was read last takes long, so that nothing more should be read before it is done."""
+
     asks: bool = True
     """Whether the client answers requests of ours."""
 

@@ -14,9 +14,10 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFailure
-from .text import encoding_failure, parse_failure, scan_envelope, without_unpaired
+from .text import encoding_failure, flattened, parse_failure, without_unpaired
 
 if TYPE_CHECKING:
+    from ..logs.bound import Bound
     from ..tracing.span import Span
 
 NULL_ID: Final = b"null"
@@ -39,7 +40,8 @@ class Call(msgspec.Struct, gc=False):
     that of the whole body in bytes, which lives as long as its params do. A call that was forwarded may have a `rendering`
     of its outcome, and a `progress_token` that stood beside its params. `arguments` are the params as
     the operation's input decodes them, where that was done already. `diagnosed` says that why it failed is in the log. `span` is
-    the record of it, where one is kept: whoever tells the outcome ends it.
+    the record of it, where one is kept: whoever tells the outcome ends it. For the log, `task` is the agent's task that it names,
+    and `origin` what a call that was made in the daemon was made for.
     """
 
     method: str
@@ -53,6 +55,8 @@ class Call(msgspec.Struct, gc=False):
     arguments: tuple[Any, ...] | None = None
     diagnosed: bool = False
     span: Span | None = None
+    task: str | None = None
+    origin: Bound | None = None
 
 
 class Reply(msgspec.Struct, gc=False):
@@ -203,17 +207,17 @@ def _malformed(call_id: bytes | None, member: EnvelopeMember) -> Message:
     return Refused(call_id, InvalidRequest("malformed-envelope", member))
 
 
-def _diagnose(body: bytes) -> Message:
-    """JSON of another shape than a call's: a response, a batch, or a broken envelope. The text may still be broken."""
+def _diagnose(body: bytes, *, whole: bool = True) -> Message:
+    """JSON of another shape than a call's: a response, a batch, or a broken envelope. The text may still be broken.
+
+    Without `whole` something was left out of the text, because it was nested too deeply.
+    """
     if failure := encoding_failure(body):
         return NoJson(failure)
     try:
         members = _decode_members(body)
     except msgspec.ValidationError:  # no object
-        batch = body.lstrip().startswith(b"[")
-        if not _is_json(body):
-            return NoJson(ParseFailure("invalid-json"))
-        return Refused(NULL_ID, InvalidRequest("batch-not-supported" if batch else "malformed-envelope"))
+        return _diagnose_other(body)
     except msgspec.DecodeError:
         return NoJson(ParseFailure("invalid-json"))
     except RecursionError:
@@ -222,16 +226,40 @@ def _diagnose(body: bytes) -> Message:
     if raw_id is not None and raw_id[0] in _STARTS_NO_ID:
         return Refused(NULL_ID, InvalidRequest("invalid-id-type"))
     if isinstance(members.method, UnsetType) and (members.result is not UNSET or members.error is not UNSET):
-        return _reply(members, raw_id)
+        return _reply(members, raw_id, whole)
     if raw_id is None and not isinstance(members.method, UnsetType) and bytes(members.method)[:1] == b'"':
         return Dropped()
+    if not whole:
+        return Refused(raw_id or NULL_ID, InvalidRequest("malformed-envelope"))
     has_version = not isinstance(members.jsonrpc, UnsetType) and bytes(members.jsonrpc) == b'"2.0"'
     return Refused(raw_id or NULL_ID, InvalidRequest("malformed-envelope", "method" if has_version else "jsonrpc"))
 
 
-def _reply(members: _Members, raw_id: bytes | None) -> Message:
+def _diagnose_other(body: bytes) -> Message:
+    """Anything but an object: an array, a scalar, or no JSON."""
+    try:
+        _skip(body)
+    except msgspec.DecodeError:
+        return NoJson(ParseFailure("invalid-json"))
+    except RecursionError:
+        return _too_deep(body)
+    batch = body.lstrip().startswith(b"[")
+    return Refused(NULL_ID, InvalidRequest("batch-not-supported" if batch else "malformed-envelope"))
+
+
+def _too_deep(body: bytes) -> Message:
+    """Nested deeper than the decoder goes (RFC 8259 section 9 allows a limit): answered under its id if it has one."""
+    if failure := encoding_failure(body):
+        return NoJson(failure)
+    text = flattened(body)
+    return NoJson(ParseFailure("invalid-json")) if text is None else _diagnose(text, whole=False)
+
+
+def _reply(members: _Members, raw_id: bytes | None, whole: bool) -> Message:
     if raw_id is None:
         return Dropped()
+    if not whole:
+        return Reply(raw_id, None, None)
     result = None if isinstance(members.result, UnsetType) else members.result
     error = None if isinstance(members.error, UnsetType) else members.error
     if result is None or error is None:
@@ -239,34 +267,6 @@ def _reply(members: _Members, raw_id: bytes | None) -> Message:
     if bytes(error) == b"null":  # both members, one of them null, are what JSON-RPC 1.0 asks for
         return Reply(raw_id, result, None)
     return Reply(raw_id, None, error if bytes(result) == b"null" else None)
-
-
-def _is_json(body: bytes) -> bool:
-    try:
-        _skip(body)
-    except msgspec.DecodeError:
-        return False
-    except RecursionError:
-        return scan_envelope(body).complete
-    return True
-
-
-def _too_deep(body: bytes) -> Message:
-    """Nested deeper than the decoder goes (RFC 8259 section 9 allows a limit): answered under its id if it has one."""
-    if failure := encoding_failure(body):
-        return NoJson(failure)
-    scan = scan_envelope(body)
-    if not scan.complete:
-        return NoJson(ParseFailure("invalid-json"))
-    if scan.is_array:
-        return Refused(NULL_ID, InvalidRequest("batch-not-supported"))
-    is_reply = scan.has_outcome and not scan.has_method
-    if scan.id is None:
-        dropped = scan.has_method or is_reply
-        return Dropped() if dropped else Refused(NULL_ID, InvalidRequest("malformed-envelope"))
-    if scan.id[0] in _STARTS_NO_ID:
-        return Refused(NULL_ID, InvalidRequest("invalid-id-type"))
-    return Reply(scan.id, None, None) if is_reply else Refused(scan.id, InvalidRequest("malformed-envelope"))
 
 
 def decode_mended(body: bytes) -> Message | None:

@@ -37,11 +37,13 @@ def note_failure(
     *,
     diagnosed: bool = False,
     span: Span | None = None,
+    task: str | None = None,
 ) -> None:
     """A call failed, or bytes were no call. `method` and `call_id` where they are known.
 
     `shown` is the failure that the client is told of in this dialect; None where it is told of none. What is `diagnosed` has a
-    line in the log already, which says more. `span` is the record of the call, where one is kept.
+    line in the log already, which says more. `span` is the record of the call, where one is kept. `task`
+    is the agent's task that the call names.
     """
     row = row_of(failure)
     level = "debug" if diagnosed else row.log_level
@@ -61,6 +63,9 @@ def note_failure(
         fields["member"] = failure.member
     if isinstance(failure, InvalidParams):
         fields["param"] = failure.param
+    task = getattr(failure, "task_id", None) or task
+    if task is not None:
+        fields["task"] = task
     if span is not None:
         fields.update(span.log_fields)
     log.record(level, "request.failed", fields)

@@ -27,8 +27,23 @@ _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|
 _UNPAIRED = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
 """The same, where group 1 is all of the escape of an unpaired surrogate."""
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]++|[\]}]++|[:,]|[^\s"\[\]{}:,]+', re.DOTALL)
-"""The tokens of JSON, roughly: strings, brackets, separators, and runs of anything else."""
+_FLAT_LEVELS = 2
+"""Levels of brackets that one match skips. With more, each bracket costs more; with fewer, more of them are left to Python."""
+
+
+def _skipped(levels: int) -> str:
+    """The pattern of what leaves the depth as it is: strings, anything else but brackets, and containers of so few levels."""
+    containers = rf"|[\[{{]{_skipped(levels - 1)}[\]}}]" if levels else ""
+    return rf'(?:[^"\[\]{{}}]++|"(?:[^"\\]++|\\.)*+"{containers})*+'
+
+
+_NEXT_BRACKETS = rf"{_skipped(_FLAT_LEVELS)}([\[{{]++|[\]}}]++)".encode()
+"""The next brackets that stand side by side and all open or all close. Not compiled before it is needed, for a quick start."""
+
+_OPENING = b"[{"
+
+_SHALLOW = 64
+"""Levels that the decoder is given at a time: far fewer than it takes, however deep the call stack is."""
 
 
 def encoding_failure(body: bytes) -> ParseFailure | None:
@@ -63,45 +78,56 @@ def json_failure(body: bytes) -> ParseFailure | InvalidRequest | None:
         try:
             _skip(body)
         except RecursionError:
-            return InvalidRequest("malformed-envelope")
+            return _INVALID_JSON if flattened(body) is None else InvalidRequest("malformed-envelope")
         except (msgspec.DecodeError, UnicodeDecodeError):
             return _INVALID_JSON if body.strip() else _EMPTY
     return failure
 
 
-class ScannedEnvelope(msgspec.Struct):
-    """What is known of a text that is nested too deeply to decode. `complete`: all its brackets are closed. `has_outcome`: it
-    has a member `result` or `error`.
+def flattened(body: bytes) -> bytes | None:
+    """A text that the decoder takes, with `[]` in place of what is nested too deeply for it; None if `body` is no JSON.
+
+    The decoder judges every byte: some levels at a time, the innermost first. A container that it takes is replaced by
+    an empty one, which changes neither the grammar of what is around it nor the members of the top object. The result is
+    left to the caller to decode, and may still be no JSON.
     """
+    outer: list[bytearray] = []  # the texts around the present one, each up to where the next one begins
+    text = bytearray()
+    depth = at = copied = 0
+    next_brackets = re.compile(
+        _NEXT_BRACKETS, re.DOTALL
+    ).match  # no `search`: one that finds nothing takes quadratic time
+    while found := next_brackets(body, at):
+        at, end = found.span(1)
+        opening = body[at] in _OPENING
+        while at < end:
+            level = depth % _SHALLOW
+            if not opening:
+                step = -min(end - at, level or _SHALLOW)
+            elif level or not depth:
+                step = min(end - at, _SHALLOW - level)
+            else:
+                text += body[copied:at]
+                outer.append(text)
+                text, copied = bytearray(), at
+                step = min(end - at, _SHALLOW)
+            at += abs(step)
+            depth += step
+            if outer and depth == _SHALLOW * len(outer):
+                text += body[copied:at]
+                if not _is_json(text):
+                    return None
+                text, copied = outer.pop(), at
+                text += b"[]"
+            elif depth < 0:
+                return None
+    text += body[copied:]
+    return None if depth else bytes(text)
 
-    complete: bool
-    is_array: bool
-    id: bytes | None
-    has_method: bool
-    has_outcome: bool
 
-
-def scan_envelope(body: bytes) -> ScannedEnvelope:
-    """Read the members of the top object by a depth counter over the tokens. Of a repeated `id` the last one counts."""
-    depth = 0
-    key = previous = b""
-    found: bytes | None = None
-    method = outcome = False
-    first = body.lstrip()[:1]
-    for match in _TOKEN.finditer(body):
-        token = match[0]
-        if depth == 1 and previous == b":" and first == b"{":
-            if key == b'"id"':
-                found = token
-            method = method or (key == b'"method"' and token[:1] == b'"')
-            outcome = outcome or key in (b'"result"', b'"error"')
-        mark = token[:1]
-        if mark in b"[{":
-            depth += len(token)
-        elif mark in b"]}":
-            depth -= len(token)
-        elif depth == 1 and mark == b'"' and previous[-1:] in (b"{", b","):
-            key = token
-        previous = token
-    complete = depth == 0 and previous[-1:] in (b"]", b"}")
-    return ScannedEnvelope(complete, first == b"[", found, method, outcome)
+def _is_json(text: bytearray) -> bool:
+    try:
+        _skip(text)
+    except msgspec.DecodeError:
+        return False
+    return True

@@ -21,6 +21,10 @@ _SPANS: Final = (
 )
 _MOST_ACCEPTED: Final = 64
 """Values of a closed list that are named."""
+_MOST_TOLD: Final = 32
+"""Alternatives that are told. Inside of them half as many are."""
+_MOST_ASKED: Final = 512
+"""Alternatives that are asked for their types. Inside of them an eighth of that is."""
 _DEEPEST: Final = 6
 """How many references and alternatives inside each other are followed."""
 
@@ -37,7 +41,8 @@ def describe_schema(schema: Any, document: JsonSchema, depth: int = 0) -> str:
         return "one of"
     for keyword in ("anyOf", "oneOf"):
         if isinstance(schema.get(keyword), list) and depth <= _DEEPEST and "type" not in schema:
-            return " or ".join(dict.fromkeys(describe_schema(each, document, depth + 1) for each in schema[keyword]))
+            told = schema[keyword][: _MOST_TOLD >> depth]  # so that alternatives of alternatives stay few
+            return " or ".join(dict.fromkeys(describe_schema(each, document, depth + 1) for each in told))
     stated = schema.get("type")
     kinds = [stated] if isinstance(stated, str) else [kind for kind in stated or () if isinstance(kind, str)]
     if not kinds:
@@ -88,9 +93,10 @@ def schema_kinds(schema: Any, document: JsonSchema, depth: int = 0) -> frozenset
     if isinstance(values := [schema["const"]] if "const" in schema else schema.get("enum"), list | tuple):
         found &= frozenset(map(exact_kind, values))
     for keyword in ("anyOf", "oneOf"):
-        if isinstance(branches := schema.get(keyword), list | tuple):
+        branches = schema.get(keyword)
+        if isinstance(branches, list | tuple) and len(branches) <= _MOST_ASKED >> 3 * depth:
             found &= frozenset[str]().union(*(schema_kinds(each, document, depth + 1) for each in branches))
-    for each in schema.get("allOf", ()):
+    for each in schema.get("allOf", ())[: _MOST_ASKED >> 3 * depth]:
         found &= schema_kinds(each, document, depth + 1)
     return found
 

@@ -155,6 +155,16 @@ class Settings(Struct, frozen=True, kw_only=True):
             default_text="what the services declare, else plain",
         ),
     ] = None
+    tcp: Annotated[
+        str | None,
+        OptionInfo(
+            group=_PROTOCOL,
+            found_file="no",
+            kind="address",
+            help="serve one client at HOST:PORT or unix:PATH in the place of stdin and stdout, as editors do to debug a server",
+            default_text="none: stdin and stdout",
+        ),
+    ] = None
     framing: Annotated[
         FramingSetting | None,
         OptionInfo(

@@ -3,6 +3,7 @@
 from .limits import ScrubLimits
 from .scrubber import (
     Scrubber,
+    find_secrets,
     finds_secret,
     load_environment,
     redactions,
@@ -22,6 +23,7 @@ from .scrubber import (
 __all__ = [
     "ScrubLimits",
     "Scrubber",
+    "find_secrets",
     "finds_secret",
     "load_environment",
     "redactions",

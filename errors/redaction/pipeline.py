@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
+from .layers.encodings import may_hold_encoded, scrub_encoded
 from .layers.entropy import MIN_RUN_LENGTH, looks_random, scrub_random_runs
 from .layers.kubernetes import scrub_kubernetes_secrets
 from .layers.names import scrub_folded_cookies, scrub_named_values, scrub_values_below
@@ -64,14 +65,19 @@ class Pipeline:
             return self.scrub(text)
         work = self._new_budget(text)
         scrubbed = self._scrub_line_until_stable(text, set(), work, paths=False)
-        self.redactions += work.replacements
+        self.redactions += len(work.replaced)
         return self.paths.scrub(scrubbed, accounts=False)
+
+    def find_secrets(self, text: str) -> tuple[str, list[tuple[str, str]]]:
+        """Run layers 1 to 4; returns the text, and what was replaced in it with its names."""
+        work = self._new_budget(text)
+        scrubbed = self._scrub_until_stable(_truncate(text, self._limits.characters), work, paths=False)
+        return scrubbed, work.replaced
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
         """Run layers 1 to 4; returns the text and the number of replacements."""
-        work = self._new_budget(text)
-        scrubbed = self._scrub_until_stable(_truncate(text, self._limits.characters), work, paths=False)
-        return scrubbed, work.replacements
+        scrubbed, replaced = self.find_secrets(text)
+        return scrubbed, len(replaced)
 
     def _new_budget(self, text: str) -> WorkBudget:
         return WorkBudget(self._limits.steps, min(len(text), self._limits.characters))
@@ -80,9 +86,15 @@ class Pipeline:
         """Repeat rounds over the whole text until one changes nothing. Returns `CUT` if the rounds run out."""
         work = work or self._new_budget(text)
         try:
+            if "\n" not in text:  # most texts are one line without anything to replace
+                before, text = text, self._scrub_line(self._scrub_blocks(text, work), work, paths=paths)
+                if text == before:
+                    return text
             return self._rounds(text, work, paths=paths)
+        except BudgetExhaustedError:
+            return CUT
         finally:
-            self.redactions += work.replacements
+            self.redactions += len(work.replaced)
 
     def _rounds(self, text: str, work: WorkBudget, *, paths: bool) -> str:
         stable: set[str] = set()  # lines that a round over the line alone leaves unchanged
@@ -134,15 +146,28 @@ class Pipeline:
         return line
 
     def _scrub_line(self, line: str, work: WorkBudget, *, paths: bool) -> str:
-        replace = work.replace
+        words = line.split()
+        longest = max(map(len, words), default=0)
+        is_encoded = may_hold_encoded(line, longest, len(words))
+        line = self._scrub_spelled(line, longest, work, paths=paths)
+        if not is_encoded:
+            return line
+
+        def scrub(text: str) -> str:
+            return self._scrub_spelled(text, max(map(len, text.split()), default=0), work, paths=paths)
+
+        return scrub_encoded(line, scrub, work.replace)
+
+    def _scrub_spelled(self, line: str, longest: int, work: WorkBudget, *, paths: bool) -> str:
+        """Run layers 2 to 5 once over a line as it is spelled. Its longest word has `longest` characters."""
         low = lower(line)
         for rule in self._prefilter.matching_rules(line, low):
-            line = scrub_named_values(line, low, work) if isinstance(rule, str) else rule.scrub(line, replace)
-        if (longest := max(map(len, line.split()), default=0)) >= MIN_RUN_LENGTH:
+            line = scrub_named_values(line, low, work) if isinstance(rule, str) else rule.scrub(line, work.replace)
+        if longest >= MIN_RUN_LENGTH:
             for length, rule in self._length_rules:
                 if longest >= length:
-                    line = rule.scrub(line, replace)
-            line = scrub_random_runs(line, replace)
+                    line = rule.scrub(line, work.replace)
+            line = scrub_random_runs(line, work.replace)
         return self.paths.scrub(line) if paths else line
 
 

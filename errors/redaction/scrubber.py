@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, final
 from .caller_secrets import CallerSecrets
 from .layers.known_secrets import KnownSecrets
 from .limits import MAX_FIELD_CHARACTERS, ScrubLimits
+from .safe_call import call_or_none, pairs_of, text_of
 
 if TYPE_CHECKING:
     from .environment import SensitiveValues
@@ -57,11 +58,11 @@ class Scrubber:
         Values of fewer than 8 characters and common words are ignored: redacting them would make logs unreadable. At
         most 1,024 values and 524,288 characters are kept; past that the one registered first is forgotten.
         """
-        self._known.add(_text(secret))
+        self._known.add(text_of(secret))
 
     def unregister(self, secret: str) -> None:
         """Forget a registered value; unknown ones are ignored."""
-        self._known.discard(_text(secret))
+        self._known.discard(text_of(secret))
 
     def register_caller_secret(self, secret: str) -> None:
         """Redact this credential of a caller for an hour after its last use, if it looks random.
@@ -69,13 +70,13 @@ class Scrubber:
         A caller chooses its credentials: words would make logs unreadable. Callers have a store of their own, of at most
         256 secrets, and never displace a registered value.
         """
-        self._callers.add(_text(secret))
+        self._callers.add(text_of(secret))
 
     def load_environment(self, environ: Mapping[str, str]) -> None:
         """Register the secrets of an environment, and redact its account names and home directories from now on."""
         from .environment import find_sensitive_values
 
-        found = find_sensitive_values(environ)
+        found = find_sensitive_values({name: text_of(value) for name, value in pairs_of(environ)})
         for secret in found.secrets:
             self._known.add(secret)
         with self._lock:
@@ -85,13 +86,17 @@ class Scrubber:
             if self._built is not None:
                 self._built.paths.add_names(users=found.users, homes=found.homes)
 
-    def scrub(self, text: str, *, cap: int | None = None) -> str:
+    def scrub(self, text: object, *, cap: int | None = None) -> str:
         """The text without secrets and paths. With `cap`, at most that many characters: scrubbed, cut, scrubbed again."""
-        return self._pipeline.scrub(_text(text), cap=cap)
+        return self._pipeline.scrub(text_of(text), cap=cap)
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
         """The text without secrets but with its paths, and the number of replacements."""
-        return self._pipeline.scrub_secrets(_text(text))
+        return self._pipeline.scrub_secrets(text_of(text))
+
+    def find_secrets(self, text: str) -> tuple[str, list[tuple[str, str]]]:
+        """The text without secrets but with its paths; and each secret that was removed, with its name if it has one."""
+        return self._pipeline.find_secrets(text_of(text))
 
     def scrub_name(self, text: str) -> str:
         """The text scrubbed like any other, except that a name of plain words is not compared with known values.
@@ -99,17 +104,17 @@ class Scrubber:
         For what the program itself writes, such as the names of methods, fields and loggers: nobody could read the log
         if a registered secret happened to be one of them.
         """
-        return self._pipeline.scrub_name(_text(text))
+        return self._pipeline.scrub_name(text_of(text))
 
     def scrub_known(self, text: str) -> str:
         """The text without registered secrets; nothing else is looked for."""
         from .marks import REDACTED  # late: compiles patterns
 
-        return self._known.scrub(_text(text), lambda _: REDACTED)
+        return self._known.scrub(text_of(text), lambda _: REDACTED)
 
     def finds_secret(self, text: str) -> bool:
         """Whether `scrub` would change the text. A path counts too."""
-        text = _text(text)
+        text = text_of(text)
         return self._pipeline.scrub(text) != text
 
     def scrub_fields(self, value: object, *, cap: int = MAX_FIELD_CHARACTERS) -> object:
@@ -133,13 +138,16 @@ class Scrubber:
         """
         from .values import scrub_event
 
-        return scrub_event(self._pipeline, fields, program_names=program_names, whole_paths=whole_paths, cap=cap)
+        return scrub_event(
+            self._pipeline, pairs_of(fields), program_names=program_names, whole_paths=whole_paths, cap=cap
+        )
 
     def scrub_details(self, value: object) -> tuple[object, int]:
         """A JSON value without secrets in its texts, and the number of replacements; without any, the same object."""
+        from .marks import REDACTED  # late: compiles patterns
         from .values import scrub_json
 
-        return scrub_json(self._pipeline, value)
+        return call_or_none(lambda: scrub_json(self._pipeline, value)) or (REDACTED, 1)
 
     def redactions(self) -> int:
         """How many secrets were replaced so far, about. Paths don't count."""
@@ -152,19 +160,8 @@ class Scrubber:
         """
         from .tracebacks import render_exception
 
-        return render_exception(exc, self._pipeline, source=source)
-
-
-def _text(value: object) -> str:
-    """The value as text: a wrong type must not make a log line fail. None is empty, as an unset variable is."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes | bytearray):
-        return value.decode(errors="replace")
-    try:
-        return "" if value is None else str(value)
-    except Exception:  # noqa: BLE001 - a value's own `__str__`
-        return type(value).__name__
+        text = call_or_none(lambda: render_exception(exc, self._pipeline, source=source))
+        return self.scrub(exc) if text is None else text
 
 
 DEFAULT = Scrubber()
@@ -176,6 +173,7 @@ register_caller_secret = DEFAULT.register_caller_secret
 load_environment = DEFAULT.load_environment
 scrub = DEFAULT.scrub
 scrub_secrets = DEFAULT.scrub_secrets
+find_secrets = DEFAULT.find_secrets
 scrub_name = DEFAULT.scrub_name
 scrub_known = DEFAULT.scrub_known
 scrub_fields = DEFAULT.scrub_fields

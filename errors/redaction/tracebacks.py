@@ -18,7 +18,7 @@ from typing import final
 from .layers.paths import reduce_path
 from .marks import CUT
 from .pipeline import Pipeline
-from .safe_call import call_or_none
+from .safe_call import call_or_none, type_name
 
 _MAX_CHARACTERS = 16_384  # of the whole text
 _MAX_MESSAGE = 2048  # characters of one exception's message or note
@@ -69,12 +69,11 @@ class _Rendering:
         if exc.__traceback__ is not None:
             self.lines.append(f"{indent}Traceback (most recent call last):")
             self.lines.extend(indent + line for line in self._frames(exc.__traceback__))
-        name = type(exc).__qualname__
-        module = type(exc).__module__
-        title = name if module in ("builtins", "__main__") else f"{module}.{name}"
+        kind = type(exc)
+        title = call_or_none(lambda: _title(kind)) or type_name(exc)
         message = self._scrubbed_text(exc) + (call_or_none(lambda: suggestion(exc)) or "")
         self.lines.extend(indent + line for line in (f"{title}: {message}" if message else title).split("\n"))
-        notes = getattr(exc, "__notes__", None)
+        notes = call_or_none(lambda: getattr(exc, "__notes__", None))
         for note in list(notes)[:_MAX_NOTES] if isinstance(notes, (list, tuple)) else ():
             self.lines.extend(indent + line for line in self._scrubbed_text(note).split("\n"))
         if isinstance(exc, BaseExceptionGroup):
@@ -112,6 +111,12 @@ class _Rendering:
     def _scrubbed_text(self, value: object) -> str:
         text = call_or_none(lambda: str(value))
         return "<unprintable>" if text is None else self._pipeline.scrub(str.__str__(text), cap=_MAX_MESSAGE)
+
+
+def _title(kind: type) -> str:
+    """The name of an exception's class as Python shows it."""
+    name, module = str.__str__(kind.__qualname__), str.__str__(kind.__module__)
+    return name if module in ("builtins", "__main__") else f"{module}.{name}"
 
 
 def suggestion(exc: BaseException) -> str:

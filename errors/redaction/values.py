@@ -16,7 +16,7 @@ from .layers.names import redact_by_name
 from .layers.sensitivity import Sensitivity, name_sensitivity
 from .marks import CUT, REDACTED, nothing_to_redact
 from .pipeline import Pipeline
-from .safe_call import call_or_none
+from .safe_call import call_or_none, text_of, type_name
 
 _MAX_DEPTH = 16  # levels of nesting
 _MAX_VALUES = 10_000  # values in all
@@ -45,7 +45,7 @@ class ValueScrubber:
         if type(value) in _BUILTIN_TYPES:
             return self._scrub(value, depth)
         scrubbed = call_or_none(lambda: [self._scrub(value, depth)])  # even `isinstance` may run code of the value
-        return scrubbed[0] if scrubbed else f"<{type(value).__name__}>"
+        return scrubbed[0] if scrubbed else f"<{type_name(value)}>"
 
     def _scrub(self, value: object, depth: int) -> object:
         self._values_left -= 1
@@ -79,7 +79,7 @@ class ValueScrubber:
             fields = _record_fields(value)
             if fields is not None:
                 return self._scrub_mapping(fields, depth - 1)
-            if isinstance(value, (Sequence, Set)) or type(value).__name__ in _ITERABLES:
+            if isinstance(value, (Sequence, Set)) or type_name(value) in _ITERABLES:
                 items = islice(cast("Iterable[object]", value), self._values_left)
                 return self._scrub_sequence(list(items), depth - 1)
             return self._scrub_text(str.__str__(str(value)))
@@ -141,7 +141,7 @@ _ITERABLES = frozenset({"deque", "dict_keys", "dict_values", "dict_items", "rang
 
 def scrub_event(
     pipeline: Pipeline,
-    fields: Mapping[str, object],
+    fields: Iterable[tuple[str, object]],
     *,
     program_names: Collection[str],
     whole_paths: Collection[str],
@@ -154,11 +154,11 @@ def scrub_event(
     """
     result: dict[str, object] = {}
     named = ""
-    for name, value in fields.items():
+    for name, value in fields:
         if name in program_names and isinstance(value, str):
-            copied: object = pipeline.scrub_name(value[:cap])
+            copied: object = pipeline.scrub_name(text_of(value)[:cap])
         elif name in whole_paths and isinstance(value, str):
-            copied, _ = pipeline.scrub_secrets(value[:cap])
+            copied, _ = pipeline.scrub_secrets(text_of(value)[:cap])
         else:
             owner = named if named and name in _PAIR_VALUES else name
             copied = ValueScrubber(pipeline, cap=cap).scrub_named(owner, value)
@@ -216,14 +216,15 @@ def scrub_json(pipeline: Pipeline, value: object, name: str = "", depth: int = _
         return CUT, 1
     match value:
         case str():
+            value = text_of(value)
             scrubbed, count = pipeline.scrub_secrets(value)
             redacted = redact_by_name(name, value) if name else None
             pipeline.redactions += redacted is not None and not count
             return (redacted, max(count, 1)) if redacted is not None else (scrubbed if count else value, count)
         case Mapping():
             pairs = [
-                (pipeline.scrub_secrets(str(key)), scrub_json(pipeline, item, str(key), depth - 1))
-                for key, item in value.items()
+                (pipeline.scrub_secrets(key), scrub_json(pipeline, item, _name_below(name, key), depth - 1))
+                for key, item in [(text_of(key), item) for key, item in value.items()]
             ]
             total = sum(key[1] + item[1] for key, item in pairs)
             return ({key[0]: item[0] for key, item in pairs}, total) if total else (value, 0)
@@ -233,3 +234,8 @@ def scrub_json(pipeline: Pipeline, value: object, name: str = "", depth: int = _
             return ([item for item, _ in items], total) if total else (value, 0)
         case _:
             return value, 0
+
+
+def _name_below(owner: str, key: str) -> str:
+    """The name of a value in a mapping: a name that is always redacted covers what is nested below it."""
+    return owner if name_sensitivity(owner) is Sensitivity.CERTAIN and not owner.lower().endswith("tokens") else key

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .marks import REDACTED
 
-STEPS_PER_CHARACTER = 1 / 12
-"""What each character adds to the budget: a secret with its name is rarely shorter than twelve."""
+CHARACTERS_PER_STEP = 16
+"""How many characters add a step to the budget: a secret with its name is rarely shorter."""
 
 
 class BudgetExhaustedError(Exception):
@@ -13,11 +13,14 @@ class BudgetExhaustedError(Exception):
 
 
 class WorkBudget:
-    """A number of steps, and a count of the replacements. Past the budget every step raises `BudgetExhaustedError`."""
+    """A number of steps, and what was replaced. Past the budget every step raises `BudgetExhaustedError`."""
+
+    __slots__ = ("_left", "replaced")
 
     def __init__(self, steps: int, characters: int) -> None:
-        self.replacements = 0
-        self._left = steps + int(characters * STEPS_PER_CHARACTER)
+        self.replaced: list[tuple[str, str]] = []
+        """Each secret, and its name or an empty text."""
+        self._left = steps + characters // CHARACTERS_PER_STEP
 
     def step(self) -> None:
         """Count one check of a value, whatever its outcome."""
@@ -25,8 +28,8 @@ class WorkBudget:
         if self._left < 0:
             raise BudgetExhaustedError
 
-    def replace(self, _secret: str) -> str:
+    def replace(self, secret: str, name: str = "") -> str:
         """Count one replacement; returns the mark that stands for the secret."""
-        self.replacements += 1
+        self.replaced.append((secret, name))
         self.step()
         return REDACTED

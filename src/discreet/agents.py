@@ -29,10 +29,17 @@ if TYPE_CHECKING:
         requires,
     )
     from .daemon.agents.errors import InvalidStateTransition, NotCancelable
-    from .daemon.agents.interceptor import AgentCall, Interceptor
+    from .daemon.agents.interceptor import AgentCall, CallResult, Interceptor
     from .daemon.agents.model.types import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
+    from .daemon.agents.requests import SendRequest
     from .daemon.agents.stores.interface import EventLog, TaskStore
-    from .daemon.agents.tasks.executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
+    from .daemon.agents.tasks.executor import (
+        AgentExecutor,
+        RequestContext,
+        SupportsCancel,
+        SupportsCheck,
+        SupportsResume,
+    )
     from .daemon.agents.tasks.task_events import TaskEvents
 
 _EXPORTS = {
@@ -60,10 +67,11 @@ _EXPORTS = {
         "requires",
     ),
     "tasks.task_events": ("TaskEvents",),
-    "tasks.executor": ("AgentExecutor", "RequestContext", "SupportsCheck", "SupportsResume"),
-    "interceptor": ("AgentCall", "Interceptor"),
+    "tasks.executor": ("AgentExecutor", "RequestContext", "SupportsCancel", "SupportsCheck", "SupportsResume"),
+    "interceptor": ("AgentCall", "CallResult", "Interceptor"),
     "errors": ("InvalidStateTransition", "NotCancelable"),
     "model.types": ("Artifact", "Message", "Part", "Role", "Task", "TaskState", "TaskStatus"),
+    "requests": ("SendRequest",),
     "stores.interface": ("EventLog", "TaskStore"),
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
@@ -77,6 +85,7 @@ __all__ = [
     "ApiKey",
     "Artifact",
     "AuthorizationCode",
+    "CallResult",
     "Capabilities",
     "ClientCredentials",
     "DeviceCode",
@@ -98,8 +107,10 @@ __all__ = [
     "RequestContext",
     "Role",
     "SecurityRequirement",
+    "SendRequest",
     "Signature",
     "Skill",
+    "SupportsCancel",
     "SupportsCheck",
     "SupportsResume",
     "Task",

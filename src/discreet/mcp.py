@@ -20,13 +20,16 @@ if TYPE_CHECKING:
         AudioContent,
         BlobResourceContents,
         EmbeddedResource,
+        Icon,
         ImageContent,
         PromptMessage,
         ResourceLink,
         Root,
         TextContent,
         TextResourceContents,
+        ToolAnnotations,
     )
+    from .daemon.dialects.mcp.options import PromptOptions, ResourceOptions, ToolOptions
     from .daemon.offers import Ask, Roots, Sample
 
 __all__ = [
@@ -38,15 +41,20 @@ __all__ = [
     "CreateMessageResult",
     "EmbeddedResource",
     "GetPromptResult",
+    "Icon",
     "ImageContent",
     "PromptMessage",
+    "PromptOptions",
     "ResourceLink",
+    "ResourceOptions",
     "Root",
     "Roots",
     "Sample",
     "SamplingMessage",
     "TextContent",
     "TextResourceContents",
+    "ToolAnnotations",
+    "ToolOptions",
 ]
 
 _LEGACY = ("CallToolResult", "CreateMessageResult", "GetPromptResult", "SamplingMessage")
@@ -60,6 +68,8 @@ def __getattr__(name: str) -> Any:
 
     if name in ("Ask", "Sample", "Roots"):
         home = "offers"
+    elif name in ("PromptOptions", "ResourceOptions", "ToolOptions"):
+        home = "dialects.mcp.options"
     else:
         home = f"dialects.mcp.generated.{'legacy' if name in _LEGACY else 'shared'}"
     value = getattr(import_module(f".daemon.{home}", __package__), name)

@@ -294,6 +294,30 @@ def test_an_app_that_cannot_be_imported_is_found(capsys: pytest.CaptureFixture[s
     assert any("no_such_module_anywhere" in finding["message"] for finding in failed)
 
 
+SECRET = "Willow-Hollow-86"
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        f"--import=x=https://ann:{SECRET}@api.example.org/openapi.json?token={SECRET}",
+        f"--http-url=https://ann:{SECRET}@shop.example.org",
+        f"--http-origin=https://ann:{SECRET}@shop.example.org",
+        f"--store=postgresql://svc:p@ss/{SECRET}@db.example.org/x?password={SECRET}",
+        f"--store=redis://:{SECRET}@cache:6379/0",
+        f"--jwt-jwks=https://id.example.org/keys?token={SECRET}",
+        f"--log-file=/tmp/x?password={SECRET}",
+        f"--log-level={SECRET}",
+        f"--http=https://ann:{SECRET}@localhost:1",
+    ],
+)
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_no_secret_of_a_setting_is_in_a_report(flag: str, form: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", flag, *form])
+    shown = capsys.readouterr()
+    assert SECRET not in shown.out + shown.err
+
+
 def test_settings_that_cannot_be_read_are_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
     status, found = report(capsys, "--framing=bogus")
     assert status == 1

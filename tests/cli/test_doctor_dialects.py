@@ -52,6 +52,7 @@ def test_what_an_editor_sees_of_a_language_server_that_declares_what_it_is(capsy
         ("ok", 'announces diagnosticProvider {"interFileDependencies":false,"workspaceDiagnostics":false}'),
         ("ok", "announces hoverProvider"),
         ("ok", "announces renameProvider"),
+        ("ok", 'announces workspace {"workspaceFolders":{"supported":true,"changeNotifications":true}}'),
         ("ok", "commands: todo.finish_all"),
         ("ok", "ended with status 0 after shutdown and exit"),
     ]

@@ -297,6 +297,20 @@ DECLARATIONS: Final[dict[str, tuple[str, str]]] = {
         "@shop.tool\ndef price() -> int: ...",
         "its import failed (AttributeError: a service has no tool: a tool is a @service.query or a @service.mutation at d.py:5)",
     ),
+    "a decorator of pygls": (
+        '@shop.feature("textDocument/hover")\ndef hover() -> int: ...',
+        (
+            'its import failed (AttributeError: a service has no feature: a feature is a @service.query("textDocument/hover")'
+            ' or a @service.notification("textDocument/didSave") at d.py:5)'
+        ),
+    ),
+    "the server of pygls without its type": (
+        '@shop.query("textDocument/hover")\ndef hover(ls, params: dict[str, str], /) -> int: ...',
+        (
+            "operation textDocument/hover: hover: parameter 'ls' has no annotation;"
+            " where it is the context, write `ls: Context` (d.py:5)"
+        ),
+    ),
     "an error class twice": (
         'class Broke(OperationError, code="BROKE"): ...\n@shop.query(errors=[Broke, Broke])\ndef price() -> int: ...',
         "operation shop/price: errors lists Broke twice; remove one (d.py:6)",
@@ -395,3 +409,19 @@ def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> 
     assert "--framing newline" in dropped
     assert "member=jsonrpc" in failed
     assert 'jsonrpc must be \\"2.0\\"' in done.stdout
+
+
+SECRET = "Willow-Hollow-86"
+
+
+@pytest.mark.parametrize(
+    "value", [f"https://ann:{SECRET}@api.example.org/x", f"postgresql://svc:p@ss/{SECRET}@db/x", f"token={SECRET}"]
+)
+@pytest.mark.parametrize(
+    "verb", ["serve", "card", "schema", "record", "show", "import", "new", "demo", "completion", "nonsense", "call"]
+)
+def test_no_mistake_repeats_a_secret(verb: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([verb, value] if verb != "call" else [verb, "x", "--url", value, "--apps", value])
+    said = capsys.readouterr()
+    assert said.err.startswith("discreet: ")
+    assert SECRET not in said.out + said.err

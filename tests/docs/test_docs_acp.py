@@ -13,10 +13,9 @@ import pytest
 from discreet import acp
 from discreet.acp import AcpOptions, Editor
 from discreet.agents import TaskEvents
-from discreet.daemon.dialects.acp.errors import RESERVED
 from discreet.daemon.dialects.acp.generated.tables import METHODS
 from discreet.daemon.dialects.acp.sessions import MAX_BYTES, MAX_SESSIONS
-from discreet.errors.codes import ACP_REQUEST_FAILED
+from discreet.errors.codes import ACP_REQUEST_FAILED, ACP_RESERVED
 from support.acp_client import acp_client
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +77,7 @@ def test_every_method_of_the_protocol_is_told_of() -> None:
 
 def test_numbers_and_limits_are_those_of_the_code() -> None:
     assert f"−{-ACP_REQUEST_FAILED}" in first_cells("Errors")
-    assert all(f"−{-number}" in section("Errors").splitlines()[-1] for number in RESERVED)
+    assert all(f"−{-number}" in section("Errors").splitlines()[-1] for number in ACP_RESERVED)
     assert f"{MAX_SESSIONS:,} sessions open, of {MAX_BYTES // 1024**2} MiB" in PAGE
 
 

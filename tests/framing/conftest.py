@@ -1,6 +1,6 @@
 """Drives a parser as a channel does: reads it dry after every step, and refuses bodies that are no JSON.
 
-Steps are chunks of bytes and what else a driver may say. In the outline of events a frame is its body, a fault its reason.
+Steps are chunks of bytes and what else a driver may say; a "pause" is a short silence, and "silence" a long one. In the outline of events a frame is its body, a fault its reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from discreet.errors.failures import ParseFailure
 from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Parser
 
-Step: TypeAlias = bytes | Literal["silence", "time-out", "end"]
+Step: TypeAlias = bytes | Literal["pause", "silence", "time-out", "end"]
 Drive: TypeAlias = Callable[[Parser, Iterable[Step]], list[Event]]
 EveryChunking: TypeAlias = Callable[[Callable[[], Parser], Iterable[Step]], list[Event]]
 Outline: TypeAlias = Callable[[Iterable[Event]], list[bytes | str]]
@@ -36,8 +36,8 @@ def run(parser: Parser, steps: Iterable[Step]) -> list[Event]:
     events: list[Event] = []
     for step in steps:
         match step:
-            case "silence":
-                parser.input_fell_silent()
+            case "pause" | "silence":
+                events += fall_silent(parser, long=step == "silence")
             case "time-out":
                 parser.frame_timed_out()
             case "end":
@@ -45,6 +45,17 @@ def run(parser: Parser, steps: Iterable[Step]) -> list[Event]:
             case data:
                 parser.receive_data(data)
         events += read_dry(parser)
+    return events
+
+
+def fall_silent(parser: Parser, *, long: bool) -> list[Event]:
+    """A short silence, and then a long one: what is told before `NEED_DATA` is read changes nothing."""
+    events: list[Event] = []
+    if parser.awaited_silence == "short":
+        parser.input_fell_silent()
+        events += read_dry(parser)
+    if long:
+        parser.input_fell_silent()
     return events
 
 

@@ -110,7 +110,7 @@ def test_silence_means_what_the_state_says(drive: Any, name: str) -> None:
     steps, *expected = STATES[name]
     parser = NewlineParser(LIMITS)
     drive(parser, steps)
-    assert [parser.state, parser.mid_frame, parser.waits_for_silence] == expected
+    assert [parser.state, parser.mid_frame, parser.awaited_silence is not None] == expected
 
 
 def test_an_oversize_line_is_not_held_and_restarts_the_frame_deadline(drive: Any) -> None:
@@ -156,20 +156,24 @@ BAD_JSON = "invalid-json"
         ([b" \r\n", b"\t" + ONE + b"\n" + FRAME + b"\n"], "newline", [ONE, b"Content-Length: 8", "invalid-json", ONE]),
         ([FRAME], "content-length", [ONE]),
         ([b" \r\n\t" + FRAME], "content-length", [ONE]),
-        ([b"\r", b"\n", FRAME + ONE + b"\n"], "content-length", [ONE, "missing-content-length"]),
-        ([b"junk\n", "silence", ONE], "content-length", ["malformed-header", "missing-content-length"]),
+        ([b"\r", b"\n", FRAME + ONE + b"\n", "pause"], "content-length", [ONE, "missing-content-length"]),
+        ([b"junk\n", "silence", ONE, "pause"], "content-length", ["malformed-header", "missing-content-length"]),
         ([b'"text"\n', "silence"], "content-length", ["malformed-header"]),
         ([FRAME[:-1], "time-out", FRAME], "content-length", ["length-mismatch", ONE]),
         ([LOG + b"\n", FRAME + FRAME], "content-length", [LOG, BAD_JSON, ONE, ONE]),
         (
             [LOG + b"\r\n{x}\n\r\n" + FRAME.replace(b"C", b"c")],
             "content-length",
-            [LOG, BAD_JSON, b"{x}", BAD_JSON, ONE],
+            [LOG, b"{x}", BAD_JSON, BAD_JSON, ONE],
         ),
-        ([LOG + b"\n" + encode_frame(LINES, "content-length")], "content-length", [LOG, BAD_JSON, LINES, BAD_JSON]),
-        ([LOG + b"\n" + ONE + b"\nCon\n"], "newline", [LOG, BAD_JSON, ONE, b"Con", BAD_JSON]),
+        (
+            [LOG + b"\n" + encode_frame(LINES, "content-length"), "pause"],
+            "content-length",
+            [LOG, BAD_JSON, LINES, BAD_JSON],
+        ),
+        ([LOG + b"\n" + ONE + b"\nCon\n"], "newline", [LOG, ONE, BAD_JSON, b"Con", BAD_JSON]),
         ([b"{x}\n", "silence", b"junk\n" + ONE + b"\n"], "newline", [b"{x}", BAD_JSON, b"junk", BAD_JSON, ONE]),
-        ([b"[info] C", b"\n", ONE + b"\n"], "newline", [b"[info] C", BAD_JSON, ONE]),
+        ([b"[info] C", b"\n", ONE + b"\n"], "newline", [b"[info] C", ONE, BAD_JSON]),
         ([b" \r\n"], None, []),
         ([b"\n", "end"], None, []),
         (["end"], None, []),
@@ -187,7 +191,7 @@ def test_the_first_byte_that_is_not_blank_decides(
     ("before", "faults"),
     [
         ([LOG], [LOG + b"Content-Length: 25", BAD_JSON]),
-        ([LOG + b"\nstarting "], [LOG, BAD_JSON, b"starting Content-Length: 25", BAD_JSON]),
+        ([LOG + b"\nstarting "], [LOG, b"starting Content-Length: 25", BAD_JSON, BAD_JSON]),
         ([LOG + b"x" * 100], ["oversize"]),
         ([LOG + b"x" * 14], ["oversize"]),
         ([LOG, "time-out"], ["length-mismatch"]),
@@ -207,13 +211,13 @@ def test_the_lines_in_a_frame_behind_a_log_line_without_an_end_never_run(
 
 def test_a_second_choice_keeps_the_offsets_too(drive: Any) -> None:
     stream = b" \n" + LOG + b"\n \n" + FRAME + b"junk \r\n\r\n"
-    fault = drive(AutoParser(LIMITS), [stream[:14], stream[14:]])[-1]
+    fault = drive(AutoParser(LIMITS), [stream[:14], stream[14:], "pause"])[-1]
     assert stream[fault.offset : fault.offset + fault.size] == b"junk \r\n\r\n"
 
 
 def test_the_choice_keeps_the_offsets_of_the_stream(drive: Any) -> None:
     stream = b" \n " + FRAME + b"junk \r\n\r\n"
-    fault = drive(AutoParser(LIMITS), [stream[:2], stream[2:]])[-1]
+    fault = drive(AutoParser(LIMITS), [stream[:2], stream[2:], "pause"])[-1]
     assert stream[fault.offset : fault.offset + fault.size] == b"junk \r\n\r\n"
 
 
@@ -221,7 +225,7 @@ def test_before_the_choice_nothing_is_held_and_no_silence_means_anything() -> No
     parser = AutoParser(LIMITS)
     parser.receive_data(b" \r\n")
     assert parser.next_event() is NEED_DATA
-    assert (parser.pending, parser.mid_frame, parser.waits_for_silence, parser.progress) == (0, False, False, 0)
+    assert (parser.pending, parser.mid_frame, parser.awaited_silence, parser.progress) == (0, False, None, 0)
 
 
 @pytest.mark.parametrize("framing", ["content-length", "newline", "auto"])

@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "language_server" / "todo_ser
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the clients are started by way of a POSIX shell")
 
 SESSION = {
-    "initialize": "discreet",
+    "initialize": "session",
     "add": "42",
     "text": "same",
     "large": "same",

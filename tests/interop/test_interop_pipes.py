@@ -24,7 +24,7 @@ def test_a_session_of_lines_runs_from_its_handshake_to_its_end(place: Place, fra
     results = {call: reply["result"] for call, reply in replies.items() if "result" in reply}
     faults = {call: reply["error"] for call, reply in replies.items() if "error" in reply}
     assert len(replies) == sum("id" in message for message in messages), "more than one answer"
-    assert results.pop("initialize")["serverInfo"]["name"] == "discreet"
+    assert results.pop("initialize")["serverInfo"]["name"] == "session"
     assert results == {
         "add": 42,
         "text": "é→🙂",

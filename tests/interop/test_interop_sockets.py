@@ -101,7 +101,7 @@ def connect(request: pytest.FixtureRequest, place: Place) -> Iterator[Connect]:
 
 def test_a_session_through_a_socket_runs_from_its_handshake_to_its_end(connect: Connect) -> None:
     client = connect()
-    assert client.call("initialize", {"processId": None})["result"]["serverInfo"]["name"] == "discreet"
+    assert client.call("initialize", {"processId": None})["result"]["serverInfo"]["name"] == "session"
     assert client.call("session/add", {"a": 2, "b": 40})["result"] == 42
     large = "é→🙂" + "x" * 1_000_000
     assert client.call("session/echo", {"text": large})["result"] == large

@@ -207,3 +207,30 @@ def test_every_reported_path_exists(value: object) -> None:
 def test_text_that_is_no_json_is_refused(text: bytes) -> None:
     with pytest.raises((ValueError, RecursionError)):
         load(text)
+
+
+@pytest.mark.parametrize(
+    ("told", "secret"),
+    [
+        ({"credentials": {"user": "svc", "value": "opensesame"}}, "opensesame"),
+        ({"credentials": {"host": "db", "data": [{"v": "Willow-Hollow"}]}}, "Willow-Hollow"),
+        ({"user": "svc", "pass": "Willow-Hollow-86"}, "Willow-Hollow-86"),
+        ({"text": "user=bob password=opensesame token=abc123def456"}, "opensesame"),
+        ({"text": "user=bob password=opensesame token=abc123def456"}, "abc123def456"),
+        ({"text": "connect postgres://svc:p@ss/w0rdX@db.example.org/x"}, "p@ss/w0rdX"),
+        ({"headers": [["Authorization", "Bearer abc123def456"]], "note": "abc123def456"}, "abc123def456"),
+    ],
+)
+@pytest.mark.parametrize("place", ["it was {}, then", "{}", '{{"v": "{}"}}', "x={}"])
+def test_what_a_message_shows_is_removed_from_all_texts(told: object, secret: str, place: str) -> None:
+    scrubber = MessageScrubber()
+    text = place.format(secret)
+    same = dump(scrubber.scrub(load(json.dumps({"before": text, "params": told}).encode())).message)
+    later = dump(scrubber.scrub(load(json.dumps({"params": {"text": text}}).encode())).message)
+    assert secret not in same.decode() + later.decode() + scrubber.scrub_text(text, cap=100)
+
+
+def test_a_line_that_is_no_message_teaches_its_secrets_too() -> None:
+    scrubber = MessageScrubber()
+    assert scrubber.scrub_text("started with password=opensesame", cap=100) == f"started with password={REDACTED}"
+    assert dump(scrubber.scrub({"note": "opensesame"}).message) == b'{"note":"<redacted>"}'

@@ -10,7 +10,7 @@ from ....lazy import anyio
 from ..errors import TaskConflict
 from ..model.states import INACTIVE
 from ..model.types import Part
-from ..stores.interface import StoreError
+from ..stores.interface import DamagedTaskError, StoreError
 from ..tasks.live_task import LiveTask, wait_committed
 from ..tasks.runner import Spawn
 from ..tasks.status_messages import AGENT_FAILED_TEXT, fail_task
@@ -47,6 +47,8 @@ class LostTasks:
             try:
                 return await self._fail(task_id)
             except (FailureError, TaskConflict):  # the store never had it; or it was lost again, and is added again
+                return
+            except DamagedTaskError:  # it stays so
                 return
             except StoreError:
                 pause = min(2 * pause + RETRY_SECONDS, MAX_RETRY_SECONDS)

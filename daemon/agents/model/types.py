@@ -46,7 +46,9 @@ STATE_NUMBERS: Final = {
     TaskState.REJECTED: 7,
     TaskState.AUTH_REQUIRED: 8,
 }
-"""The number of each state in the protobuf of A2A, which is also that in the SQLite store."""
+"""The number of each state in the protobuf of A2A, which is also that in the stores."""
+
+STATES: Final = {number: state for state, number in STATE_NUMBERS.items()}
 
 
 class Role(Enum):

@@ -16,6 +16,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ....lazy import anyio
 from ...logs import log
+from ...memory import MemoryBudget
 from ...outbound.network import Network, SystemNetwork
 from ...outbound.ssrf import Destination, parse_url
 from ...tracing.attributes import HTTP_STATUS
@@ -48,6 +49,9 @@ RETRY_SECONDS: Final = 120.0
 MAX_FAILURES: Final = 10
 """Consecutive notifications dropped after which a target is given up."""
 
+MEMORY_SHARE: Final = 0.125
+"""How much of the daemon's memory budget notifications may take, of all targets."""
+
 CLOSE_SECONDS: Final = 1.0
 """How long closing the connections may take at the end."""
 
@@ -64,7 +68,10 @@ def is_push_available() -> bool:
 
 @final
 class PushNotifier:
-    """One per daemon, used on its event loop. With `allow_private`, private and loopback addresses are allowed."""
+    """One per daemon, used on its event loop. With `allow_private`, private and loopback addresses are allowed.
+
+    Where all notifications exceed their share of the `budget`, the oldest of the target that holds most are dropped.
+    """
 
     def __init__(
         self,
@@ -74,8 +81,10 @@ class PushNotifier:
         network: Network | None = None,
         timeouts: Timeouts = Timeouts(),  # noqa: B008 - immutable
         tracing: Tracing | None = None,
+        budget: MemoryBudget | None = None,
     ) -> None:
         self._tracing = tracing
+        self._budget = budget
         self._allow_private = allow_private
         self._timing = timing
         self._sender = NotificationSender(network or SystemNetwork(), timeouts, allow_private=allow_private)
@@ -122,7 +131,7 @@ class PushNotifier:
         key = _key(target)
         queue = self._queues.get(key)
         if queue is None:
-            queue = self._queues[key] = DeliveryQueue(target)
+            queue = self._queues[key] = DeliveryQueue(target, self._count)
             self._redact_secrets(target.config)
         elif queue.target != target:
             queue.replace_target(target)
@@ -130,8 +139,22 @@ class PushNotifier:
         if not queue.given_up:
             queue.put(Notification(body, final, None if self._tracing is None else self._tracing.origin()))
             self._start_delivery(key, queue)
+            self._make_room()
         elif final:
             del self._queues[key]
+
+    def _count(self, size: int) -> None:
+        if self._budget is not None:
+            self._budget.add("notifications", size)
+
+    def _make_room(self) -> None:
+        """Drop what waits, of the target that holds most, until all are within their share. What is under way stays."""
+        budget = self._budget
+        while budget is not None and budget.held("notifications") > MEMORY_SHARE * budget.limit:
+            largest = max(self._queues.values(), key=lambda queue: queue.bytes)
+            if not largest.bytes:
+                return
+            largest.drop()
 
     def remove_target(self, task_id: str, config_id: str) -> None:
         """Send nothing more to this config's target. A delivery that is under way is cancelled."""
@@ -173,7 +196,7 @@ class PushNotifier:
     # -- delivery to one target --------------------------------------------------------------------------------
 
     def _start_delivery(self, key: QueueKey, queue: DeliveryQueue) -> None:
-        if self._tasks is not None and queue.delivery_scope is None and len(queue):
+        if self._tasks is not None and queue.delivery_scope is None and (len(queue) or queue.dropped):
             queue.delivery_scope = anyio.CancelScope()
             self._active += 1
             self._tasks.start_soon(self._deliver_all, key, queue, queue.delivery_scope)
@@ -186,6 +209,7 @@ class PushNotifier:
                     self._record(queue, await self._deliver(queue, notification))
         finally:
             queue.delivery_scope = None
+            queue.release()
             self._log_dropped(queue)
             if self._queues.get(key) is queue and not len(queue) and (queue.closed or not queue.failures):
                 del self._queues[key]

@@ -6,6 +6,7 @@ Sends nothing, waits for nothing, logs nothing.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
@@ -33,10 +34,15 @@ class Notification(msgspec.Struct, frozen=True):
 
 @final
 class DeliveryQueue:
-    """The notifications for one target, and the state of their delivery."""
+    """The notifications for one target, and the state of their delivery.
 
-    def __init__(self, target: PushTarget) -> None:
+    `count(size)` is told of every byte that is held more, or less: those that wait, and the one that was taken last, until it is
+    released.
+    """
+
+    def __init__(self, target: PushTarget, count: Callable[[int], None] = lambda _: None) -> None:
         self.target = target
+        self._count = count
         self.dropped = 0
         """Notifications that overflowed since this was last logged."""
         self.failures = 0
@@ -50,7 +56,9 @@ class DeliveryQueue:
         self.backoff_scope: anyio.CancelScope | None = None
         """Set while that task waits before its next attempt."""
         self._queue: deque[Notification] = deque()
-        self._bytes = 0
+        self.bytes = 0
+        """Of the bodies that wait."""
+        self._taken = 0
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -59,25 +67,42 @@ class DeliveryQueue:
         """Add a notification. If the queue overflows, the oldest ones are dropped, but never the final one."""
         self._queue.append(notification)
         self.closed = self.closed or notification.final
-        self._bytes += len(notification.body)
-        while (len(self._queue) > MAX_NOTIFICATIONS or self._bytes > MAX_BYTES) and not self._queue[0].final:
-            self.take()
-            self.dropped += 1
+        self.bytes += len(notification.body)
+        self._count(len(notification.body))
+        while (len(self._queue) > MAX_NOTIFICATIONS or self.bytes > MAX_BYTES) and not self._queue[0].final:
+            self.drop()
+
+    def drop(self) -> None:
+        """Drop the oldest notification, of which there must be one."""
+        self._count(-len(self._pop().body))
+        self.dropped += 1
 
     def take(self) -> Notification | None:
-        """Remove and return the oldest notification; None if there is none."""
+        """Remove and return the oldest notification; None if there is none. It replaces the one that was taken before."""
+        self.release()
         if not self._queue:
             return None
-        notification = self._queue.popleft()
-        self._bytes -= len(notification.body)
+        notification = self._pop()
+        self._taken = len(notification.body)
         return notification
 
+    def release(self) -> None:
+        """What was taken is not held any more."""
+        self._count(-self._taken)
+        self._taken = 0
+
     def clear(self) -> int:
-        """Drop every notification. Returns how many there were."""
+        """Drop every notification that waits. Returns how many there were."""
         count = len(self._queue)
         self._queue.clear()
-        self._bytes = 0
+        self._count(-self.bytes)
+        self.bytes = 0
         return count
+
+    def _pop(self) -> Notification:
+        notification = self._queue.popleft()
+        self.bytes -= len(notification.body)
+        return notification
 
     def replace_target(self, target: PushTarget) -> None:
         """Deliver to this target from now on. Failures of the previous one do not count any more."""

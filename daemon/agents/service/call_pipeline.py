@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, final
+from typing import Final, Protocol, TypeVar, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, Unavailable, UnsupportedOperation
@@ -25,6 +25,17 @@ from .request_handler import RequestHandler
 from .runtime import Runtime
 
 _POLL: Final = "Send the message without streaming, and poll its task with GetTask."
+T = TypeVar("T")
+
+
+class Settle(Protocol):
+    """Notes the result of a call for its interceptors, and returns it."""
+
+    def __call__(self, result: T, /) -> T: ...
+
+
+def _ignore(result: T, /) -> T:
+    return result
 
 
 @final
@@ -48,9 +59,15 @@ class CallPipeline:
 
     @asynccontextmanager
     async def call(
-        self, ctx: Context, version: ProtocolVersion, *, task_id: str | None = None, streaming: bool = False
-    ) -> AsyncIterator[tuple[RequestHandler, Caller]]:
-        """The block is the call: it gets the request handler and the caller.
+        self,
+        ctx: Context,
+        version: ProtocolVersion,
+        params: object,
+        *,
+        task_id: str | None = None,
+        streaming: bool = False,
+    ) -> AsyncIterator[tuple[RequestHandler, Caller, Settle]]:
+        """The block is the call: it gets the request handler, the caller, and what it tells its result.
 
         Raises `FailureError` where the call is refused, or the store fails. The `FailureError` of the block is raised as this
         version writes it, its other exceptions as they are.
@@ -61,11 +78,17 @@ class CallPipeline:
                 raise FailureError(UnsupportedOperation(reason="The agent does not stream.", suggestion=_POLL))
             handler = await self._runtime.ready()
             if not self._interceptors:
-                yield handler, caller
+                yield handler, caller, _ignore
                 return
-            call = AgentCall(ctx.operation, caller.version, caller.identity, caller.service_params, task_id)
-            async with intercepted(self._interceptors, call, timeout=self._request_timeout):
-                yield handler, caller
+            call = AgentCall(ctx.operation, caller.version, caller.identity, caller.service_params, task_id, params)
+            results: list[object] = []
+
+            def settled(result: T, /) -> T:
+                results.append(result)
+                return result
+
+            async with intercepted(self._interceptors, call, results, timeout=self._request_timeout):
+                yield handler, caller, settled
         except FailureError as exc:
             raise FailureError(failure_in(version, exc.failure)) from None
         except InvalidStateTransition as exc:

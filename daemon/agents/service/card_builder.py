@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, final
 
-from msgspec import convert, to_builtins
+from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from ....errors.redaction import scrub_known
@@ -22,6 +22,7 @@ from ..card.model import (
     AgentCard,
     AgentInterface,
     Capabilities,
+    Extension,
     HttpAuth,
     SecurityRequirement,
     Skill,
@@ -31,6 +32,12 @@ from ..card.model import (
 )
 
 BINDING: Final = "urn:discreet:a2a:stdio:1"
+
+PUSH_DELIVERY: Final = Extension(
+    "urn:discreet:a2a:push:1",
+    "Push notifications that wait when the agent's process is killed are not sent later. GetTask tells how a task stands.",
+)
+"""Nothing that a client has to support: it tells how surely notifications come."""
 """The stdio binding (A2A 1.0, section 5.8). A breaking change of it takes the next number."""
 
 VERSIONS: Final = ("1.0", "0.3")
@@ -75,6 +82,10 @@ def http_interfaces(url: str) -> tuple[AgentInterface, ...]:
     )
 
 
+class SenselessCard(Exception):
+    """An agent's own function has made a card that is none."""
+
+
 @final
 class CardBuilder:
     """The cards of one daemon.
@@ -115,7 +126,7 @@ class CardBuilder:
     def extended(self, identity: Identity, url: str = "") -> AgentCard | None:
         """The card for this caller; None where there is none (−32007).
 
-        Raises `TypeError` or `msgspec.ValidationError` where the agent's function returned no card, and what it raises.
+        Raises `SenselessCard` where the agent's function returned no card, and what it raises.
         """
         if self._agent is None:
             return _without_known_secrets(self._of_operations(identity, url)) if self.has_extended else None
@@ -125,7 +136,11 @@ class CardBuilder:
         if isinstance(extended, AgentCard):
             card = extended
         else:
-            card = validate_card(extended(replace(self._of_agent(self._agent, url), signatures=()), identity))
+            made = extended(replace(self._of_agent(self._agent, url), signatures=()), identity)
+            try:
+                card = validate_card(made)
+            except (TypeError, ValidationError) as exc:
+                raise SenselessCard(str(exc)) from exc
         if not card.supported_interfaces:
             card = replace(card, supported_interfaces=self._interfaces_at(url))
         return _without_known_secrets(card)
@@ -138,14 +153,18 @@ class CardBuilder:
         card = replace(
             declared,
             supported_interfaces=self._interfaces_at(url),
-            capabilities=replace(
-                declared.capabilities, push_notifications=self._pushes and declared.capabilities.push_notifications
-            ),
+            capabilities=self._with_push(declared.capabilities),
         )
         provider = self._access.provider
         if provider is None or declared.security_schemes:
             return card
         return _secured(card, provider, optional=False)
+
+    def _with_push(self, declared: Capabilities) -> Capabilities:
+        """The capabilities with whether this daemon sends push notifications, and how surely."""
+        if not (self._pushes and declared.push_notifications):
+            return replace(declared, push_notifications=declared.push_notifications and False)
+        return replace(declared, extensions=(*declared.extensions, PUSH_DELIVERY))
 
     def _of_operations(self, identity: Identity | None, url: str) -> AgentCard:
         external = [spec for service in self._services for spec in service.operations if spec.visibility == "external"]
@@ -158,8 +177,8 @@ class CardBuilder:
             description=self._description(),
             supported_interfaces=self._interfaces_at(url),
             version=self._version,
-            capabilities=Capabilities(
-                streaming=True, push_notifications=self._pushes, extended_agent_card=self.has_extended
+            capabilities=self._with_push(
+                Capabilities(streaming=True, push_notifications=True, extended_agent_card=self.has_extended)
             ),
             default_input_modes=(JSON,),
             default_output_modes=(JSON,),

@@ -82,7 +82,11 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
     agent, settings = parts.agent, parts.settings
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
     pushes = wants_push and is_push_available()
-    notifier = PushNotifier(allow_private=settings.push_private, tracing=parts.tracing) if pushes else None
+    notifier = (
+        PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
+        if pushes
+        else None
+    )
     runtime = _runtime(daemon, parts, notifier, lacks_push_extra=wants_push and notifier is None)
     cards = CardBuilder(
         parts.services,

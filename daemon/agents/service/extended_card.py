@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import final
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal
+from ....errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal, InvalidAgentResponse
 from ...dispatch.execution import Raised, attempt_now
 from ...logs import log
 from ...operations.access import Identity
 from ..card.model import AgentCard
 from ..errors import USE_PUBLIC_CARD
 from .authorization import Authorization
-from .card_builder import CardBuilder
+from .card_builder import CardBuilder, SenselessCard
 
 
 @final
@@ -27,7 +27,8 @@ class ExtendedCard:
         """The card for this caller, who has reached the daemon under this URL; empty over stdio.
 
         Raises `FailureError`: `unsupported` where the agent announces no extended card, `AuthenticationRequired` without an
-        identity, `ExtendedAgentCardNotConfigured` where there is none for this caller, `Internal` where making it failed.
+        identity, `ExtendedAgentCardNotConfigured` where there is none, `InvalidAgentResponse` where the agent made none,
+        `Internal` where it raised.
         """
         if not self._cards.has_extended:
             raise FailureError(unsupported)
@@ -36,7 +37,8 @@ class ExtendedCard:
         card = attempt_now(lambda: self._cards.extended(identity, url), step="agent.extended")
         if isinstance(card, Raised):
             log.error("agent.failed", exc=card.exc)
-            raise FailureError(Internal())
+            senseless = issubclass(type(card.exc), SenselessCard)
+            raise FailureError(InvalidAgentResponse() if senseless else Internal())
         if card is None:
             raise FailureError(ExtendedAgentCardNotConfigured(suggestion=USE_PUBLIC_CARD))
         return card

@@ -14,7 +14,7 @@ from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ..faults import declared_failure
-from ..interceptor import AgentCall, Interceptor, Outcome
+from ..interceptor import AgentCall, CallResult, Interceptor, Outcome
 
 AFTER_CANCEL_SECONDS: Final = 1.0
 """How long the `after` methods together may take when the call was cancelled."""
@@ -22,19 +22,21 @@ AFTER_CANCEL_SECONDS: Final = 1.0
 
 @asynccontextmanager
 async def intercepted(
-    interceptors: Sequence[Interceptor], call: AgentCall, *, timeout: float | None
+    interceptors: Sequence[Interceptor], call: AgentCall, results: Sequence[object], *, timeout: float | None
 ) -> AsyncIterator[None]:
-    """The block is the call: `before` runs on entry and `after`, for those that let the call pass, on exit.
+    """The block is the call: `before` runs on entry and `after`, for those that let the call pass, on exit. The last of `results`
+    is what it came to; there may be none.
 
     The `before` methods together have `timeout` seconds, and so have the `after` methods. Raises `FailureError` where an
     interceptor refuses the call, `FailureError(TimedOut)` where they take too long; else what the block raises.
     """
     limit = inf if timeout is None else timeout
     passed: list[Interceptor] = []
-    outcome: Outcome = None
+    outcome: Outcome = Internal()
     try:
         await _all_before(interceptors, call, passed, limit)
         yield
+        outcome = CallResult(results[-1] if results else None)
     except BaseException as exc:
         outcome = Cancelled() if _is_cancellation(exc) else declared_failure(exc) or Internal()
         raise

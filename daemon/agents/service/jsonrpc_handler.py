@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import UnsupportedOperation
-from ...operations.context import LAST_EVENT_ID, Context
+from ...operations.context import LAST_EVENT_ID, Context, name_task
 from ...operations.spec import Numbered
 from ..card.model import AgentCard
 from ..model.content import check_json_depth, check_media_types
@@ -25,7 +25,7 @@ from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
 from ..stores.checks import MAX_PAGE_BYTES
 from ..versions.v10 import encode_task_page, without_contents
 from ..versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
-from .call_pipeline import CallPipeline
+from .call_pipeline import CallPipeline, Settle
 from .extended_card import ExtendedCard
 from .request_handler import RequestHandler
 
@@ -63,8 +63,8 @@ class JsonRpcHandler:
 
     async def send(self, ctx: Context, request: SendRequest) -> Raw:
         """Send a message to the agent, and wait for its task or its reply."""
-        async with self._call(ctx, request.message.task_id) as (handler, caller):
-            result = await handler.send(self._checked(request), caller)
+        async with self._call(ctx, request, request.message.task_id) as (handler, caller, settled):
+            result = settled(await handler.send(self._checked(request), caller))
         return self.version.encode_send_result(result, history_length=request.configuration.history_length)
 
     async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | Numbered[Raw], None]:
@@ -73,7 +73,7 @@ class JsonRpcHandler:
             raise FailureError(UnsupportedOperation(version=self.version.name, reason=_NO_RESUMING))
         history_length = request.configuration.history_length
         async with (
-            self._call(ctx, request.message.task_id, streaming=True) as (handler, caller),
+            self._call(ctx, request, request.message.task_id, streaming=True) as (handler, caller, _),
             aclosing(handler.stream(self._checked(request), caller)) as items,
         ):
             async for item in items:
@@ -88,7 +88,7 @@ class JsonRpcHandler:
         `last-event-id` holds, everything that has happened since."""
         after = ctx.last_event_id
         async with (
-            self._call(ctx, request.task_id, streaming=True) as (handler, caller),
+            self._call(ctx, request, request.task_id, streaming=True) as (handler, caller, _),
             aclosing(handler.subscribe(request.task_id, caller, until=self._subscribe_until, after=after)) as items,
         ):
             async for item in items:
@@ -98,26 +98,27 @@ class JsonRpcHandler:
 
     async def get(self, ctx: Context, request: TaskRequest) -> Raw:
         """Get a task as it is."""
-        async with self._call(ctx, request.task_id) as (handler, caller):
-            task = await handler.get(request.task_id, caller)
+        async with self._call(ctx, request, request.task_id) as (handler, caller, settled):
+            task = settled(await handler.get(request.task_id, caller))
         return self.version.encode_task(task, history_length=request.history_length)
 
     async def list(self, ctx: Context, request: ListRequest) -> Raw:
         """List the caller's tasks, the last changed first. A page has at most `MAX_PAGE_BYTES`."""
-        async with self._call(ctx) as (handler, caller):
+        async with self._call(ctx, request) as (handler, caller, settled):
             query = replace(request.query, scope=caller.scope)
             page = encode_task_page(listed := await handler.list(query), request)
             while len(page) > MAX_PAGE_BYTES and len(listed.tasks) > 1:  # the JSON may be larger than what is stored
                 query = replace(query, page_size=len(listed.tasks) // 2)
                 page = encode_task_page(listed := await handler.list(query), request)
+            settled(listed)
         if len(page) > MAX_PAGE_BYTES:
             page = encode_task_page(replace(listed, tasks=tuple(map(without_contents, listed.tasks))), request)
         return page
 
     async def cancel(self, ctx: Context, request: TaskRequest) -> Raw:
         """Cancel a task."""
-        async with self._call(ctx, request.task_id) as (handler, caller):
-            task = await handler.cancel(request.task_id, request.metadata, caller)
+        async with self._call(ctx, request, request.task_id) as (handler, caller, settled):
+            task = settled(await handler.cancel(request.task_id, request.metadata, caller))
         return self.version.encode_task(task)
 
     # -- push configs ------------------------------------------------------------------------------------------
@@ -125,27 +126,29 @@ class JsonRpcHandler:
     async def put_config(self, ctx: Context, config: PushConfig) -> Raw:
         """Have the updates of a task sent to a URL."""
         task_id, version = config.task_id or "", self.version
-        async with self._call(ctx, task_id) as (handler, caller):
+        async with self._call(ctx, config, task_id) as (handler, caller, settled):
             if self._notifier is not None:
                 self._notifier.check_config(config, param=version.push_config_path)
-            stored = await handler.push_configs.put(task_id, config, scope=caller.scope, version=version.name)
+            configs = handler.push_configs
+            stored = settled(await configs.put(task_id, config, scope=caller.scope, version=version.name))
         return version.encode_push_config(stored)
 
     async def get_config(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """Get one of a task's push configs."""
-        async with self._call(ctx, request.task_id) as (handler, caller):
-            config = await handler.push_configs.get(request.task_id, request.config_id, scope=caller.scope)
+        async with self._call(ctx, request, request.task_id) as (handler, caller, settled):
+            configs = handler.push_configs
+            config = settled(await configs.get(request.task_id, request.config_id, scope=caller.scope))
         return self.version.encode_push_config(config)
 
     async def list_configs(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """List a task's push configs."""
-        async with self._call(ctx, request.task_id) as (handler, caller):
-            configs = await handler.push_configs.list(request.task_id, scope=caller.scope)
+        async with self._call(ctx, request, request.task_id) as (handler, caller, settled):
+            configs = settled(await handler.push_configs.list(request.task_id, scope=caller.scope))
         return self.version.encode_push_configs(configs)
 
     async def delete_config(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """Delete one of a task's push configs."""
-        async with self._call(ctx, request.task_id) as (handler, caller):
+        async with self._call(ctx, request, request.task_id) as (handler, caller, _):
             await handler.push_configs.delete(request.task_id, request.config_id or "", scope=caller.scope)
         return self.version.empty_result
 
@@ -153,16 +156,17 @@ class JsonRpcHandler:
 
     async def extended_card(self, ctx: Context) -> Raw:
         """Get the agent's card for authenticated callers."""
-        async with self._call(ctx):
-            card = self._extended_card.of(ctx.identity, url=ctx.url, unsupported=self.version.no_extended_card)
+        async with self._call(ctx, None) as (_, _, settled):
+            card = settled(self._extended_card.of(ctx.identity, url=ctx.url, unsupported=self.version.no_extended_card))
             return Raw(msgspec.json.encode(self._write_card(card)))
 
     # -- steps -------------------------------------------------------------------------------------------------
 
     def _call(
-        self, ctx: Context, task_id: str | None = None, *, streaming: bool = False
-    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
-        return self._pipeline.call(ctx, self.version, task_id=task_id, streaming=streaming)
+        self, ctx: Context, params: object, task_id: str | None = None, *, streaming: bool = False
+    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller, Settle]]:
+        name_task(ctx, task_id)
+        return self._pipeline.call(ctx, self.version, params, task_id=task_id, streaming=streaming)
 
     def _written(self, item: StreamItem, history_length: int | None = None) -> Raw | Numbered[Raw] | None:
         """The item as an event, with its number where it is one of the task's log."""

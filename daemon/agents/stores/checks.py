@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
 from ..model.size import size_of_task
-from ..model.types import MAX_PAGE_SIZE, Task, TaskCreated
-from .interface import CommitConflict, TaskChange, TaskQuery
+from ..model.types import MAX_PAGE_SIZE, Task, TaskCreated, TaskState
+from .failures import DamagedRecordError
+from .interface import CommitConflict, TaskChange, TaskPage, TaskQuery, UnreadableTask
 
 MAX_PAGE_BYTES: Final = 10 * 1024 * 1024
 """Size of the tasks on one page, unless one alone is larger."""
@@ -68,16 +69,50 @@ def find_conflict(change: TaskChange, current: CurrentTask | None, owner_id: str
     return CommitConflict(generation, owner)
 
 
-def up_to_max_page_bytes(tasks: Iterable[Task]) -> list[Task]:
-    """At least one of the tasks, and no more than `MAX_PAGE_BYTES` of them. At most one more is taken from the iterable."""
-    taken: list[Task] = []
-    size = 0
-    for task in tasks:
-        size += size_of_task(task)
-        if taken and size > MAX_PAGE_BYTES:
+class Listed(msgspec.Struct, frozen=True):
+    """A task that belongs into a list. `read()` reads and decodes it, and raises `DamagedRecordError`."""
+
+    id: str
+    context_id: str
+    state: TaskState | None
+    sequence: int
+    read: Callable[[], Task]
+
+
+class ReadPage(msgspec.Struct, frozen=True):
+    """A page, and what is wrong with the tasks that could not be read."""
+
+    page: TaskPage
+    damaged: tuple[DamagedRecordError, ...] = ()
+
+
+def read_page(listed: Iterable[Listed], page_size: int, total: int) -> ReadPage:
+    """The first of the listed tasks, up to `MAX_PAGE_BYTES` of them. One that is damaged is left out.
+
+    At most one more is taken from the iterable than is on the page, and at most one more is read.
+    """
+    tasks: list[Task] = []
+    unreadable: list[UnreadableTask] = []
+    damaged: list[DamagedRecordError] = []
+    size, seen, token, last = 0, 0, "", ""
+    for each in listed:
+        if seen == page_size:
+            token = last
             break
-        taken.append(task)
-    return taken
+        try:
+            task = each.read()
+        except DamagedRecordError as exc:
+            damaged.append(exc)
+            if each.state is not None:
+                unreadable.append(UnreadableTask(each.id, each.context_id, each.state))
+        else:
+            size += size_of_task(task)
+            if tasks and size > MAX_PAGE_BYTES:
+                token = last
+                break
+            tasks.append(task)
+        seen, last = seen + 1, str(each.sequence)
+    return ReadPage(TaskPage(tuple(tasks), token, total, tuple(unreadable)), tuple(damaged))
 
 
 def up_to_max_read_bytes(events: Iterable[bytes]) -> list[bytes]:

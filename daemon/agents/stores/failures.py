@@ -1,9 +1,27 @@
-"""Logs that a store failed. A failure that lasts is logged once: every commit and every poll would repeat it."""
+"""What stores find damaged, and the log of their failures. A failure that lasts is logged once: every commit and every poll
+would repeat it.
+"""
 
 from __future__ import annotations
 
+from typing import final
+
 from ...logs import log
-from .interface import StoreError
+from .interface import DamagedTaskError, StoreError
+
+
+@final
+class DamagedRecordError(Exception):
+    """A part of a task is missing, or is not as it was stored. `what` says which. Stores raise a `DamagedTaskError` for it."""
+
+    def __init__(self, what: str, task_id: str) -> None:
+        super().__init__(f"{what} of task {task_id} is not as it was written")
+        self.task_id = task_id
+
+
+def damaged_task_error(label: str, exc: DamagedRecordError, *, repeated: bool = False) -> DamagedTaskError:
+    """`label` names the store."""
+    return DamagedTaskError(f"{label} is damaged: {exc}", repeated=repeated)
 
 
 def log_failure(exc: BaseException) -> None:

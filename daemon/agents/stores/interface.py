@@ -79,7 +79,13 @@ class Unserializable(msgspec.Struct, frozen=True):
     """The change holds a value that is not JSON, or JSON that is nested too deeply to be written."""
 
 
-CommitRefusal: TypeAlias = CommitConflict | StoreFull | Unserializable
+class DamagedTask(msgspec.Struct, frozen=True):
+    """What is stored of the task is not what was stored, so it is not written over. `reason` is one line for the operator."""
+
+    reason: str
+
+
+CommitRefusal: TypeAlias = CommitConflict | StoreFull | Unserializable | DamagedTask
 """Why a change was not made."""
 
 
@@ -163,13 +169,22 @@ class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     include_artifacts: bool = True
 
 
+class UnreadableTask(msgspec.Struct, frozen=True):
+    """A task whose content is damaged: what the store's indexes say of it. `context_id` is empty where they do not tell."""
+
+    id: str
+    context_id: str
+    state: TaskState
+
+
 class TaskPage(msgspec.Struct, frozen=True):
     """One page of a list: the tasks, last changed first; the token of the next page, empty on the last one; and how many
-    tasks match in all."""
+    tasks match in all. `unreadable` are those that would be on the page too."""
 
     tasks: tuple[Task, ...]
     next_page_token: str
     total_size: int
+    unreadable: tuple[UnreadableTask, ...] = ()
 
 
 class PushTarget(msgspec.Struct, frozen=True):
@@ -274,7 +289,7 @@ class TaskStore(Protocol):
 
     async def list(self, query: TaskQuery) -> TaskPage:
         """One page of tasks, fewer where they are large. Raises `ValueError` for a token that this store did not make, and for
-        a bad page size.
+        a bad page size. A damaged task does not make it fail: see `TaskPage.unreadable`.
 
         A change between two pages makes no page repeat or skip a task that it does not affect.
         """

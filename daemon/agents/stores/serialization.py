@@ -22,6 +22,7 @@ from ..model.types import (
     TaskEvent,
     TaskStatus,
 )
+from .failures import DamagedRecordError
 from .interface import LoggedEvent, PushTarget, TaskChange, Unserializable
 
 
@@ -100,28 +101,47 @@ def decode_either(decoders: Decoders[T], encoded: bytes) -> T:
         raise msgspec.DecodeError(type(exc).__name__) from None
 
 
-def decode_task(encoded: bytes) -> Task:
-    return decode_either(_tasks, encoded)
+# Each of these decodes a part of the task with the id `task_id`. They raise `DamagedRecordError`.
 
 
-def decode_event(encoded: bytes) -> TaskEvent:
-    return decode_either(_events, encoded)
+def decode_task(encoded: bytes, task_id: str) -> Task:
+    return _of_task(_decode(_tasks, encoded, "the snapshot", task_id), task_id)
 
 
-def decode_push_target(encoded: bytes) -> PushTarget:
-    return decode_either(_push_targets, encoded)
+def decode_push_target(encoded: bytes, task_id: str) -> PushTarget:
+    return _decode(_push_targets, encoded, "a push target", task_id)
 
 
-def decode_events(encoded: Sequence[bytes], *, first_generation: int) -> tuple[LoggedEvent, ...]:
+def decode_events(encoded: Sequence[bytes], task_id: str, *, first_generation: int) -> tuple[LoggedEvent, ...]:
     """Consecutive events of a log, the first of which has this number."""
-    return tuple(LoggedEvent(number, decode_event(event)) for number, event in enumerate(encoded, first_generation))
+    return tuple(
+        LoggedEvent(number, _decode(_events, event, "an event", task_id))
+        for number, event in enumerate(encoded, first_generation)
+    )
 
 
-def decode_current_task(snapshot: bytes, later_events: Sequence[bytes], *, include_artifacts: bool) -> Task:
+def decode_current_task(
+    snapshot: bytes, later_events: Sequence[bytes], task_id: str, *, include_artifacts: bool
+) -> Task:
     """The task after the events that follow its snapshot. Without `include_artifacts`, no artifact is decoded."""
     if include_artifacts:
-        return apply_events(decode_task(snapshot), map(decode_event, later_events))
-    partial = decode_either(_tasks_without_artifacts, snapshot)
+        events = [_decode(_events, encoded, "an event", task_id) for encoded in later_events]
+        return apply_events(decode_task(snapshot, task_id), events)
+    partial = _decode(_tasks_without_artifacts, snapshot, "the snapshot", task_id)
     task = Task(partial.id, partial.context_id, partial.status, (), partial.history, partial.metadata)
-    events = [decode_either(_events_without_artifact, encoded) for encoded in later_events]
-    return apply_events(task, [event for event in events if not isinstance(event, _SkippedArtifact)])
+    found = [_decode(_events_without_artifact, encoded, "an event", task_id) for encoded in later_events]
+    return apply_events(_of_task(task, task_id), [event for event in found if not isinstance(event, _SkippedArtifact)])
+
+
+def _of_task(task: Task, task_id: str) -> Task:
+    """The snapshot of another task may have been put in the place of this one's: its caller must not get that."""
+    if task.id != task_id:
+        raise DamagedRecordError("the snapshot", task_id)
+    return task
+
+
+def _decode(decoders: Decoders[T], encoded: bytes, what: str, task_id: str) -> T:
+    try:
+        return decode_either(decoders, encoded)
+    except msgspec.DecodeError:
+        raise DamagedRecordError(what, task_id) from None

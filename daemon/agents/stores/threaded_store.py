@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
 from ....lazy import anyio
 from ..model.types import TaskState
-from .checks import check_changes, page_bound
+from .checks import ReadPage, check_changes, page_bound
+from .failures import damaged_task_error, log_failure
 from .interface import (
     CommitRefusal,
     LoggedEvent,
@@ -40,6 +41,9 @@ R_contra = TypeVar("R_contra", contravariant=True)
 W_contra = TypeVar("W_contra", contravariant=True)
 T = TypeVar("T")
 
+MAX_TOLD: Final = 1024
+"""Damaged tasks that the log tells of when they are listed. Each is told once."""
+
 
 class CommitRequest(msgspec.Struct, frozen=True):
     """Changes, each with its encoded form."""
@@ -52,7 +56,7 @@ class Reads(Protocol[R_contra]):
 
     def load_task(self, source: R_contra, task_id: str, /) -> StoredTask | None: ...
     def read_events(self, source: R_contra, task_id: str, after: int, limit: int, /) -> Sequence[LoggedEvent]: ...
-    def list_tasks(self, source: R_contra, query: TaskQuery, bound: int, /) -> TaskPage: ...
+    def list_tasks(self, source: R_contra, query: TaskQuery, bound: int, /) -> ReadPage: ...
     def count_states(self, source: R_contra, /) -> Mapping[TaskState, int]: ...
     def load_push_targets(self, source: R_contra, task_id: str, /) -> Sequence[PushTarget]: ...
     def list_owned_tasks(self, source: R_contra, owner_id: str, /) -> Sequence[str]: ...
@@ -103,6 +107,7 @@ class ThreadedStore(ABC, Generic[S, R, W]):
         self._reads = reads
         self._writes = writes
         self._retained = RetainedTasks()
+        self._told_damaged: set[str] = set()
         self._opened: S | None = None
 
     @abstractmethod
@@ -189,7 +194,12 @@ class ThreadedStore(ABC, Generic[S, R, W]):
 
     async def list(self, query: TaskQuery) -> TaskPage:
         bound = page_bound(query)
-        return await self._read(lambda source: self._reads.list_tasks(source, query, bound))
+        read = await self._read(lambda source: self._reads.list_tasks(source, query, bound))
+        for exc in read.damaged:
+            if exc.task_id not in self._told_damaged and len(self._told_damaged) < MAX_TOLD:
+                self._told_damaged.add(exc.task_id)
+                log_failure(damaged_task_error(self._label, exc))
+        return read.page
 
     async def count(self) -> Mapping[TaskState, int]:
         return await self._read(self._reads.count_states)

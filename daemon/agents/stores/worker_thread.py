@@ -12,11 +12,15 @@ from time import monotonic, sleep, thread_time
 from typing import Any, Final, Generic, TypeVar, final
 
 from ....lazy import anyio
+from ...logs import log
 
 R = TypeVar("R")
 
 MAX_BATCH: Final = 512
 """Jobs in one batch."""
+
+RETRY_SECONDS: Final = 60.0
+"""How long after a run of `maintain` that has failed the next one is."""
 
 SWITCH_SECONDS: Final = 0.005
 """A thread that waits for the interpreter lock asks for it only after 5 ms in which no one released it
@@ -50,9 +54,9 @@ class Job(Generic[R]):
 class WorkerThread(Generic[R]):
     """Runs `process(jobs)` in the thread for each batch; what it raises becomes the failure of every job of the batch.
 
-    `maintain()`, if given, runs in the thread between batches. It returns the seconds until its next run and must not
-    raise. `finish()`, if given, is the last thing that runs in the thread. The thread starts at once, and needs no event
-    loop before the first job. Raises `RuntimeError` if the system provides no thread.
+    `maintain()`, if given, runs in the thread between batches. It returns the seconds until its next run. `finish()`, if given,
+    is the last thing that runs in the thread. The thread starts at once, and needs no event loop before the first job. Raises
+    `RuntimeError` if the system provides no thread.
     """
 
     def __init__(
@@ -129,7 +133,7 @@ class WorkerThread(Generic[R]):
         running = True
         while running:
             if self._maintain is not None and monotonic() >= due:
-                due = monotonic() + self._maintain()
+                due = monotonic() + self._attempt(self._maintain)
             jobs, running = self._next_batch(None if self._maintain is None else max(due - monotonic(), 0.0))
             if jobs:
                 self._run_batch(jobs)
@@ -140,6 +144,15 @@ class WorkerThread(Generic[R]):
             self._failure = exc
         if self._call_on_loop is not None:
             self._call_on_loop(self._ended.set)
+
+    @staticmethod
+    def _attempt(maintain: Callable[[], float]) -> float:
+        """The thread goes on in any case: without it, no caller would ever get an answer."""
+        try:
+            return maintain()
+        except Exception as exc:  # noqa: BLE001 - a boundary: nobody waits for it
+            log.error("store.failed", exc=exc)
+            return RETRY_SECONDS
 
     def _next_batch(self, timeout: float | None) -> tuple[list[Job[R]], bool]:
         """The queued jobs, none after `timeout` seconds; and False once the queue is closed."""

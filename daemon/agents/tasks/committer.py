@@ -15,6 +15,8 @@ from ..stores.failures import log_failure
 from ..stores.interface import (
     CommitConflict,
     CommitRefusal,
+    DamagedTask,
+    DamagedTaskError,
     StoreFull,
     StoreUnavailableError,
     TaskChange,
@@ -110,6 +112,9 @@ class Committer:
                 case Unserializable():
                     log.error("task.unstorable", task=live.id)
                     self._lose(live, "unstorable")
+                case DamagedTask(reason):
+                    log_failure(DamagedTaskError(reason))
+                    self._lose(live, "failed")
                 case _:
                     assert_never(refusal)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
+from ....errors.codes import ACP_RESERVED
+from ....errors.failures import DomainFailure
 from ....lazy import anyio
 from ...logs import log
 from ..faults import declared_failure
@@ -12,24 +14,31 @@ from ..model.states import INACTIVE, INTERRUPTED
 from ..model.types import Message, MessageAdded, Part, TaskState
 from .executor import RequestContext
 from .live_task import LiveTask
-from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts
+from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts, note_failed
 from .submitted import Submitted
 from .task_events import TaskEvents, was_overtaken
 
 if TYPE_CHECKING:
+    from ...logs.bound import LoggedCall
     from ...tracing.tracing import Origin
+
+
+_RESERVED: Final = (
+    "ACP fixes what this number means, so editors get another; to have the user sign in: events.require_auth"
+)
 
 
 @final
 class Execution(Submitted):
     """`superseded` says that its task waited for its caller and that the next message came while this execution still ran: it
-    need not stop its task again. `origin` is the span in which it was asked for. `done` says that it is over. With `accepted`
-    its message is in the task's history already.
+    need not stop its task again. `origin` is the span in which it was asked for, `asked_by` the call that did, for
+    the log. `done` says that it is over. With `accepted` its message is in the task's history already.
     """
 
     __slots__ = (
         "_accepted_generation",
         "_creates_task",
+        "asked_by",
         "context",
         "done",
         "events",
@@ -46,6 +55,7 @@ class Execution(Submitted):
         self._accepted_generation = live.generation if accepted else None
         self.superseded = False
         self.origin: Origin = None
+        self.asked_by: LoggedCall | None = None
         self.scope: anyio.CancelScope | None = None
         self.done = False
 
@@ -91,7 +101,7 @@ class Execution(Submitted):
             return
         live.ensure_created()
         if fault is not None:
-            fail_task(live, *_parts_of(fault, live))
+            fail_task(live, *_parts_of(fault, live, of_editor=self.context.editor is not None))
         elif live.state not in INACTIVE and not self.superseded:
             log.error("agent.unfinished", task=live.id, state=live.state.name.lower(), hint=_way_to_end(returned))
             fail_task(live, Part(text=UNFINISHED_TEXT))
@@ -113,10 +123,13 @@ def _way_to_end(returned: object) -> str:
     return f"execute returned {type(returned).__name__}, which is not sent: `await events.complete(…)`"
 
 
-def _parts_of(fault: BaseException, live: LiveTask) -> tuple[Part, ...]:
+def _parts_of(fault: BaseException, live: LiveTask, *, of_editor: bool) -> tuple[Part, ...]:
     """What a caller may know of an executor's exception: everything that a declared error declares, else nothing."""
     failure = declared_failure(fault)
     if failure is not None:
+        if of_editor and isinstance(failure, DomainFailure) and failure.number in ACP_RESERVED:
+            log.warning("error.number_reserved", task=live.id, code=failure.code, number=failure.number, hint=_RESERVED)
+        note_failed(live.id, failure)
         return failure_parts(failure)
     log.error("agent.failed", task=live.id, exc=fault)
     return (Part(text=AGENT_FAILED_TEXT),)

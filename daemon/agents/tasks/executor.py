@@ -5,9 +5,6 @@ class Greeter:
         await events.working("Thinking …")
         await events.artifact("Hello!")
         await events.complete()
-
-    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        '''There is nothing to clean up.'''
 """
 
 from __future__ import annotations
@@ -72,6 +69,11 @@ class AgentExecutor(Protocol):
         It is cancelled, by the event loop's own exception, when the task is cancelled and when the daemon ends.
         """
         ...
+
+
+@runtime_checkable
+class SupportsCancel(Protocol):
+    """An executor whose tasks can be cancelled. Without it a caller who asks for that gets −32002."""
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """Prepare for the cancellation of a task, before its execution is cancelled. Where no daemon works on the task, this is

@@ -7,6 +7,7 @@ waits for a watcher.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, Literal, TypeAlias, assert_never, final
 
 from ....errors.exceptions import FailureError
@@ -18,6 +19,7 @@ from ..model.size import size_of_artifact, size_of_event, size_of_task
 from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
 from ..model.timestamps import now
 from ..model.types import (
+    Artifact,
     ArtifactChanged,
     Message,
     MessageAdded,
@@ -211,6 +213,12 @@ class LiveTask:
     def set_status(self, state: TaskState) -> None:
         """Publish a new status that says nothing but the state. Raises `InvalidStateTransition`."""
         self.publish(StatusChanged(TaskStatus(state, timestamp=now())))
+
+    def note(self, artifact: Artifact) -> None:
+        """See `agents.editor.Published`."""
+        if self.generation and self.state in (TaskState.SUBMITTED, TaskState.WORKING):
+            with suppress(FailureError):
+                self.publish(ArtifactChanged(artifact, append=True), limited=True)
 
     def append_stored(self, logged: LoggedEvent) -> None:
         """Append an event that another daemon has published and the store has."""

@@ -16,6 +16,8 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
+from ...logs.bound import BOUND, LoggedTask, calling
+from ...logs.safe_call import class_name
 from ...tracing.attributes import TASK_STATE
 from ..errors import takes_no_message
 from ..executor_calls import ExecutorCalls
@@ -147,6 +149,7 @@ class Runner:
         if self.full:
             raise FailureError(Overloaded())
         execution = Execution(live, context, may_reply=self._replies_without_task, accepted=accepted)
+        execution.asked_by = calling()
         if self._tracing is not None:
             execution.origin = self._tracing.origin()
         return execution
@@ -166,17 +169,21 @@ class Runner:
     # -- one task ----------------------------------------------------------------------------------------------
 
     async def _work(self, live: LiveTask, queue: deque[Execution]) -> None:
-        """Run the executions of one task in the order of their messages."""
-        while queue:
-            while live.remote and live.lost is None:  # the daemon that works on it finishes first
-                await live.wait_for_change()
-            execution = queue[0]
-            try:
-                performed = await attempt(partial(self._perform, execution, queue))
-                if isinstance(performed, Raised):  # a fault of this program
-                    execution.conclude(performed.exc)
-            finally:
-                self._remove_first(live, queue)
+        """Run the first of the executions of one task, in the order of their messages.
+
+        Each runs in a task of the event loop of its own: one that was left with a time limit must not run the next.
+        """
+        while live.remote and live.lost is None:  # the daemon that works on it finishes first
+            await live.wait_for_change()
+        execution = queue[0]
+        try:
+            performed = await attempt(partial(self._perform, execution, queue))
+            if isinstance(performed, Raised):  # a fault of this program
+                execution.conclude(performed.exc)
+        finally:
+            self._remove_first(live, queue)
+        if queue:
+            self._spawn(partial(self._work, live, queue))
 
     def _remove_first(self, live: LiveTask, queue: deque[Execution]) -> None:
         execution = queue.popleft()
@@ -194,6 +201,7 @@ class Runner:
 
     async def _perform(self, execution: Execution, queue: deque[Execution]) -> None:
         live, is_message = execution.live, execution.context.message is not None
+        BOUND.set(LoggedTask(live.id, execution.asked_by))
         if self._tracing is not None:
             self._tracing.resume(execution.origin)
         if live.ended and is_message and execution.accepted_generation is None:
@@ -234,7 +242,7 @@ class Runner:
             if span is None:
                 return
             if isinstance(done, Raised):
-                span.blame(declared_failure(done.exc) or type(done.exc).__name__)
+                span.blame(declared_failure(done.exc) or class_name(done.exc))
             elif execution.live.state is not before:
                 span.blame(UNFINISHED)
 

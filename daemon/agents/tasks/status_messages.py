@@ -6,8 +6,10 @@ from typing import Final
 
 import msgspec
 
+from ....errors.codes import row_of
 from ....errors.failures import Failure
 from ....errors.wire import encode_error
+from ...logs import log
 from ..model.ids import new_id
 from ..model.timestamps import now
 from ..model.types import Message, Part, Role, StatusChanged, TaskState, TaskStatus
@@ -26,6 +28,12 @@ def fail_task(live: LiveTask, *parts: Part) -> None:
 def agent_message(live: LiveTask, parts: tuple[Part, ...]) -> Message:
     """A message of the agent about its task."""
     return Message(new_id(), Role.AGENT, parts, context_id=live.context_id, task_id=live.id)
+
+
+def note_failed(task_id: str, failure: Failure) -> None:
+    """Log that a task ends by this failure, which its agent declares."""
+    row = row_of(failure)
+    log.record(row.log_level, "task.failed", {"task": task_id, "failure": row.protocol_code})
 
 
 def failure_parts(failure: Failure) -> tuple[Part, ...]:

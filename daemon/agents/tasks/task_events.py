@@ -176,7 +176,8 @@ class TaskEvents:
 def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:
     """Whether this fault only says that somebody else had ended the task: a cancellation, or the execution that was to be
     cancelled. The agent can't prevent that."""
-    return isinstance(fault, InvalidStateTransition) and events.ended and not events.ended_task
+    overtaken = issubclass(type(fault), InvalidStateTransition)  # `isinstance` asks the object itself too
+    return overtaken and events.ended and not events.ended_task
 
 
 def _parts(content: Content) -> tuple[Part, ...]:

@@ -91,7 +91,9 @@ def _data(given: Part) -> Part03:
 
 def _error_in_old_words(data: JsonObject) -> JsonObject:
     match data:
-        case {"data": {"code": "INVALID_STATE_TRANSITION", "details": {"current": str(at), "target": str(to)}} as facts}:
+        case {
+            "data": {"code": "INVALID_STATE_TRANSITION", "details": {"current": str(at), "target": str(to)}} as facts
+        }:
             details = {"current": _OLD_WORDS.get(at, at), "target": _OLD_WORDS.get(to, to)}
             return {**data, "data": {**facts, "details": details}}
         case _:

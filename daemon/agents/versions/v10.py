@@ -37,6 +37,7 @@ from ..model.types import (
     Task,
     TaskCreated,
     TaskState,
+    TaskStatus,
 )
 from ..requests import SendRequest, StreamItem, TaskUpdate
 from ..stores.interface import TaskPage, TaskQuery
@@ -214,9 +215,23 @@ def without_contents(task: Task) -> Task:
     )
 
 
+UNREADABLE: Final = "urn:discreet:a2a:stdio:1:unreadable"
+"""Member of a task's metadata: true where the store can't read the task, and only its id, context and state are told."""
+
+
 def encode_task_page(page: TaskPage, request: ListRequest) -> Raw:
-    """The result of `ListTasks`, which 0.3 does not have."""
-    tasks = tuple(limit_history(task, request.history_length) for task in page.tasks)
+    """The result of `ListTasks`, which 0.3 does not have.
+
+    The result has no metadata of its own, and the official clients refuse members that they do not know. So a task that can't
+    be read is in the list, behind the others, as one without content whose metadata say so.
+    """
+    tasks = (
+        *(limit_history(task, request.history_length) for task in page.tasks),
+        *(
+            Task(each.id, each.context_id, TaskStatus(each.state), metadata={UNREADABLE: True})
+            for each in page.unreadable
+        ),
+    )
     return Raw(_encode(TaskList(tasks, page.next_page_token, request.query.page_size, page.total_size)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
@@ -13,7 +13,13 @@ from .generated import prompts as told
 
 if TYPE_CHECKING:
     from ...agents.acp_options import AcpOptions, ConfigOption
+    from ...agents.model.types import JsonObject
     from .sessions import SessionRecord, Sessions
+
+
+MODE: Final = "mode"
+CONFIG: Final = "config"
+"""The members of a message's metadata that hold the session's choices."""
 
 
 def modes_of(options: AcpOptions, record: SessionRecord) -> wire.SessionModeState | None:
@@ -47,6 +53,24 @@ def _option(option: ConfigOption, value: str | bool) -> told.SessionConfigOption
         ]
         or None,
     )
+
+
+def choices_in(record: SessionRecord) -> JsonObject:
+    """What the user has chosen, as members of a message's metadata: it outlives the session in the store."""
+    mode = {} if record.mode is None else {MODE: record.mode}
+    return mode | ({CONFIG: dict(record.config)} if record.config else {})
+
+
+def restore_choices(options: AcpOptions, record: SessionRecord, metadata: JsonObject) -> None:
+    """Choose what was chosen when a message with this metadata was sent, as far as the agent still has it."""
+    if metadata.get(MODE) in [mode.id for mode in options.modes]:
+        record.mode = metadata[MODE]
+    given = metadata.get(CONFIG)
+    if not isinstance(given, dict):
+        return
+    for option in options.config_options:
+        if isinstance(value := given.get(option.id), str | bool) and option.accepts(value):
+            record.config[option.id] = value
 
 
 def commands_of(options: AcpOptions) -> list[told.AvailableCommand]:

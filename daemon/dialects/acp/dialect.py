@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, final
 import msgspec
 
 from ....errors.codes import DialectName
+from ....errors.failures import InvalidParams
 from ....errors.type_building import decoder_for
+from ....errors.wire import error_object
 from ...rpc import envelope
 from ...rpc.dialect import Dialect
 
@@ -43,6 +45,16 @@ class AcpDialect(Dialect):
         elif call.method == "session/cancel":
             self._sessions.cancel(_session_of(call))
         return None
+
+    def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
+        """Editors show their users the message alone: that of wrong params says what is wrong."""
+        if isinstance(failure, InvalidParams) and not failure.unknown:
+            error = error_object(failure, self.name)
+            accepted = f" {', '.join(map(str, failure.accepted))}" if failure.accepted else ""
+            message = f"{error.message}: {failure.param}: expected {failure.expected}{accepted}, not {failure.received}"
+            told = msgspec.json.encode(msgspec.structs.replace(error, message=message))
+            return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, told)
+        return super().encode_failure(call_id, failure, method)
 
     def encode_cancel(self, request_id: int) -> bytes:
         return envelope.encode_notification(_CANCEL_REQUEST, {"requestId": request_id})

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
+from ....awaited import refuses_bool
 from ....errors.codes import INTERNAL_ERROR
 from ....errors.failures import Internal
 from ....errors.type_building import DECODE_ERRORS, decoder_for
@@ -14,6 +15,7 @@ from ....lazy import anyio
 from ...agents.editor import (
     ALLOW_OR_REJECT,
     CommandResult,
+    EditorAbility,
     EditorUnavailableError,
     Permission,
     PermissionOption,
@@ -22,6 +24,7 @@ from ...agents.editor import (
     ToolCall,
     ToolContent,
     ToolKind,
+    check_word,
 )
 from ...agents.model.ids import new_id
 from ...logs import log
@@ -104,6 +107,7 @@ class TurnEditor:
 
     # -- questions ---------------------------------------------------------------------------------------------
 
+    @refuses_bool
     async def permit(
         self,
         title: str,
@@ -114,10 +118,12 @@ class TurnEditor:
         options: Sequence[PermissionOption] = ALLOW_OR_REJECT,
         timeout: float | None = None,
     ) -> Permission:
+        if kind is not None:
+            check_word("the kind of a tool call", kind, ToolKind)
         call_id = new_id() if tool is None else tool.id
         request = asked.RequestPermissionRequest(
             session_id=self.session_id,
-            tool_call=tool_update(call_id, content, title=title, kind=kind),
+            tool_call=tool_update(call_id, content_of(content, self._record.absolute), title=title, kind=kind),
             options=[
                 asked.PermissionOption(option_id=each.id, name=each.name, kind=asked.PermissionOptionKind(each.kind))
                 for each in options
@@ -134,7 +140,9 @@ class TurnEditor:
         self, path: str, *, line: int | None = None, limit: int | None = None, timeout: float | None = None
     ) -> str:
         self._require("fs.readTextFile", has_it=self.can_read)
-        request = asked.ReadTextFileRequest(session_id=self.session_id, path=path, line=line, limit=limit)
+        request = asked.ReadTextFileRequest(
+            session_id=self.session_id, path=self._record.absolute(path), line=line, limit=limit
+        )
         read: asked.ReadTextFileResponse = await self._ask(
             "fs/read_text_file", request, asked.ReadTextFileResponse, timeout
         )
@@ -142,7 +150,9 @@ class TurnEditor:
 
     async def write_text_file(self, path: str, content: str, *, timeout: float | None = None) -> None:
         self._require("fs.writeTextFile", has_it=self.can_write)
-        request = asked.WriteTextFileRequest(session_id=self.session_id, path=path, content=content)
+        request = asked.WriteTextFileRequest(
+            session_id=self.session_id, path=self._record.absolute(path), content=content
+        )
         await self._ask("fs/write_text_file", request, asked.WriteTextFileResponse | None, timeout)
 
     async def run(
@@ -161,7 +171,7 @@ class TurnEditor:
             command=command,
             args=[*args],
             env=[EnvVariable(name=name, value=value) for name, value in (env or {}).items()] or None,
-            cwd=cwd or self.cwd,
+            cwd=self._record.absolute(cwd) if cwd else self.cwd,
             output_byte_limit=output_limit,
         )
         terminal = (await self._ask("terminal/create", request, asked.CreateTerminalResponse, timeout)).terminal_id
@@ -198,15 +208,16 @@ class TurnEditor:
         content: Sequence[ToolContent] = (),
         raw_input: object = None,
     ) -> AbstractAsyncContextManager[ToolCall]:
+        check_word("the kind of a tool call", kind, ToolKind)
         return self._shown(
-            ShownTool(self._turn, new_id()),
+            ShownTool(self._turn, new_id(), self._record.absolute),
             told.ToolCall(
                 tool_call_id="",
                 title=title,
                 kind=told.ToolKind(kind),
                 status=told.ToolCallStatus.IN_PROGRESS,
-                content=content_of(content),
-                locations=[told.ToolCallLocation(path=path) for path in locations] or None,
+                content=content_of(content, self._record.absolute),
+                locations=[told.ToolCallLocation(path=self._record.absolute(path)) for path in locations] or None,
                 raw_input=raw_input,
             ),
         )
@@ -219,7 +230,10 @@ class TurnEditor:
         except BaseException:
             tool.end("failed")
             raise
-        await tool.complete()
+        else:
+            await tool.complete()
+        finally:
+            tool.over = True
 
     async def plan(self, steps: Sequence[PlanStep | str]) -> None:
         entries = [PlanStep(step) if isinstance(step, str) else step for step in steps]
@@ -246,9 +260,10 @@ class TurnEditor:
 
     # -- steps -------------------------------------------------------------------------------------------------
 
-    def _require(self, capability: str, *, has_it: bool) -> None:
+    @staticmethod
+    def _require(ability: EditorAbility, *, has_it: bool) -> None:
         if not has_it:
-            raise EditorUnavailableError(f"the client does not advertise {capability}")
+            raise EditorUnavailableError(f"the client does not advertise {ability}", ability)
 
     async def _ask(self, method: str, request: object, result: Any, timeout: float | None) -> Any:  # types of results
         await self._turn.caught_up()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ....errors.codes import ACP_RESERVED
 from ....errors.exceptions import OperationError
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 
 AUTHENTICATION_REQUIRED: Final = -32000
-RESERVED: Final = frozenset({AUTHENTICATION_REQUIRED, -32800})
-"""What these numbers mean is fixed by ACP: the user must sign in, and the request was cancelled."""
 
 OWN_METHODS: Final = frozenset(
     {
@@ -37,7 +36,7 @@ def check_declarations(specs: Iterable[OperationSpec]) -> None:
         if spec.name in OWN_METHODS:
             raise DeclarationError(f"operation {spec.name}: ACP's session answers it; choose another name")
         for error in spec.errors:
-            if error.definition.number in RESERVED:
+            if error.definition.number in ACP_RESERVED:
                 raise DeclarationError(
                     f"operation {spec.name}: {error.__name__} has the number {error.definition.number}, whose"
                     " meaning ACP fixes; choose another"

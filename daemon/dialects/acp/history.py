@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ...agents.model.states import INTERRUPTED
-from ...agents.model.types import Message, Role, Task
+from ...agents.model.types import JsonObject, Message, Role, Task
 from ...agents.stores.interface import TaskQuery
 from .generated.methods_of_agents import SessionInfo
 
@@ -42,6 +42,12 @@ async def tasks_of(handler: RequestHandler, caller: Caller, session_id: str) -> 
 def open_task(tasks: list[Task]) -> str | None:
     """The task with which the next prompt goes on."""
     return tasks[0].id if tasks and tasks[0].status.state in INTERRUPTED else None
+
+
+def last_metadata(tasks: list[Task]) -> JsonObject:
+    """The metadata of the last message that the session's user has sent."""
+    said = [message for task in tasks[:1] for message in task.history if message.role is Role.USER]
+    return (said[-1].metadata or {}) if said else {}
 
 
 async def list_sessions(

@@ -5,7 +5,6 @@ A session is a context of A2A, a prompt is a message in it, and updates are the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
@@ -26,7 +25,7 @@ from ...agents.model.types import Message, Role, Task
 from ...agents.requests import SendRequest
 from ...operations.context import ClientInfo, Context
 from ...operations.service import Service
-from .choices import add_choices, commands_of, config_of, modes_of
+from .choices import add_choices, choices_in, commands_of, config_of, modes_of, restore_choices
 from .content import parts_of
 from .dialect import AcpDialect
 from .editor import TurnEditor
@@ -34,9 +33,9 @@ from .errors import SessionNotFound, TooManySessions, check_declarations
 from .generated import methods_of_agents as wire
 from .generated import prompts as told
 from .handshake import add_handshake, capabilities_of
-from .history import CWD, list_sessions, open_task, tasks_of
-from .sessions import OpenSession, Sessions
-from .skills import skill_commands, skill_parts
+from .history import CWD, last_metadata, list_sessions, open_task, tasks_of
+from .sessions import OpenSession, Sessions, is_absolute
+from .skills import skill_commands, skill_parts, with_typed_params
 from .turn import PromptTurn
 from .updates import Updates
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from ....errors.failures import Failure
     from ...agents.requests import Caller
-    from ...agents.service.call_pipeline import CallPipeline
+    from ...agents.service.call_pipeline import CallPipeline, Settle
     from ...agents.service.request_handler import RequestHandler
     from ...agents.versions.version import ProtocolVersion
     from ...rpc.dialect import Dialect
@@ -56,8 +55,6 @@ MAX_PROMPTS: Final = 1024
 
 AGENT_ERRORS: Final = (UnknownSkill, InvalidStateTransition, TaskConflict, EventsLost)
 """The errors that the agent itself declares."""
-
-_ABSOLUTE = re.compile(r"/|\\\\|[A-Za-z]:[\\/]")
 
 PROMPT_RUNNING: Final[Failure] = DomainFailure(
     "PROMPT_RUNNING", "A prompt is running in this session", False, None, 409, -32600
@@ -149,18 +146,23 @@ class AcpSession:
         self, session_id: str, params: wire.NewSessionRequest | wire.LoadSessionRequest | wire.ResumeSessionRequest
     ) -> OpenSession:
         for param, paths in (("cwd", [params.cwd]), ("additionalDirectories", params.additional_directories or ())):
-            if not all(map(_ABSOLUTE.match, paths)):
+            if not all(map(is_absolute, paths)):
                 raise FailureError(InvalidParams(param, "an absolute path", "string"))
         return self._sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
 
     async def _reopen(
         self, ctx: Context, params: wire.LoadSessionRequest | wire.ResumeSessionRequest, *, replay: bool
     ) -> OpenSession:
-        async with self._call(ctx) as (handler, caller):
+        async with self._call(ctx, params) as (handler, caller, _):
             tasks = await tasks_of(handler, caller, params.session_id)
             if not tasks and self._sessions.find(params.session_id) is None:
                 raise SessionNotFound
+            known = self._sessions.find(params.session_id)
             session = self._open(params.session_id, params)
+            if known is not None:
+                session.record.mode, session.record.config = known.record.mode, known.record.config
+            else:
+                restore_choices(self._options, session.record, last_metadata(tasks))
             session.record.task_id = open_task(tasks)
             if replay:
                 await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
@@ -224,12 +226,14 @@ class AcpSession:
         )
         session.turn = turn
         try:
-            async with self._call(ctx, session.record.task_id) as (handler, caller):
+            async with self._call(ctx, params, session.record.task_id) as (handler, caller, settled):
                 session.record.task_id = await _waiting(handler, caller, session.record.task_id)
-                return await turn.run(handler, caller, self._request(session, params))
-        except BaseException:
+                return settled(await turn.run(handler, caller, self._request(session, params)))
+        except BaseException as exc:
             if isinstance(ctx.ended_by, Cancelled):
                 turn.drop()
+            if self._input_modes is None and isinstance(exc, FailureError):
+                raise FailureError(with_typed_params(exc.failure)) from None
             raise
         finally:
             session.turn = None
@@ -244,7 +248,7 @@ class AcpSession:
             parts if self._input_modes is not None else skill_parts(parts),
             context_id=record.id,
             task_id=record.task_id,
-            metadata={CWD: record.cwd},
+            metadata={CWD: record.cwd, **choices_in(record)},
         )
         check_json_depth(message, params.meta)
         if self._input_modes is not None:
@@ -257,15 +261,15 @@ class AcpSession:
         @service.query("session/list")
         async def list_(ctx: Context, params: wire.ListSessionsRequest, /) -> wire.ListSessionsResponse:
             """List the sessions, the last changed first."""
-            async with self._call(ctx) as (handler, caller):
+            async with self._call(ctx, params) as (handler, caller, _):
                 sessions, cursor = await list_sessions(handler, caller, params.cwd, params.cursor)
             return wire.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
 
     def _call(
-        self, ctx: Context, task_id: str | None = None
-    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller]]:
+        self, ctx: Context, params: object, task_id: str | None = None
+    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller, Settle]]:
         pipeline, version = self._service()
-        return pipeline.call(ctx, version, task_id=task_id)
+        return pipeline.call(ctx, version, params, task_id=task_id)
 
     def _service(self) -> tuple[CallPipeline, ProtocolVersion]:
         from ...agents.versions.v10 import V10  # late: the agent's service loads with the first call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Protocol, final
 
@@ -25,6 +26,14 @@ MAX_UNBEGUN: Final = 16
 """Prompts of one session that may be cancelled before they begin: one may run, so a client that sends more is mistaken."""
 
 
+_ABSOLUTE: Final = re.compile(r"/|\\\\|[A-Za-z]:[\\/]")
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path is absolute on the client's system, which may be another than ours."""
+    return _ABSOLUTE.match(path) is not None
+
+
 class SessionRecord(msgspec.Struct):
     """A session as it is handed on at a live reload. `task_id` is the task with which the next prompt goes on.
 
@@ -38,6 +47,13 @@ class SessionRecord(msgspec.Struct):
     mode: str | None
     config: dict[str, str | bool]
     task_id: str | None = None
+
+    def absolute(self, path: str) -> str:
+        """The path; a relative one is in the session's directory."""
+        if is_absolute(path):
+            return path
+        separator = "/" if self.cwd.startswith("/") or "\\" not in self.cwd else "\\"
+        return f"{self.cwd.rstrip(separator)}{separator}{path}"
 
 
 class RunningTurn(Protocol):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ....errors.exceptions import FailureError
-from ....errors.failures import InvalidParams
+from ....errors.failures import Failure, InvalidParams
 from ....errors.redaction import scrub_known
 from ...agents.model.types import Part
 from ...operations.spec import OperationSpec
 from .generated.prompts import AvailableCommand, UnstructuredCommandInput
+
+SKILL_PARAMS: Final = 'its params as JSON: {"name": "value"}'
+"""What stands behind the name of an operation."""
 
 
 def skill_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -32,9 +36,18 @@ def _json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise FailureError(
-            InvalidParams("prompt", "the name of an operation, then its params as JSON", "string")
-        ) from None
+        raise FailureError(InvalidParams("prompt", f"/operation, then {SKILL_PARAMS}", "plain text")) from None
+
+
+def with_typed_params(failure: Failure) -> Failure:
+    """The failure of a prompt that calls a skill, with the params named as the user has typed them."""
+    if isinstance(failure, InvalidParams) and failure.param.startswith(_INPUT):
+        return replace(failure, param=failure.param.removeprefix(_INPUT).removeprefix(".") or "$")
+    return failure
+
+
+_INPUT: Final = "message.parts[0].data.input"
+"""Where the params stand in the message that `skill_parts` makes."""
 
 
 def skill_commands(operations: Iterable[OperationSpec]) -> list[AvailableCommand]:

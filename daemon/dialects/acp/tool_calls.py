@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, assert_never, final
 
 from msgspec.structs import replace
 
 from ...agents import editor as shown
-from ...agents.editor import ToolContent, ToolKind, ToolStatus
+from ...agents.editor import ToolContent, ToolKind, ToolStatus, check_word
 from ...agents.model.types import Part
 from .content import block_of
 from .generated.prompts import (
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from .turn import PromptTurn
 
 
-def content_of(content: Iterable[ToolContent]) -> list[ToolCallContent] | None:
-    """What a tool call shows; None for nothing."""
-    return [_item(each) for each in content] or None
+def content_of(content: Iterable[ToolContent], absolute: Callable[[str], str]) -> list[ToolCallContent] | None:
+    """What a tool call shows; None for nothing. `absolute` is that of the session."""
+    return [_item(each, absolute) for each in content] or None
 
 
-def _item(content: ToolContent) -> ToolCallContent:
+def _item(content: ToolContent, absolute: Callable[[str], str]) -> ToolCallContent:
     match content:
         case str():
             return Content(content=TextContent(text=content))
         case Part():
             return Content(content=block_of(content))
         case shown.Diff():
-            return Diff(path=content.path, old_text=content.old_text, new_text=content.new_text)
+            return Diff(path=absolute(content.path), old_text=content.old_text, new_text=content.new_text)
         case shown.Terminal():
             return Terminal(terminal_id=content.id)
         case _:
@@ -49,14 +49,14 @@ def _item(content: ToolContent) -> ToolCallContent:
 
 
 def tool_update(
-    call_id: str, content: Iterable[ToolContent], *, title: str | None = None, kind: ToolKind | None = None
+    call_id: str, content: list[ToolCallContent] | None, *, title: str | None = None, kind: ToolKind | None = None
 ) -> ToolCallUpdate:
     """What is asked about, in a question to the user."""
     return ToolCallUpdate(
         tool_call_id=call_id,
         title=title,
         kind=None if kind is None else WireToolKind(kind),
-        content=content_of(content),
+        content=content,
     )
 
 
@@ -64,9 +64,11 @@ def tool_update(
 class ShownTool:
     """One tool call. The client is told that it failed if the turn ends before it does."""
 
-    def __init__(self, turn: PromptTurn, call_id: str) -> None:
+    def __init__(self, turn: PromptTurn, call_id: str, absolute: Callable[[str], str]) -> None:
         self._turn = turn
+        self._absolute = absolute
         self.id = call_id
+        self.over = False
 
     async def begin(self, first: ToolCall) -> None:
         """Show it."""
@@ -82,6 +84,10 @@ class ShownTool:
         locations: Sequence[str] | None = None,
         raw_output: object = None,
     ) -> None:
+        if status is not None:
+            check_word("the status of a tool call", status, ToolStatus)
+        if self.over:
+            raise RuntimeError("the tool call has ended with its block: update it there")
         await self._turn.caught_up()
         if status in ("completed", "failed"):
             self._turn.at_end(self.id, None)
@@ -90,8 +96,10 @@ class ShownTool:
                 tool_call_id=self.id,
                 title=title,
                 status=None if status is None else ToolCallStatus(status),
-                content=content_of(content),
-                locations=None if locations is None else [ToolCallLocation(path=path) for path in locations],
+                content=content_of(content, self._absolute),
+                locations=None
+                if locations is None
+                else [ToolCallLocation(path=self._absolute(path)) for path in locations],
                 raw_output=raw_output,
             )
         )

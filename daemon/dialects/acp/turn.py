@@ -11,9 +11,10 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from ....errors.codes import ACP_RESERVED
 from ....errors.exceptions import FailureError, OperationError
 from ....errors.failures import DomainFailure, Failure, Internal, TaskNotCancelable
-from ....errors.wire import decode_error
+from ....errors.wire import decode_declared, decode_error
 from ....lazy import anyio
 from ...agents.editor import EditorUnavailableError
 from ...agents.model.states import INACTIVE, INTERRUPTED
@@ -23,7 +24,7 @@ from ...agents.tasks.status_messages import AGENT_FAILED_TEXT
 from ...logs import log
 from .errors import AUTHENTICATION_REQUIRED
 from .generated.prompts import SessionNotification, StopReason
-from .updates import Updates
+from .updates import Updates, recorded
 
 if TYPE_CHECKING:
     from ...agents.editor import Editor, Published
@@ -131,7 +132,12 @@ class PromptTurn:
     # -- what the client is told -------------------------------------------------------------------------------
 
     def send(self, update: SessionUpdate) -> Sending:
-        """Tell the client. On its way when this returns; awaiting the result waits until the client keeps up."""
+        """Tell the client. On its way when this returns; awaiting the result waits until the client keeps up.
+
+        An artifact of the task keeps it, so that a session that is loaded shows it again.
+        """
+        if self._task is not None:
+            self._task.note(recorded(update))
         return self._host.notify("session/update", self._notification(update))
 
     def _notification(self, update: SessionUpdate) -> SessionNotification:
@@ -213,7 +219,11 @@ def _failure_of(status: TaskStatus) -> Failure:
     """What a failed task says: the declared error that its executor raised, or its text."""
     for part in () if status.message is None else status.message.parts:
         if isinstance(part.data, dict):
-            failure = decode_error(Raw(msgspec.json.encode(part.data)))[1]
+            text = Raw(msgspec.json.encode(part.data))
+            failure = decode_declared(text)
+            if isinstance(failure, DomainFailure):
+                return replace(failure, number=None) if failure.number in ACP_RESERVED else failure
+            failure = decode_error(text)[1]
             if not isinstance(failure, Internal):  # data of another meaning
                 return failure
     return DomainFailure("TASK_FAILED", _text_of(status) or AGENT_FAILED_TEXT, False, None, 500, None)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
-from .declarations import check_declaration
+from .declarations import check_declaration, needed_by
 from .generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS, Method, Option
 
 INCREMENTAL: Final = 2
@@ -33,9 +33,16 @@ class Announcement(msgspec.Struct, frozen=True):
     registrations: tuple[Registration, ...]
 
 
-def announcement(specs: Iterable[OperationSpec]) -> Announcement:
-    """What these operations are to the client. Raises `DeclarationError` for one that can't be announced."""
-    capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC)}
+def announcement(specs: Sequence[OperationSpec]) -> Announcement:
+    """What these operations are to the client. Raises `DeclarationError` for one that can't be announced, or that editors never
+    call.
+    """
+    declared = {spec.name for spec in specs}
+    for spec in specs:
+        if (first := needed_by(spec.name)) is not None and first not in declared:
+            raise DeclarationError(f"operation {spec.name}: editors call it behind {first} alone; declare that, too")
+    folders = {"supported": True, "changeNotifications": True}
+    capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC), "workspace": {"workspaceFolders": folders}}
     registrations: list[Registration] = []
     commands: list[str] = []
     for spec in specs:
@@ -53,8 +60,6 @@ def announcement(specs: Iterable[OperationSpec]) -> Announcement:
             raise DeclarationError(
                 "operation notebookDocument/didOpen: LSP needs its options to have notebookSelector: options={…}"
             )
-    if "workspaceFolders" in capabilities.get("workspace", {}):
-        capabilities["workspace"]["workspaceFolders"]["supported"] = True
     if commands:
         capabilities["executeCommandProvider"] = {"commands": commands}
     _complete(capabilities, "ServerCapabilities", "")

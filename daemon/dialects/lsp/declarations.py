@@ -72,6 +72,22 @@ def check_declaration(spec: OperationSpec) -> None:
         _check_types(spec, row)
 
 
+def needed_by(method: str) -> str | None:
+    """The method without which editors never call this one: what it resolves, prepares or goes on with."""
+    hierarchy, _, _ = method.partition("/")
+    if hierarchy in ("callHierarchy", "typeHierarchy"):
+        return f"textDocument/prepare{hierarchy[0].upper()}{hierarchy[1:]}"
+    if method == "textDocument/semanticTokens/full/delta":
+        return "textDocument/semanticTokens/full"
+    row = REQUESTS.get(method)
+    provider, _, part = ("" if row is None else row.get("server_capability", "")).rpartition(".")
+    return _FIRST.get(provider) if part in _PARTS else None
+
+
+_PARTS: Final = frozenset({"resolveProvider", "prepareProvider", "workspaceDiagnostics", "rangesSupport"})
+_FIRST: Final = {row["server_capability"]: method for method, row in REQUESTS.items() if "server_capability" in row}
+
+
 def _check_types(spec: OperationSpec, row: Method) -> None:
     if row["direction"] == "serverToClient" and "server_capability" not in row:
         raise DeclarationError(f"operation {spec.name}: in LSP the server sends it; handlers do, by lsp.Editor(ctx)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, final
 
 import msgspec
 
@@ -17,6 +17,9 @@ from ...memory import MemoryBudget
 from ...rpc import envelope
 from ...rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...rpc.envelope import Call, Message
+
+if TYPE_CHECKING:
+    from .sync import Steps
 
 State: TypeAlias = Literal["new", "initializing", "initialized", "shutdown"]
 
@@ -75,6 +78,9 @@ def _partial_result_token(call: Call) -> str | int | None:
 class LspDialect(Dialect):
     """One per client, since its rules depend on how far the handshake is. `declared` are the methods of the services.
 
+    A notification with many changes is applied in steps: `on_steps()` is called at the first, and `advance()` makes the next
+    one; `busy` says that there are more. Until then nothing more should be read. `on_applied(call)` is called with the
+    notification at the end, and hands it in again.
     `on_initialized()` is called when the client has finished the handshake, `on_progress_cancelled(token)` when it cancels
     the progress that it sees.
     """
@@ -90,17 +96,26 @@ class LspDialect(Dialect):
         memory: MemoryBudget,
         on_initialized: Callable[[], None],
         on_progress_cancelled: Callable[[str | int], None],
+        on_steps: Callable[[], None],
+        on_applied: Callable[[Call], None],
     ) -> None:
         self._documents = documents
-        self._declared = declared
+        self.declared = declared
         self._memory = memory
         self._on_initialized = on_initialized
         self._on_progress_cancelled = on_progress_cancelled
+        self._on_steps = on_steps
+        self._on_applied = on_applied
+        self._changing: Call | None = None
+        self._steps: Steps | None = None
+        self.on_close: Callable[[], None] = lambda: None
         self._held = 0
         self._hello = b""
         self.state: State = "new"
 
     def receive(self, call: Call) -> Failure | Ignored | None:
+        while self.busy:  # read all the same, at the end
+            self.advance()
         refusal = self._out_of_turn(call.method)
         if refusal is not None:
             return IGNORED if call.id is None else refusal
@@ -129,26 +144,55 @@ class LspDialect(Dialect):
     def _take_notification(self, call: Call) -> Ignored | None:
         method = call.method
         if method.startswith(SYNC_PREFIXES):
-            self._synchronise(call)
+            if call is not self._changing and self._synchronise(call):
+                return IGNORED  # until it is applied
+            self._changing = None
         elif method == "initialized":
             self._on_initialized()
+        elif method == "workspace/didChangeWorkspaceFolders":
+            from .folders import change_workspace  # late: most workspaces stay as they are
+
+            change_workspace(self._documents, call.params)
         elif method == "window/workDoneProgress/cancel":
             self._cancel_progress(call)
         elif not method.startswith("$/"):
             return None
-        return None if method in self._declared or method == "$/setTrace" else IGNORED
+        return None if method in self.declared or method == "$/setTrace" else IGNORED
 
-    def _synchronise(self, call: Call) -> None:
-        """A document that can't be kept as the client has it now is closed: rather none than an old one."""
-        from .sync import SYNC_METHODS, discard, named_in, synchronise  # late: nothing is open before the handshake
+    def _synchronise(self, call: Call) -> bool:
+        """Apply a notification, or the first part of it; True if there is more."""
+        from .sync import SYNC_METHODS, synchronise  # late: nothing is open before the handshake
 
         if call.method not in SYNC_METHODS:
-            return
-        documents = self._documents
+            return False
         exact = call.exact if isinstance(call, _MendedCall) else b""
+        self._changing, self._steps = call, synchronise(self._documents, call.method, call.params, exact)
+        self.busy = not self._step(call, self._steps)
+        if self.busy:
+            self._on_steps()
+        return self.busy
+
+    def advance(self) -> None:
+        """Apply some more of a notification with many changes. Only while `busy`."""
+        assert self._changing is not None
+        assert self._steps is not None
+        if self._step(self._changing, self._steps):
+            self.busy = False
+            self._on_applied(self._changing)
+
+    def _step(self, call: Call, steps: Steps) -> bool:
+        """Make one step; True if it was the last. A document that can't be kept as the client has it now is closed: rather none
+        than an old one.
+        """
+        from .sync import discard, named_in
+
+        documents = self._documents
         try:
-            touched = synchronise(documents, call.method, call.params, exact)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+            next(steps)
+            return False
+        except StopIteration as end:
+            touched: list[str] = end.value
+        except (msgspec.DecodeError, ValueError, RecursionError, MemoryError):
             touched = named_in(call.params)
             log.warning("document.unreadable_change", method=call.method)
             discard(documents, touched)
@@ -157,6 +201,7 @@ class LspDialect(Dialect):
             log.error("document.refused", method=call.method, size=more)
             discard(documents, touched)
         self.count()
+        return True
 
     def count(self) -> None:
         """Count what the open documents take now."""
@@ -164,7 +209,12 @@ class LspDialect(Dialect):
         self._memory.add("documents", size - self._held)
         self._held = size
 
+    def hand_over(self) -> None:
+        while self.busy:
+            self.advance()
+
     def close(self) -> None:
+        self.on_close()
         self._memory.add("documents", -self._held)
         self._held = 0
 

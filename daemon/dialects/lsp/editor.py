@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 from uuid import uuid4
 
+from ....awaited import refuses_bool
 from ....lazy import anyio
 from ...operations.context import ClientRefused, is_answered, shown_progress
 from .capabilities import has_capability
@@ -99,6 +100,7 @@ class Editor:
 
     # -- asking ------------------------------------------------------------------------------------------------
 
+    @refuses_bool
     async def choose(
         self,
         message: str,
@@ -118,6 +120,7 @@ class Editor:
         )
         return None if chosen is None else chosen.title
 
+    @refuses_bool
     async def show_document(
         self, uri: str, *, external: bool = False, take_focus: bool = False, selection: Range | None = None
     ) -> bool:
@@ -128,6 +131,7 @@ class Editor:
         shown = await self._ctx.request("window/showDocument", params, type=ShowDocumentResult, timeout=ANSWER_SECONDS)
         return shown.success
 
+    @refuses_bool
     async def apply_edit(self, edit: WorkspaceEdit, label: str | None = None) -> ApplyWorkspaceEditResult:
         """Change documents of the workspace. The result says whether it was done, and why not."""
         if not self.can("workspace.applyEdit"):
@@ -139,9 +143,16 @@ class Editor:
             timeout=ANSWER_SECONDS,
         )
 
-    async def configuration(self, *sections: str, scope_uri: str | None = None) -> list[Any]:  # Any: JSON
-        """The values of these sections of the user's settings, in the same order; None for each that is not to be had."""
-        if not self.can("workspace.configuration"):
+    @refuses_bool
+    async def configuration(
+        self, *sections: str, scope_uri: str | None = None, anyway: bool = False
+    ) -> list[Any]:  # Any: JSON
+        """The values of these sections of the user's settings, in the same order; None for each that is not to be had.
+
+        With `anyway` an editor is asked that has not said that it can: some answer all the same, and others raise
+        `ClientRefused` or `TimeoutError`.
+        """
+        if not (anyway or self.can("workspace.configuration")):
             return [None] * len(sections)
         items = [ConfigurationItem(section=section, scope_uri=scope_uri) for section in sections]
         return await self._ctx.request(

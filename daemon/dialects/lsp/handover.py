@@ -31,9 +31,12 @@ class Saved(msgspec.Struct):
     version: str
     documents: list[tuple[str, str, int, bytes]]
     notebooks: list[tuple[str, str, int, Any, list[NotebookCell]]]
+    root_uri: str | None
+    folders: dict[str, str]
 
     def restore(self, documents: Documents) -> None:
         documents.encoding = self.encoding
+        documents.root_uri, documents.folders = self.root_uri, self.folders
         for uri, language, version, text in self.documents:
             documents.open(uri, language, version, text.decode("utf-8", "surrogatepass"))
         for notebook in self.notebooks:
@@ -50,6 +53,8 @@ def write(client: ClientInfo, documents: Documents, state: State, registered: di
         client.version,
         [(d.uri, d.language_id, d.version, d.exact.encode("utf-8", "surrogatepass")) for d in documents.values()],
         [(n.uri, n.notebook_type, n.version, n.metadata, n.cells) for n in documents.notebooks.values()],
+        documents.root_uri,
+        dict(documents.folders),
     )
     return msgspec.json.encode(saved)  # clients may send numbers that MessagePack has no room for
 

@@ -9,19 +9,22 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
-from ....errors.type_building import convert
+from ....errors.type_building import convert, decoder_for
+from ....lazy import anyio
 from ...documents.store import Documents
 from ...documents.text import ENCODINGS, PositionEncoding
 from ...logs import log
 from ...operations.catalogue import OF_EDITORS
 from ...operations.context import ClientRefused, Context
-from ...operations.service import Service
+from ...operations.params import InputModel
+from ...operations.service import DeclarationError, Service
 from ...operations.spec import Forward, OperationSpec
 from ..client_connection import ClientConnection, DaemonControl
-from ..handshake import add_initialize, client_info, run_initializers
+from ..handshake import add_initialize, add_shutdown, client_info, run_initializers
 from .capabilities import Announcement, announcement, command_of, has_capability
 from .declarations import slips
 from .dialect import LspDialect
+from .folders import set_workspace
 
 VERSION: Final = "3.17"
 REGISTER_SECONDS: Final = 30.0
@@ -56,21 +59,26 @@ class LspSession:
     def __init__(self, connection: ClientConnection, control: DaemonControl, saved: bytes = b"") -> None:
         self._connection = connection
         self._control = control
-        self._specs = connection.host.catalogue.operations
-        self._announcement: Announcement = announcement(self._specs)
-        for line in slips(spec.name for spec in self._specs if spec.name.startswith(OF_EDITORS)):
+        specs = connection.host.catalogue.operations
+        self._announcement: Announcement = announcement(specs)
+        for line in slips(spec.name for spec in specs if spec.name.startswith(OF_EDITORS)):
             log.warning("method.unknown", hint=line)
-        self._commands = {command_of(spec): spec for spec in self._specs if spec.command}
+        self._commands = {command_of(spec): spec for spec in specs if spec.command}
         self.documents: Final = Documents()
         self.dialect: Final = LspDialect(
             self.documents,
-            frozenset(spec.name for spec in self._specs),
+            frozenset(spec.name for spec in specs),
             connection.host.memory,
             self._on_initialized,
             self._cancel_progress,
+            lambda: connection.host.spawn(self._apply_steps),
+            connection.take_again,
         )
         self._registered: dict[str, bytes] | None = None
         self._saved = saved
+        watchers = connection.host.operation_watchers
+        watchers.append(self._take_changes)
+        self.dialect.on_close = lambda: watchers.remove(self._take_changes)
 
     def services(self) -> Iterable[Service]:
         if self._saved:
@@ -78,9 +86,10 @@ class LspSession:
         service = Service()
         self._add_initialize(service)
 
-        @service.mutation(inline=True)
         def shutdown() -> None:
             """Take no more requests. What runs goes on; `exit` or the end of input ends the server."""
+
+        add_shutdown(service, self._connection.host.catalogue.shutdowns, shutdown)
 
         @service.notification("exit", inline=True)
         def leave() -> None:
@@ -97,7 +106,8 @@ class LspSession:
             spec = self._commands.get(params.command)
             if spec is None:
                 raise FailureError(InvalidParams("command", "one of", "string", tuple(self._commands)))
-            return Forward(spec.name, params.arguments, None, prefix="arguments", progress_token=params.work_done_token)
+            given = _with_rest(params.arguments, spec.input)
+            return Forward(spec.name, given, None, prefix="arguments", progress_token=params.work_done_token)
 
         service.operations = [_as_needed(spec) for spec in service.operations]
         return [service]
@@ -130,6 +140,7 @@ class LspSession:
         client = client_info(params, VERSION)
         self._connection.meet(client)
         self.documents.encoding = chosen_encoding(client.capabilities)
+        set_workspace(self.documents, params)
         return params
 
     def _result(self, added: dict[str, Any]) -> dict[str, Any]:
@@ -146,6 +157,26 @@ class LspSession:
         cancel = self._connection.context_host.progress_cancels.get(token)
         if cancel is not None:
             cancel()
+
+    def _take_changes(self) -> None:
+        """Operations were declared while they are served: the answer to `initialize` tells of those that come before it."""
+        specs = self._connection.host.catalogue.operations
+        try:
+            self._announcement = announcement(specs)
+        except DeclarationError as exc:
+            log.error("lsp.capabilities_unchanged", reason=str(exc))
+            return
+        self._commands = {command_of(spec): spec for spec in specs if spec.command}
+        self.dialect.declared = frozenset(spec.name for spec in specs)
+        if self._registered is not None:
+            self._register(self._registered)
+
+    async def _apply_steps(self) -> None:
+        """Apply a notification with many changes, and let everything else run in between."""
+        while self.dialect.busy:
+            await anyio.lowlevel.checkpoint()
+            if self.dialect.busy:
+                self.dialect.advance()
 
     def _on_initialized(self) -> None:
         if self._registered is None:
@@ -195,8 +226,21 @@ class LspSession:
             self._register(last.registered)
 
 
+def _with_rest(arguments: msgspec.Raw, model: InputModel) -> msgspec.Raw:
+    """The arguments of a command, with those of its `*args` as one list."""
+    if not model.rest:
+        return arguments
+    try:
+        given = decoder_for(list[msgspec.Raw])(arguments)
+    except msgspec.DecodeError:
+        return arguments  # the command's input says what is wrong
+    before = model.names.index(model.rest)
+    rest = [msgspec.Raw(msgspec.json.encode(given[before:]))] if len(given) > before else []
+    return msgspec.Raw(msgspec.json.encode([*given[:before], *rest]))
+
+
 def _as_needed(spec: OperationSpec) -> OperationSpec:
-    if spec.name in ("shutdown", "exit"):
+    if spec.name in ("shutdown", "exit") and spec.mode == "inline":
         return msgspec.structs.replace(spec, immediate=True)
     return msgspec.structs.replace(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec
 

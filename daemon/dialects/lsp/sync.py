@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -16,8 +16,15 @@ from .generated import documents as text
 from .generated import notebooks as notebook
 from .generated.base import VersionedTextDocumentIdentifier
 
-Apply = Callable[[Documents, Any], list[str]]
-"""Applies the params of one method; the URIs of the documents that may hold more than before."""
+Steps: TypeAlias = Generator[None, None, list[str]]
+"""Applies one notification: it stops wherever something else may run. It returns the URIs of the documents and notebooks that
+may hold more than before.
+"""
+
+Apply: TypeAlias = Callable[[Documents, Any], Steps]
+
+CHANGES_AT_ONCE: Final = 1000
+"""Changes of a document that are made without a stop. They take some 50 ms at most."""
 
 NOTEBOOK_BYTES: Final = 1024
 """What a notebook or a cell takes beside its members, rounded up."""
@@ -33,20 +40,23 @@ class _Named(msgspec.Struct, rename="camel"):
     notebook_document: Identifier | None = None
 
 
-def _open(documents: Documents, params: text.DidOpenTextDocumentParams) -> list[str]:
+def _open(documents: Documents, params: text.DidOpenTextDocumentParams) -> Steps:
+    yield from ()
     return [_open_item(documents, params.text_document)]
 
 
-def _change(documents: Documents, params: text.DidChangeTextDocumentParams) -> list[str]:
-    return [_change_text(documents, params.text_document, params.content_changes)]
+def _change(documents: Documents, params: text.DidChangeTextDocumentParams) -> Steps:
+    return [(yield from _change_text(documents, params.text_document, params.content_changes))]
 
 
-def _close(documents: Documents, params: text.DidCloseTextDocumentParams) -> list[str]:
+def _close(documents: Documents, params: text.DidCloseTextDocumentParams) -> Steps:
     documents.close(params.text_document.uri)
+    yield from ()
     return []
 
 
-def _open_notebook(documents: Documents, params: notebook.DidOpenNotebookDocumentParams) -> list[str]:
+def _open_notebook(documents: Documents, params: notebook.DidOpenNotebookDocumentParams) -> Steps:
+    yield from ()
     given = params.notebook_document
     keep_notebook(
         documents, NotebookDocument(given.uri, given.notebook_type, given.version, given.metadata, given.cells)
@@ -54,13 +64,13 @@ def _open_notebook(documents: Documents, params: notebook.DidOpenNotebookDocumen
     return [given.uri, *(_open_item(documents, item) for item in params.cell_text_documents)]
 
 
-def _change_notebook(documents: Documents, params: notebook.DidChangeNotebookDocumentParams) -> list[str]:
+def _change_notebook(documents: Documents, params: notebook.DidChangeNotebookDocumentParams) -> Steps:
     book, change = documents.notebooks.get(params.notebook_document.uri), params.change
     if book is None:
         return []
     touched = [book.uri]
     if change.cells is not None:
-        touched += _change_cells(documents, book, change.cells)
+        touched += yield from _change_cells(documents, book, change.cells)
     if change.metadata is not None:
         book.metadata = change.metadata
     book.version = params.notebook_document.version
@@ -68,9 +78,7 @@ def _change_notebook(documents: Documents, params: notebook.DidChangeNotebookDoc
     return touched
 
 
-def _change_cells(
-    documents: Documents, book: NotebookDocument, change: notebook.NotebookDocumentCellChanges
-) -> list[str]:
+def _change_cells(documents: Documents, book: NotebookDocument, change: notebook.NotebookDocumentCellChanges) -> Steps:
     touched, cells = [], list(book.cells)  # a new list: threads may read the old one
     if change.structure is not None:
         array = change.structure.array
@@ -80,10 +88,13 @@ def _change_cells(
             documents.close(closed.uri)
     new = {cell.document: cell for cell in change.data or ()}
     book.cells = [new.get(cell.document, cell) for cell in cells]
-    return touched + [_change_text(documents, one.document, one.changes) for one in change.text_content or ()]
+    for one in change.text_content or ():
+        touched.append((yield from _change_text(documents, one.document, one.changes)))
+    return touched
 
 
-def _close_notebook(documents: Documents, params: notebook.DidCloseNotebookDocumentParams) -> list[str]:
+def _close_notebook(documents: Documents, params: notebook.DidCloseNotebookDocumentParams) -> Steps:
+    yield from ()
     documents.close_notebook(params.notebook_document.uri)
     for closed in params.cell_text_documents:
         documents.close(closed.uri)
@@ -101,8 +112,17 @@ def _open_item(documents: Documents, item: text.TextDocumentItem) -> str:
     return item.uri
 
 
-def _change_text(documents: Documents, changed: VersionedTextDocumentIdentifier, changes: list[Any]) -> str:
-    documents.change(changed.uri, changed.version, [(_span(change), change.text) for change in changes])
+def _change_text(
+    documents: Documents, changed: VersionedTextDocumentIdentifier, changes: list[Any]
+) -> Generator[None, None, str]:
+    document = documents.get(changed.uri)
+    if document is not None:
+        for start in range(0, len(changes) or 1, CHANGES_AT_ONCE):
+            if start:
+                yield
+            part = changes[start : start + CHANGES_AT_ONCE]
+            document = document.changed(changed.version, [(_span(change), change.text) for change in part])
+        documents.keep(document)
     return changed.uri
 
 
@@ -123,9 +143,9 @@ SYNC_METHODS: Final[dict[str, tuple[type[msgspec.Struct], Apply]]] = {
 }
 
 
-def synchronise(documents: Documents, method: str, params: msgspec.Raw | None, exact: bytes = b"") -> list[str]:
-    """Apply one notification. `exact` is the body as it came, if it has unpaired surrogates. Returns the URIs of the documents
-    and notebooks that may hold more than before.
+def synchronise(documents: Documents, method: str, params: msgspec.Raw | None, exact: bytes = b"") -> Steps:
+    """Apply one notification. `exact` is the body as it came, if it has unpaired surrogates. Between the steps a document is as
+    it was before; nothing else may change it then.
 
     Raises `msgspec.DecodeError`, `ValueError` or `RecursionError` for params that are none of this method.
     """
@@ -134,7 +154,7 @@ def synchronise(documents: Documents, method: str, params: msgspec.Raw | None, e
         given = convert(_with_exact_texts(json.loads(exact).get("params")), params_type)
     else:
         given = decoder_for(params_type)(params or b"{}")
-    return apply(documents, given)
+    return (yield from apply(documents, given))
 
 
 def discard(documents: Documents, uris: Iterable[str]) -> None:

@@ -20,6 +20,7 @@ from ...schemas.documents import input_schema
 from .asking.calls import AskingParams, forward
 from .era import Era, Params, unknown
 from .generated import legacy, shared
+from .options import PromptOptions, options_of
 from .results import TTL_MS, encode_result
 from .state import McpState
 from .tool_methods import ListParams
@@ -82,7 +83,10 @@ def add_prompts(service: Service, state: McpState) -> None:
 def _described(spec: OperationSpec, offer: Prompt) -> shared.Prompt:
     schema = tool_input(spec)
     required = schema.get("required", ())
+    options = options_of(spec, PromptOptions)
     return shared.Prompt(
+        icons=options.icons,
+        meta=options.meta,
         name=tool_name(spec.name),
         title=offer.title or None,
         description=scrub_known(spec.description) or None,

@@ -23,6 +23,7 @@ from .era import RESOURCE_NOT_FOUND, Era, Params, own_error, unknown
 from .generated import legacy, shared
 from .generated.modern import SubscriptionFilter
 from .handshake import EMPTY
+from .options import ResourceOptions, options_of
 from .results import TTL_MS, encode_result
 from .state import McpState
 from .subscriptions import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener
@@ -142,7 +143,9 @@ def _check_uris(uris: list[str], state: McpState, ctx: Context) -> None:
 
 
 def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: members of a struct
+    options = options_of(spec, ResourceOptions)
     return {
+        **msgspec.structs.asdict(options),
         "name": spec.name,
         "title": offer.title or None,
         "description": scrub_known(spec.description) or None,

@@ -22,6 +22,7 @@ from .asking.seal import Seal
 from .dialect import McpDialect
 from .era import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Era, Meta, era_of, refusal
 from .generated.modern import SubscriptionFilter
+from .options import PromptOptions, ResourceOptions, options_of
 from .results import encode_result, modern_members
 from .subscriptions import SUBSCRIPTION_ID, Subscriptions
 from .tools import Tool, tool_name, tools_of
@@ -233,10 +234,11 @@ _ALL_LISTS: Final = SubscriptionFilter(tools_list_changed=True, resources_list_c
 
 
 def _check_offers(specs: Iterable[OperationSpec]) -> None:
-    """Raises `DeclarationError` for two resources of one URI, and for two prompts of one name."""
+    """Raises `DeclarationError` for two resources of one URI, two prompts of one name, and options that MCP does not know."""
     seen: dict[tuple[str, str], str] = {}
     for spec in specs:
         if isinstance(spec.offer, Resource | Prompt):
+            options_of(spec, ResourceOptions if isinstance(spec.offer, Resource) else PromptOptions)
             what = (
                 ("resource", spec.offer.uri) if isinstance(spec.offer, Resource) else ("prompt", tool_name(spec.name))
             )

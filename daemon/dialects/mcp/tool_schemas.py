@@ -37,7 +37,7 @@ _ERROR: Final[JsonSchema] = {
 """The structure of an error."""
 
 _CONTENT: Final = get_args(shared.ContentBlock)
-_REFERENCE: Final = "#/$defs/"
+REFERENCE: Final = "#/$defs/"
 
 
 def is_tool(spec: OperationSpec) -> bool:
@@ -152,7 +152,7 @@ def inlined(schema: JsonSchema) -> JsonSchema:
 def _references(part: Any) -> set[str]:  # Any: JSON, here and below
     match part:
         case dict():
-            own = {part["$ref"].removeprefix(_REFERENCE)} if isinstance(part.get("$ref"), str) else set[str]()
+            own = {part["$ref"].removeprefix(REFERENCE)} if isinstance(part.get("$ref"), str) else set[str]()
             return own.union(*map(_references, part.values()))
         case list():
             return set[str]().union(*map(_references, part))
@@ -175,7 +175,7 @@ def _size(part: Any, definitions: dict[str, JsonSchema], recursive: set[str], kn
     match part:
         case dict():
             total = 1 + sum(_size(item, definitions, recursive, known) for item in part.values())
-            name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
+            name = part["$ref"].removeprefix(REFERENCE) if isinstance(part.get("$ref"), str) else None
             if name is not None and name not in recursive and name in definitions:
                 if name not in known:
                     known[name] = _size(definitions[name], definitions, recursive, known)
@@ -195,7 +195,7 @@ def _is_discriminator(key: str, item: Any) -> bool:
 def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]) -> Any:
     match part:
         case dict():
-            name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
+            name = part["$ref"].removeprefix(REFERENCE) if isinstance(part.get("$ref"), str) else None
             beside = {
                 key: _in_place(item, definitions, recursive)
                 for key, item in part.items()

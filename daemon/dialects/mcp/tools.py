@@ -15,12 +15,15 @@ from ....errors.failures import InvalidParams
 from ....errors.given_schema import GivenSchema
 from ....errors.redaction import scrub_known
 from ....errors.type_building import DECODE_ERRORS, convert
-from ...offers import asks_of, foreign_tool
+from ...offers import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
+from ...schemas.json_schema import JsonSchema, json_schema
+from ...schemas.phrases import schema_kinds
 from .generated import legacy
 from .generated.shared import ToolAnnotations
-from .tool_schemas import Shape, is_tool, json_params, shape_of, tool_input, tool_output
+from .options import ToolOptions, options_of
+from .tool_schemas import REFERENCE, Shape, inlined, is_tool, json_params, shape_of, tool_input, tool_output
 
 T = TypeVar("T")
 
@@ -28,6 +31,11 @@ PAGE: Final = 500
 """Items of a list that are sent at once. Many hosts never ask for a second page."""
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """How much one page of tools holds: those of imported operations may be large."""
+
+LONGEST_NAME: Final = 64
+"""Of a tool. Models' APIs refuse longer ones."""
+_DIGEST: Final = 8
+"""Hexadecimal digits that end a shortened name."""
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _raw_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -44,6 +52,7 @@ class Tool:
     def __init__(self, spec: OperationSpec) -> None:
         self.spec = spec
         self.name = tool_name(spec.name)
+        self._options = options_of(spec, ToolOptions)
         self._described: legacy.Tool | None = None
 
     @cached_property
@@ -66,10 +75,13 @@ class Tool:
             return self._described
         described = legacy.Tool(
             name=self.name,
+            title=self._options.title,
+            icons=self._options.icons,
+            meta={**_declared_errors(self.spec), **(self._options.meta or {})} or None,
             description=scrub_known(self.spec.description) or None,
             input_schema=tool_input(self.spec),
             output_schema=tool_output(self.spec, self.shape),
-            annotations=_annotations(self.spec),
+            annotations=_annotations(self.spec, self._options.annotations),
         )
         if not isinstance(self.spec.input.type, GivenSchema):
             self._described = described
@@ -86,9 +98,71 @@ class Tool:
         except DECODE_ERRORS:
             return given  # the operation's input says what is wrong
         packed = [name for name in self.json_params & members.keys() if bytes(members[name])[0] == _STRING]
-        if not packed:
-            return given
-        return Raw(_encode(members | {name: _unpacked(members[name]) for name in packed}))
+        if packed:
+            given = Raw(_encode(members | {name: _unpacked(members[name]) for name in packed}))
+        return self._unpacked_within(given) if self._nested else given
+
+    @cached_property
+    def _nested(self) -> bool:
+        """Whether arguments may hold others."""
+        schema = self.described.input_schema
+        parts = schema.get("properties", {}).values()
+        return any(not schema_kinds(part, schema).isdisjoint(("object", "array")) for part in parts)
+
+    def _unpacked_within(self, given: Raw) -> Raw:
+        """The arguments; where they do not fit, without the layers of JSON in strings anywhere in them."""
+        try:
+            self.spec.input.decode(given)
+        except FailureError:
+            schema = self.described.input_schema
+            try:
+                return Raw(_encode(_without_strings(msgspec.json.decode(given), schema, schema)))
+            except (*DECODE_ERRORS, ValueError):
+                return given
+        return given
+
+
+def _without_strings(value: Any, part: Any, root: JsonSchema) -> Any:  # Any: JSON
+    """A value, with what the JSON text of a string says in the place of each string where its schema takes none."""
+    if not isinstance(part, dict):
+        return value
+    if isinstance(value, str) and (kinds := schema_kinds(part, root)) and "string" not in kinds:
+        try:
+            return _without_strings(msgspec.json.decode(value), part, root)
+        except DECODE_ERRORS:
+            return value
+    if not isinstance(value, dict | list):
+        return value
+    reference = part.get("$ref", "")
+    if reference.startswith(REFERENCE):
+        return _without_strings(value, root.get("$defs", {}).get(reference.removeprefix(REFERENCE)), root)
+    kind = "object" if isinstance(value, dict) else "array"
+    branches = [each for each in (*part.get("anyOf", ()), *part.get("oneOf", ())) if kind in schema_kinds(each, root)]
+    if len(branches) == 1:
+        return _without_strings(value, branches[0], root)
+    if isinstance(value, dict):
+        properties, others = part.get("properties", {}), part.get("additionalProperties")
+        return {name: _without_strings(item, properties.get(name, others), root) for name, item in value.items()}
+    first, others = part.get("prefixItems", ()), part.get("items")
+    return [
+        _without_strings(item, first[index] if index < len(first) else others, root) for index, item in enumerate(value)
+    ]
+
+
+def _declared_errors(spec: OperationSpec) -> dict[str, Any]:  # Any: JSON
+    """The errors that an operation declares. What an import's own server says of a failed tool is none of them."""
+    facts = [
+        ToolErrorFacts(
+            each.definition.code,
+            each.definition.message,
+            each.definition.retryable,
+            each.definition.http_status,
+            None if isinstance(each.definition.details, GivenSchema) else inlined(json_schema(each.definition.details)),
+        )
+        for each in spec.errors
+        if each.definition.code not in OF_SERVERS
+    ]
+    return {DECLARED_ERRORS: msgspec.to_builtins(facts)} if facts else {}
 
 
 def _marked(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:  # Any: JSON
@@ -109,12 +183,22 @@ def _unpacked(given: Raw) -> Raw:
 
 
 def tool_name(operation: str) -> str:
-    """The name of an operation as a tool: models take letters, digits, `_` and `-`."""
-    return _NOT_IN_NAMES.sub("_", operation)
+    """The name of an operation as a tool: models take at most 64 letters, digits, `_` and `-`. A longer one is cut, and ends with
+    a digest of the whole, so that it is the same wherever it is made.
+    """
+    name = _NOT_IN_NAMES.sub("_", operation)
+    if len(name) <= LONGEST_NAME:
+        return name
+    from hashlib import sha256  # late: few names are so long
+
+    digest = sha256(operation.encode()).hexdigest()[:_DIGEST]
+    return f"{name[: LONGEST_NAME - _DIGEST - 1]}_{digest}"
 
 
 def tools_of(specs: Iterable[OperationSpec]) -> dict[str, Tool]:
-    """The tools by name, in the order of declaration. Raises `DeclarationError` where two have one name."""
+    """The tools by name, in the order of declaration. Raises `DeclarationError` where two have one name, or options that MCP does
+    not know.
+    """
     found: dict[str, Tool] = {}
     for spec in filter(is_tool, specs):
         tool = Tool(spec)
@@ -157,7 +241,15 @@ def tool_page(tools: Sequence[Tool], cursor: str | None) -> tuple[list[legacy.To
     return found, str(end) if end < len(tools) else None
 
 
-def _annotations(spec: OperationSpec) -> ToolAnnotations:
+def _annotations(spec: OperationSpec, given: ToolAnnotations | None) -> ToolAnnotations:
+    derived = _derived_annotations(spec)
+    if given is None:
+        return derived
+    said = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
+    return msgspec.structs.replace(derived, **said)
+
+
+def _derived_annotations(spec: OperationSpec) -> ToolAnnotations:
     foreign = foreign_tool(spec.options)
     if foreign is not None:
         hints: ToolAnnotations = convert(foreign.annotations, ToolAnnotations)

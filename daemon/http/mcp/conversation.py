@@ -19,6 +19,7 @@ from ...dialects.mcp.subscriptions import UPDATED
 from ...dispatch.dispatcher import Dispatcher
 from ...dispatch.responder import Responder
 from ...dispatch.router import Router
+from ...dispatch.task_guard import out_of_task
 from ...logs import RepeatedWarning
 from ...operations.context import ClientInfo
 from ...operations.registry import Registry
@@ -265,7 +266,7 @@ class Posting:
             case Call():
                 message.metadata = metadata
                 if refusal is None:
-                    dispatcher.accept(message)
+                    out_of_task(lambda: dispatcher.accept(message))  # an inline handler may begin now
                 else:
                     dispatcher.refuse(message, refusal)
             case Refused(call_id, failure):

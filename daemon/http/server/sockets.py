@@ -1,4 +1,4 @@
-"""The sockets on which the gateway listens. Serves nothing."""
+"""The sockets on which the daemon listens for clients. Serves nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, final
 
@@ -30,6 +31,26 @@ def listen(address: Address) -> socket.socket:
     if os.name == "posix":  # on Windows it would let others take the port
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return _listening(listener, (address.host, address.port))
+
+
+def accept_one(address: Address, on_listening: Callable[[str], None]) -> int:
+    """The descriptor of the first client that connects; nothing listens any more then. Blocks until one has come.
+
+    `on_listening(where)` is called when clients may connect. Raises `OSError` as `listen` does.
+    """
+    with listen(address) as listener:
+        file = SocketFile(address.path) if address.path else None
+        try:
+            listener.setblocking(True)
+            host, port = ("", 0) if address.path else listener.getsockname()[:2]
+            on_listening(address.path or (f"[{host}]:{port}" if ":" in host else f"{host}:{port}"))
+            client, _ = listener.accept()
+        finally:
+            if file is not None:
+                file.remove()
+    if not address.path:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client.detach()
 
 
 def _listen_unix(path: str) -> socket.socket:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias
 
 from ....errors.exceptions import FailureError
@@ -29,19 +30,39 @@ _FAILURES: Final[Mapping[FaultReason, Failure]] = {
 
 
 class UpstreamFault(Exception):
-    """The upstream, or the import's configuration, is at fault. `status` is that of the response, if there is one."""
+    """The upstream, or the import's configuration, is at fault. `status` is that of the response, if there is one, and
+    `retry_after_ms` how long that asks to wait.
+    """
 
-    def __init__(self, reason: FaultReason, status: int | None = None) -> None:
+    def __init__(self, reason: FaultReason, status: int | None = None, *, retry_after_ms: int | None = None) -> None:
         super().__init__(reason)
         self.reason: Final = reason
         self.status: Final = status
+        self.retry_after_ms: Final = retry_after_ms
 
 
-def failure_of(reason: FaultReason, *, repeatable: bool) -> Failure:
-    """What the caller is told. A connection that was lost may have carried the request: only a `repeatable` one is made again."""
-    if reason == "lost" and not repeatable:
+def failure_of(fault: UpstreamFault, *, repeatable: bool) -> Failure:
+    """What the caller is told. A connection that was lost may have carried the request: only a `repeatable` one is made again.
+    A status that the document does not declare has a code of its own, `HTTP_404`, or is one of the protocol's.
+    """
+    if fault.reason == "status":
+        match fault.status:
+            case HTTPStatus.TOO_MANY_REQUESTS:
+                return Overloaded(fault.retry_after_ms)
+            case HTTPStatus.SERVICE_UNAVAILABLE:
+                return Unavailable(fault.retry_after_ms, upstream=True)
+            case int(status) if status >= HTTPStatus.BAD_REQUEST:
+                return Internal(code_of(status))
+            case _:
+                return Internal()
+    if fault.reason == "lost" and not repeatable:
         return Internal()
-    return _FAILURES.get(reason, Internal())
+    return _FAILURES.get(fault.reason, Internal())
+
+
+def code_of(status: int | str) -> str:
+    """The code of the error that a status is: `HTTP_404`, `HTTP_4XX`, `HTTP_DEFAULT`."""
+    return f"HTTP_{status}".upper()
 
 
 def invalid_input(param: str, expected: str, value: Any) -> FailureError:  # Any: a JSON value

@@ -103,7 +103,9 @@ def dict_of(given: Any) -> dict[str, tuple[Param, Any]]:  # Any: pairs of params
 
 
 def _path(operation: HttpOperation, given: Mapping[str, tuple[Param, Any]]) -> str:
-    path, question, fixed = f"/{operation.path.removeprefix('/')}".partition("?")
+    """The path, and the query that the document fixes. A fragment tells operations of one path apart, and is not sent."""
+    sent = operation.path.partition("#")[0]
+    path, question, fixed = f"/{sent.removeprefix('/')}".partition("?")
     segments = [_segment(segment, given) for segment in path.split("/")]
     return "/".join(segments) + (f"?{quote(fixed, safe=_PATH_SAFE)}" if question else "")
 
@@ -207,8 +209,12 @@ def _in_cookie(param: Param, value: Any) -> list[str]:
 def _body(operation: HttpOperation, arguments: Mapping[str, Any]) -> WrittenBody | None:
     if operation.body is None:
         return None
-    value = by_member(operation.body, arguments, frozenset(param.name for param in operation.params))
-    return None if value is msgspec.UNSET else write_body(operation.body, value)
+    body = operation.body
+    if operation.content_type in arguments:
+        body = operation.bodies.get(arguments[operation.content_type], body)
+    others = {operation.content_type, operation.accept, *(param.name for param in operation.params)}
+    value = by_member(body, arguments, frozenset(others))
+    return None if value is msgspec.UNSET else write_body(body, value)
 
 
 def _content(param: Param, value: Any, *, escaped: bool = False) -> str:

@@ -205,7 +205,7 @@ class HttpUpstream:
         route = self._route(operation)
         headers = {
             "user-agent": f"discreet/{__version__}",
-            "accept": accepted_types(operation, streamed=streamed),
+            "accept": accepted_types(operation, streamed=streamed, asked=arguments.get(operation.accept, "")),
             "accept-encoding": "identity" if streamed else ACCEPTED,
         }
         authorization = authorize(route.security, ctx.credentials) if route.security else authorize((), {})
@@ -262,7 +262,8 @@ class HttpUpstream:
         """The reply of a successful response; None for an error. Raises `UpstreamFault` for a status that is not declared."""
         reply = declared_reply(operation, status)
         if reply is None or (not reply.code and not 200 <= status < 300):
-            raise UpstreamFault("redirect" if _is_redirect(response) else "status", status)
+            reason: FaultReason = "redirect" if _is_redirect(response) else "status"
+            raise UpstreamFault(reason, status, retry_after_ms=_retry_after_ms(response))
         return reply if 200 <= status < 300 else None
 
     async def _refusal(self, operation: HttpOperation, response: Response, ctx: Context) -> Reply:
@@ -275,12 +276,7 @@ class HttpUpstream:
             details = None if found is NULL else found
         except UpstreamFault as exc:
             self._warn("import.details_unreadable", operation, exc.reason, response.status)
-        seconds = retry_after_seconds(response.head.value(b"retry-after"))
-        raise UpstreamError(
-            reply.code,
-            details,
-            retry_after_ms=None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000),
-        )
+        raise UpstreamError(reply.code, details, retry_after_ms=_retry_after_ms(response))
 
     async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
         media_type = parse_media_type(response.head.value(b"content-type"))
@@ -307,7 +303,7 @@ class HttpUpstream:
         try:
             yield
         except UpstreamFault as exc:
-            failure = failure_of(exc.reason, repeatable=operation.repeatable)
+            failure = failure_of(exc, repeatable=operation.repeatable)
             self._warn("import.failed", operation, exc.reason, exc.status, told=row_of(failure).protocol_code)
             raise FailureError(failure) from exc
 
@@ -331,6 +327,11 @@ class HttpUpstream:
 def _described(operation: ImportedOperation) -> HttpOperation:
     assert isinstance(operation, HttpOperation), "an operation of an OpenAPI document"
     return operation
+
+
+def _retry_after_ms(response: Response) -> int | None:
+    seconds = retry_after_seconds(response.head.value(b"retry-after"))
+    return None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000)
 
 
 def _is_redirect(response: Response) -> bool:

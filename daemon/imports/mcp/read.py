@@ -16,7 +16,7 @@ from .connection.conversation import RpcError
 from .connection.opening import Opening, Way
 from .connection.server_messages import ServerMessages
 from .lists import list_all
-from .model import McpImport, Target
+from .model import McpImport, Target, Url
 from .reading import read_listing
 
 SHOWN_CHARACTERS: Final = 200
@@ -57,7 +57,7 @@ async def _read(target: Target, name: str, token: str | None, seconds: float) ->
     try:
         with anyio.fail_after(seconds):
             async with opening.open() as conversation:
-                return read_listing(await list_all(conversation), conversation.agreed)
+                return read_listing(await list_all(conversation), conversation.agreed, by_http=isinstance(target, Url))
     except TimeoutError:
         reason = f"it did not answer within {seconds:g} s"
     except RpcError as exc:

@@ -10,7 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, final
 
+from ....errors.codes import RESERVED_CODES
+from ....errors.type_building import DECODE_ERRORS, convert
 from ...dialects.mcp.generated.revisions import MODERN_REVISION
+from ...offers import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
+from ...offers import SERVER_ERROR as SERVER_ERROR_CODE
 from ...offers import TOOL_ERROR as TOOL_ERROR_CODE
 from ..model import ImportedError, JsonSchema, Note, Schema
 from .connection.conversation import Agreed
@@ -31,7 +35,7 @@ TOOL_ERROR: Final = ImportedError(
     },
 )
 SERVER_ERROR: Final = ImportedError(
-    code="MCP_ERROR",
+    code=SERVER_ERROR_CODE,
     http_status=502,
     message="The server refuses the request.",
     description="`code` and `message` are those of the JSON-RPC error of the server.",
@@ -81,21 +85,25 @@ _PROMPT: Final[JsonSchema] = {
 MAX_EXAMPLES: Final = 100
 """URIs of resources that the schema of `resources/read` names."""
 MAX_NAME: Final = 200
+MAX_ERRORS: Final = 100
+"""Declared errors of a tool."""
+_CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 
 _HINTS: Final = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _NOT_IN_NAMES: Final = re.compile(r"[^\w.$-]+", re.ASCII)
 _FIRST: Final = re.compile(r"[$A-Za-z_]")
 
 
-def read_listing(listing: Listing, agreed: Agreed) -> McpImport:
-    """What the server offers, as operations."""
-    return _Reader(agreed).read(listing)
+def read_listing(listing: Listing, agreed: Agreed, *, by_http: bool = False) -> McpImport:
+    """What the server offers, as operations. `by_http` is whether it is called by HTTP, which repeats some params in headers."""
+    return _Reader(agreed, by_http=by_http).read(listing)
 
 
 @final
 class _Reader:
-    def __init__(self, agreed: Agreed) -> None:
+    def __init__(self, agreed: Agreed, *, by_http: bool) -> None:
         self._agreed = agreed
+        self._mirrors = by_http and agreed.modern
         self._schemas = Schemas()
         self._schemas.definitions["Content"] = CONTENT
         self._taken: set[str] = set()
@@ -125,6 +133,11 @@ class _Reader:
             if not isinstance(name, str) or not isinstance(schema, dict) or not name:
                 self._left_out(pointer, "a tool needs a name and an inputSchema")
                 continue
+            try:
+                mirrored = _mirrored(schema) if self._mirrors else {}
+            except ValueError as exc:
+                self._left_out(pointer, str(exc))
+                continue
             own = self._name(name, pointer)
             output = tool.get("outputSchema")
             structured = isinstance(output, dict)
@@ -139,7 +152,7 @@ class _Reader:
                 output=self._schemas.read(output, f"{own}.result", f"{pointer}/outputSchema")
                 if isinstance(output, dict)
                 else _RESULT,
-                errors=(TOOL_ERROR, SERVER_ERROR),
+                errors=(TOOL_ERROR, SERVER_ERROR, *self._declared(tool, own, pointer)),
                 description=_description(tool, hints.get("title")),
                 pointer=pointer,
                 idempotent=read_only or hints.get("idempotentHint") is True,
@@ -147,7 +160,28 @@ class _Reader:
                 method="tools/call",
                 target=name,
                 structured=structured,
-                mirrored=dict(_mirrored(params, ())) if self._agreed.modern else {},
+                mirrored=mirrored,
+            )
+
+    def _declared(self, tool: Item, own: str, pointer: str) -> Iterator[ImportedError]:
+        """The errors that a tool of another discreet declares. What can't be one here is left out."""
+        meta = tool.get("_meta")
+        try:
+            given = convert(meta.get(DECLARED_ERRORS, []) if isinstance(meta, dict) else [], list[ToolErrorFacts])
+        except DECODE_ERRORS:
+            return
+        codes = set(OF_SERVERS | RESERVED_CODES)
+        for each in given[:MAX_ERRORS]:
+            if each.code in codes or not _CODE.fullmatch(each.code) or not 400 <= each.http_status <= 599:
+                continue
+            codes.add(each.code)
+            schema = None if each.details is None else dict(each.details)
+            yield ImportedError(
+                code=each.code,
+                http_status=each.http_status,
+                message=each.message[:MAX_NAME],
+                retryable=each.retryable,
+                schema=None if schema is None else self._schemas.read(schema, f"{own}.{each.code}", f"{pointer}/_meta"),
             )
 
     # -- resources ------------------------------------------------------------------------------------------------
@@ -288,15 +322,46 @@ def _described(schema: JsonSchema, item: Item) -> JsonSchema:
     return {**schema, "description": text} if text else schema
 
 
-def _mirrored(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:  # Any: JSON
-    """The paths of the params that HTTP repeats in headers, by the names of these headers (2026-07-28)."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    for name, part in properties.items() if isinstance(properties, dict) else ():
-        if isinstance(part, dict):
-            mark = part.get("x-mcp-header")
-            if isinstance(mark, str) and _TOKEN.fullmatch(mark):
-                yield f"Mcp-Param-{mark}", (*path, name)
-            yield from _mirrored(part, (*path, name))
+def _mirrored(schema: JsonSchema) -> dict[str, tuple[str, ...]]:
+    """The paths of the params that HTTP repeats in headers, by the names of these headers.
+
+    Raises `ValueError` for a mark that is wrong: such a tool must not be called (2026-07-28, basic/transports/streamable-http,
+    section Custom Headers from Tool Parameters).
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for part, path in _marked(schema):
+        mark = part[MARK]
+        if path is None:
+            raise ValueError(f"{MARK} stands where no header can be made of it")
+        if not isinstance(mark, str) or not _TOKEN.fullmatch(mark):
+            raise ValueError(f"{MARK} names no header")
+        if part.get("type") not in ("string", "integer", "number", "boolean"):
+            raise ValueError(f"{MARK} stands at a param that is no string, number or boolean")
+        if f"Mcp-Param-{mark}".lower() in map(str.lower, found):
+            raise ValueError(f"two params have the same {MARK}")
+        found[f"Mcp-Param-{mark}"] = path
+    return found
 
 
+def _marked(root: JsonSchema) -> Iterator[tuple[JsonSchema, tuple[str, ...] | None]]:
+    """All marked schemas, each with the path to its param; None where that is not led to by `properties` alone."""
+    pending: list[tuple[Any, tuple[str, ...] | None, bool]] = [(root, (), True)]
+    while pending:
+        part, path, is_schema = pending.pop()
+        if isinstance(part, list):
+            pending += ((each, None, True) for each in part)
+        elif isinstance(part, dict) and is_schema:
+            if MARK in part:
+                yield part, path or None
+            for word, each in part.items():
+                if word not in _VALUES:
+                    pending.append((each, path if word == "properties" else None, word not in _TABLES))
+        elif isinstance(part, dict):
+            pending += ((each, None if path is None else (*path, name), True) for name, each in part.items())
+
+
+MARK: Final = "x-mcp-header"
+_TABLES: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+_VALUES: Final = frozenset({"const", "enum", "default", "examples"})
+"""Words of a schema that hold values and no schemas."""
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")

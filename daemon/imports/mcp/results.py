@@ -8,7 +8,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ....client.errors import InvalidReply
+from ....errors.exceptions import FailureError
+from ....errors.failures import Overloaded, TimedOut, Unavailable
 from ....errors.type_building import DECODE_ERRORS, decoder_for
+from ...offers import OF_SERVERS
 from ..failures import UpstreamError
 from .connection.conversation import RpcError
 from .model import McpOperation
@@ -52,12 +55,55 @@ def _read_tool_result(operation: McpOperation, text: Raw) -> Raw:
         raise InvalidReply(ASKS)
     structured = bytes(found.structured_content)
     if found.is_error:
-        raise UpstreamError(TOOL_ERROR.code, _whole(found.content, structured))
+        raise _declared_error(operation, structured) or UpstreamError(
+            TOOL_ERROR.code, _whole(found.content, structured)
+        )
     if not operation.structured:
         return _whole(found.content, structured)
     if not structured:
         raise InvalidReply("the tool declares structured content, but gave none")
     return Raw(structured)
+
+
+class _ErrorFacts(Struct, forbid_unknown_fields=True):
+    """How a tool of another discreet says what error it is."""
+
+    code: str
+    retryable: bool
+    details: Raw = Raw(b"")
+
+
+def _declared_error(operation: McpOperation, structured: bytes) -> UpstreamError | FailureError | None:
+    """The error that a failed tool declares, or a limit or a deadline of the daemon that it runs in; None for any other."""
+    try:
+        facts = decoder_for(_ErrorFacts)(structured)
+    except DECODE_ERRORS:
+        return None
+    details = Raw(bytes(facts.details)) if bytes(facts.details) not in (b"", b"null") else None
+    if facts.code in {error.code for error in operation.errors} - OF_SERVERS:
+        return UpstreamError(facts.code, details)
+    return _transient(facts.code, details) if facts.retryable else None
+
+
+class _RetryAfter(Struct):
+    retry_after_ms: int | None = msgspec.field(name="retryAfterMs", default=None)
+
+
+def _transient(code: object, details: Raw | None) -> FailureError | None:
+    """The failure of a call that may succeed later."""
+    try:
+        after = None if details is None else decoder_for(_RetryAfter)(details).retry_after_ms
+    except DECODE_ERRORS:
+        after = None
+    match code:
+        case "OVERLOADED":
+            return FailureError(Overloaded(after))
+        case "UNAVAILABLE":
+            return FailureError(Unavailable(after, upstream=True))
+        case "TIMEOUT":
+            return FailureError(TimedOut())
+        case _:
+            return None
 
 
 ASKS: Final = "the server asks the user or the model before it answers, which an import can't"
@@ -68,7 +114,11 @@ def _whole(content: Raw, structured: bytes) -> Raw:
     return Raw(b'{"content":%b%b}' % (bytes(content), beside))
 
 
-def server_error(exc: RpcError) -> UpstreamError:
+def server_error(exc: RpcError) -> UpstreamError | FailureError:
     """What the caller learns of an error of the server."""
+    if isinstance(exc.data, dict) and exc.data.get("retryable") is True:
+        transient = _transient(exc.data.get("code"), Raw(_encode(exc.data.get("details"))))
+        if transient is not None:
+            return transient
     details = {"code": exc.code, "message": exc.message[:MAX_ERROR_TEXT]}
     return UpstreamError(SERVER_ERROR.code, Raw(_encode(details)))

@@ -24,7 +24,7 @@ from .connection.conversation import Conversation, RpcError
 from .connection.opening import Opening, Way
 from .connection.server_messages import ListKind, ServerMessages
 from .lists import list_all
-from .model import Command, Era, McpImport, McpOperation, Target
+from .model import Command, Era, McpImport, McpOperation, Target, Url
 from .reading import read_listing
 from .results import read_result, server_error
 from .templates import expand
@@ -185,7 +185,9 @@ class McpUpstream:
     async def _list_again(self, conversation: Conversation) -> None:
         try:
             with anyio.fail_after(LIST_SECONDS):
-                found = read_listing(await list_all(conversation), conversation.agreed)
+                found = read_listing(
+                    await list_all(conversation), conversation.agreed, by_http=isinstance(self._target, Url)
+                )
         except (RpcError, ConnectionFailed, InvalidReply, FailureError, TimeoutError) as exc:
             log.warning("import.lists_unknown", import_=self._name, error=type(exc).__name__)
             return

@@ -9,6 +9,7 @@ from .context import (
     is_answered,
     keep_progress_token,
     last_event_id,
+    name_task,
     shown_progress,
 )
 from .host import NOTHING_SENT, CallFailed, ClientInfo, ClientRefused, ContextHost, LogLevel, Sending, Stopped
@@ -30,5 +31,6 @@ __all__ = [
     "is_answered",
     "keep_progress_token",
     "last_event_id",
+    "name_task",
     "shown_progress",
 ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, final, overload
 
 import msgspec
 
+from ....awaited import refuses_bool
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, InvalidParams
 from ....errors.nearest import nearest_hint
@@ -44,6 +45,16 @@ def last_event_id(service_params: Mapping[str, str]) -> int | None:
     return int(text)
 
 
+_ELSEWHERE: Final = {
+    **{level: f'write ctx.log("{level}", …)' for level in ("debug", "info", "warning", "error")},
+    "report_progress": "write ctx.progress(…)",
+    "elicit": 'the user is asked by a param, `Annotated[bool, mcp.Ask("Really?")]`',
+    "read_resource": "write ctx.call(…), and name the operation in uses",
+    "workspace": "the open documents are ctx.documents, and the folders ctx.documents.folders",
+}
+"""Names of other libraries, and what stands here for them."""
+
+
 @final
 class Context:
     """One request as its handler sees it. What belongs to the request raises `RuntimeError` once the handler has returned:
@@ -71,7 +82,8 @@ class Context:
 
         def __getattr__(self, name: str) -> NoReturn:
             known = [each for each in dir(type(self)) if not each.startswith("_")]
-            raise AttributeError(f"a context has no {name}{nearest_hint(name, known)}")
+            hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else nearest_hint(name, known)
+            raise AttributeError(f"a context has no {name}{hint}")
 
     def _require_running(self, ability: str) -> None:
         if self._returned:
@@ -233,6 +245,7 @@ class Context:
         self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False
     ) -> Any: ...
 
+    @refuses_bool
     async def call(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
         """Call another operation, one that the service declares in `uses`, and return its result as `type`.
 
@@ -267,6 +280,7 @@ class Context:
     @overload
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any: ...
 
+    @refuses_bool
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
 
@@ -310,6 +324,11 @@ def host_of(context: Context) -> ContextHost:
 def keep_progress_token(context: Context) -> None:
     """Read what a context needs of its call's params, which are about to be dropped."""
     _ = context.progress_token
+
+
+def name_task(context: Context, task_id: str | None) -> None:
+    """Have the log name this agent's task beside the call."""
+    context._call.task = task_id
 
 
 def is_answered(context: Context) -> bool:

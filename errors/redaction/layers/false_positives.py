@@ -27,6 +27,7 @@ _PLACEHOLDER = re.compile(
 _PLACEHOLDER_BEGINS = frozenset(":${%<*xX.\u2022\u2026[")
 _NAME = r"[A-Za-z_]\w{0,60}"
 _CALL = re.compile(rf"(?:await |new |&|\*)?{_NAME}(?:(?:\.|::|->){_NAME}){{0,8}}[(\[{{]")
+_REST_OF_CALL = re.compile(r"[^)\]}\n]{0,200}")
 _ATTRIBUTE = re.compile(
     r"(?:self|this|cls|os|config|cfg|conf|settings|args|opts|options|request|req|res|response|env|environ|process|ctx"
     r"|context|params|data|body|user|client|app|secrets|vault|props|state|credentials|obj|payload|session|kwargs)"
@@ -88,7 +89,7 @@ def is_code(value: str, name: str, text: str, begin: int, *, separator: str, nam
 
     `separator` stands between it and its name (` = `, `:`); `name_quoted` tells whether the name was quoted.
     """
-    if _ATTRIBUTE.fullmatch(value) or _TYPE.match(value) or _CALL.match(text, begin):
+    if _ATTRIBUTE.fullmatch(value) or _TYPE.match(value) or _is_call(text, begin):
         return True
     if value.isdigit() and len(value) < 8 and name.lower().endswith("s"):
         return True
@@ -102,3 +103,10 @@ def is_code(value: str, name: str, text: str, begin: int, *, separator: str, nam
     if not separator.endswith(" ") or name.lower().endswith(PASSWORD_NAMES):
         return ":" in separator and prose_follows
     return not looks_random(value) and ("=" in separator or prose_follows)
+
+
+def _is_call(text: str, begin: int) -> bool:
+    """Whether a call, a subscript or a literal of a record begins here, which is closed on this line or goes on below."""
+    call = _CALL.match(text, begin)
+    rest = _REST_OF_CALL.match(text, call.end()) if call else None
+    return rest is not None and (not rest[0].strip() or text[rest.end() : rest.end() + 1] in (")", "]", "}"))

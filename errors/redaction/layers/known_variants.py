@@ -84,7 +84,7 @@ class Variants:
         return "".join((*pieces, text[done:])) if pieces else text
 
     def _scrub_escaped(self, text: str, replace: Replace) -> str:
-        decoded, ends = _decode(text)
+        decoded, ends = decode_escapes(text)
         pieces: list[str] = []
         done = 0
         for first, last in self._find_all(decoded):
@@ -151,7 +151,7 @@ def _heads_of(variants: list[str]) -> dict[str, tuple[int, int, int]]:
     return heads
 
 
-def _decode(text: str) -> tuple[str, list[int]]:
+def decode_escapes(text: str) -> tuple[str, list[int]]:
     """The text with its escapes decoded, and for each decoded character where it ends in `text`."""
     decoded: list[str] = []
     ends: list[int] = []

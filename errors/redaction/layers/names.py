@@ -15,7 +15,8 @@ from ..work_budget import WorkBudget
 from .false_positives import PASSWORD_NAMES, is_secret
 from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 from .value_spans import (
-    LIST_START,
+    CONSTRUCTOR,
+    NESTED_START,
     OPENING_QUOTE,
     Span,
     bare_list_span,
@@ -24,10 +25,10 @@ from .value_spans import (
     cell_span,
     element_span,
     header_span,
-    list_span,
+    nested_spans,
     phrase_span,
     phrase_value_span,
-    quoted_span,
+    quoted_spans,
 )
 
 _NAME_LENGTH = 64  # characters of a name before and after its sensitive stem
@@ -69,6 +70,9 @@ _NAME_ABOVE = re.compile(
       | (?P<pair>[ \t]{{0,4}},?\r?\n[ \t]{{1,32}}["']?value["']?[ \t]{{0,4}}[:=][ \t]{{0,8}})
       | (?P<element>{_ATTRIBUTES}>[ \t]{{0,4}}\r?\n[ \t]{{0,32}})
       | (?P<plist></key>[ \t]{{0,4}}\r?\n[ \t]{{0,32}}<string>)
+      | (?P<nested>[ \t]{{0,4}}(?::|=>|[:+?]?=)[ \t]{{0,4}}(?=[\[({{][ \t\[({{]{{0,32}}\r?\n))
+      | (?P<concatenation>[ \t]{{0,4}}(?::|=>|[:+?]?=)[ \t]{{0,4}}(?=[bruf]{{0,2}}(?:"[^"\n]{{0,256}}+"|'[^'\n]{{0,256}}+')
+          [ \t]{{0,4}}(?:[+.&~|\\]|\r?\n[ \t]{{1,32}}[+.&~|])))
       | (?P<block>[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:\"\"\"|\'\'\')\r?\n)
       | (?P<folded>[ \t]{{0,4}}:[ \t]{{0,4}}(?:(?:bearer|basic|token)[ \t]{{0,4}})?\r?\n[ \t]{{1,32}}
           (?:(?:bearer|basic|token|bot)[ \t]{{1,4}})?(?=[^\s:"'{{\[]{{6,512}}(?:[;,][^\n]{{0,256}})?\r?(?:\n|\Z)))
@@ -77,7 +81,7 @@ _NAME_ABOVE = re.compile(
     re.VERBOSE,
 )
 _LINE_END = re.compile(r"\n(?:(?=[ \t])|(?<=[\"'>]\n)|(?<=[\"'>]\r\n))")
-_OPEN_ENDS = (*":=>|\\+-\"'0123456789", "bearer", "basic", "token")
+_OPEN_ENDS = (*":=>|\\+-\"'0123456789[({.&~", "bearer", "basic", "token")
 _VALUE_BELOW = re.compile(r"[ \t]{1,32}[\"']?value")
 _FLAG = re.compile(r"-(?<![\w.]-)[a-z\-]")
 _HEADER_NAME = re.compile(r"(?:[a-z]+[-_])*(?:authorization|cookie2?)")
@@ -99,6 +103,10 @@ _KEY_OWNERS = frozenset(
 _FOLDED_COOKIE = re.compile(r"(?i)(cookie2?:[^\r\n]{0,4096}+\r?\n[ \t]{1,32})([^\s<][^\r\n]{0,4096}+)")
 _CRUMB = re.compile(r"[\w.-]{1,64}=[^\s;]")
 
+_USER_KEY = re.compile(r"(?i)[\"'](?:user(?:[-_]?name)?|login|account|e?mail)\\{0,8}[\"']\s{0,4}(?::|=>)")
+_COMPOUND = re.compile(r"[a-z][A-Z_.-]|[A-Z][_.-]")
+_ASSIGNMENTS = frozenset({"assign", "colon", "concatenation"})
+_OPENING_BRACKETS = frozenset("[({")
 _OPENING_BEGINS = frozenset("\"'`\\bBrRuUfF@$&")
 
 
@@ -147,9 +155,9 @@ def redact_by_name(name: str, value: str) -> str | None:
 
 def _scrub(matches: Iterable[re.Match[str]], text: str, low: str, work: WorkBudget) -> str:
     pieces: list[str] = []
-    done = 0
+    done = read = 0
     for match in matches:
-        if match.start() < done:
+        if match.start() < max(done, read):
             continue
         start = _name_start(low, match.start())
         name = _name(text, start, match)
@@ -157,10 +165,11 @@ def _scrub(matches: Iterable[re.Match[str]], text: str, low: str, work: WorkBudg
         if sensitivity is Sensitivity.NONE:
             continue
         work.step()
-        span = _value(text, start, match, name, sensitivity)
-        if span is not None and span[0] >= done:
-            pieces += text[done : span[0]], work.replace(text[span[0] : span[1]])
-            done = span[1]
+        spans, read = _values(text, start, match, name, sensitivity)
+        for span in spans:
+            if span[0] >= done:
+                pieces += text[done : span[0]], work.replace(text[span[0] : span[1]], name)
+                done = span[1]
     return "".join((*pieces, text[done:])) if pieces else text
 
 
@@ -179,31 +188,47 @@ def _name(text: str, start: int, match: re.Match[str]) -> str:
     return name
 
 
-def _value(text: str, start: int, match: re.Match[str], name: str, sensitivity: Sensitivity) -> Span | None:
+def _values(text: str, start: int, match: re.Match[str], name: str, sensitivity: Sensitivity) -> tuple[list[Span], int]:
+    """The spans of the secrets that belong to a name, and up to where the text was read."""
     at = match.end()
     first = text[at : at + 1]
     opened = OPENING_QUOTE.match(text, at) if first in _OPENING_BEGINS else None
     limit = _sensitivity_limit(text, start, match, name, value_quoted=opened is not None)
-    if limit is Sensitivity.NONE:
-        return None
+    if name.lower() == "pass" and _USER_KEY.search(text, max(0, start - 96), at + 160):
+        sensitivity = Sensitivity.CERTAIN
     sensitivity = min(sensitivity, limit)
+    if sensitivity is Sensitivity.NONE:
+        return [], 0
+    if opened is not None and match.lastgroup != "block":
+        return quoted_spans(text, opened, sensitivity, joined=match.lastgroup in _ASSIGNMENTS), 0
+    if first in _OPENING_BRACKETS and sensitivity is Sensitivity.CERTAIN and NESTED_START.match(text, at):
+        return nested_spans(text, at, name, Sensitivity.CERTAIN)
+    if sensitivity is Sensitivity.CERTAIN and (call := CONSTRUCTOR.match(text, at)):
+        return nested_spans(text, call.end() - 1, name, Sensitivity.LIKELY)
+    span = _value(text, start, match, name, sensitivity)
+    return [] if span is None else [span], 0
+
+
+def _value(text: str, start: int, match: re.Match[str], name: str, sensitivity: Sensitivity) -> Span | None:
+    """The span of a value that is neither quoted nor nested."""
+    at = match.end()
+    first = text[at : at + 1]
     if match.lastgroup == "block":
         return block_span(text, at, sensitivity)
     if match.lastgroup == "element" and (span := element_span(text, at)):
         return span if is_secret(text[slice(*span)], sensitivity) else None
-    if opened is not None:
-        return quoted_span(text, opened, sensitivity)
     if match.lastgroup == "colon" and _HEADER_NAME.fullmatch(name.lower()):
         return header_span(text, at, name)
     if name.lower().endswith(_PHRASES) and sensitivity is Sensitivity.CERTAIN:
         return phrase_span(text, at)
-    if first in ("[", "(") and LIST_START.match(text, at):
-        return list_span(text, at) if sensitivity is Sensitivity.CERTAIN else None
     separator = match[match.lastgroup or 0]
     if match.lastgroup in ("assign", "colon") and sensitivity is Sensitivity.CERTAIN:
         if first == "[" and (span := bare_list_span(text, at)):
             return span
-        if name.lower().endswith(PASSWORD_NAMES) and (span := phrase_value_span(text, start, at, separator)):
+        is_setting = "=" in separator and _COMPOUND.search(name) is not None
+        if (is_setting or name.lower().endswith(PASSWORD_NAMES)) and (
+            span := phrase_value_span(text, start, at, separator)
+        ):
             return span
     if match.lastgroup == "cell" and (span := cell_span(text, at, name, separator)):
         return span
@@ -219,7 +244,7 @@ def _sensitivity_limit(text: str, start: int, match: re.Match[str], name: str, *
             return Sensitivity.LIKELY if is_comparison else Sensitivity.CERTAIN
         case "colon":
             return _limit_after_colon(text, start)
-        case "pair" | "plist" | "block":
+        case "pair" | "plist" | "block" | "nested" | "concatenation":
             return Sensitivity.CERTAIN
         case "folded":
             return Sensitivity.LIKELY

@@ -10,7 +10,8 @@ import re
 
 from ..marks import PATH, USER
 
-_BEFORE = r"[^\s\"'`=(\[{,;|:<>@\x00]"  # what may not stand before a path, except in flags such as `-I/usr/include`
+# What may not stand before a path, except in flags such as `-I/usr/include`. Text in other scripts has no spaces.
+_BEFORE = r"[A-Za-z0-9_!#$%&)*+./?\\\]^}~-]"
 _MARK = r"<(?:redacted|user|cut)>"
 _PART = rf"(?:{_MARK}|\\ |=(?!/)|[^\s/\\\"'`<>|*?,;:=()\[\]{{}}\x00])"
 # A space within a directory's name: more capitalised words must follow, and then a slash (`Application Support/`).
@@ -21,10 +22,20 @@ _POSIX = re.compile(
     rf"(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+"
 )
 _QUOTED = re.compile(r"(?<=[\"'`])/(?=[\w.<@+~-])[^\"'`\n<>*?|]{1,255}(?=[\"'`])")
-_FILE = re.compile(
-    rf"(?i)\b(?:file|sqlite\d?(?:\+\w{{1,16}})?|duckdb|unix|leveldb):/{{1,4}}+(?:{_MARK}|[^\s\"'`<>()\[\]{{}},;]){{1,4096}}+"
+_ESCAPED = re.compile(rf"(?<!{_BEFORE})(?:\\{{1,4}}/{_PART}++){{2,}}+")  # in JSON, `/` may be escaped
+_FILE_SCHEMES = (
+    "file", "sqlite", "sqlite3", "sqlite+aiosqlite", "sqlite+pysqlite", "duckdb", "unix", "leveldb", "smb", "cifs", "nfs", "afp",
+    "sftp", "scp", "ftp", "ftps", "vscode", "vscode-remote", "vscode-insiders", "vscode-file", "vscodium", "cursor", "windsurf",
+    "zed", "idea", "jetbrains", "txmt", "subl", "emacs",
+)  # fmt: skip
+"""The schemes of URLs that name a file: of databases, shares and editors."""
+_FILE_START = re.compile(
+    rf"(?i):\\{{0,4}}/(?:{'|'.join(rf'(?<={re.escape(name)}:/)' for name in _FILE_SCHEMES)}|(?<=\\/))"
 )
-_FILE_SCHEMES = ("file:/", "sqlite", "duckdb:", "unix:", "leveldb:")
+_FILE = re.compile(
+    rf"(?i)(?<![a-z0-9])(?:{'|'.join(map(re.escape, _FILE_SCHEMES))}):(?:\\{{0,4}}/){{1,4}}+"
+    rf"(?:{_MARK}|[^\s\"'`<>()\[\]{{}},;]){{1,4096}}+"
+)
 _ENCODED = re.compile(
     r"(?i)(?<![\w/])(?:[a-z]%3a)?(?:%2f|%5c)(?:home|users|root|var|etc|tmp|opt|srv|mnt|usr)(?:(?:%2f|%5c)[\w.~+-]{1,255})++"
 )
@@ -92,11 +103,13 @@ class PathScrubber:
     def scrub(self, text: str, *, accounts: bool = True) -> str:
         """Run layer 5 over one line. Without `accounts`, names of accounts stay where they are no part of a path."""
         if "\\" in text:
+            if "\\/" in text:
+                text = self._posix(_ESCAPED, text)
             text = _UNC.sub(self._windows, _WINDOWS.sub(self._windows, text))
         if "/" in text:
             if text.count(":/") > text.count("://"):
                 text = _WINDOWS.sub(self._windows, text)
-            if ":/" in text and any(scheme in text.lower() for scheme in _FILE_SCHEMES):
+            if _FILE_START.search(text):
                 text = _FILE.sub(_reduce_match, text)
             if "~" in text:
                 text = _TILDE.sub(_reduce_match, text)

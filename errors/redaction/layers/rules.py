@@ -40,6 +40,7 @@ class Pattern(NamedTuple):
     """Characters that the longest word of a line must have for the rule to be tried."""
 
 
+# Patterns that begin with a class of characters, and look back after it, are searched for faster than those with START.
 BASE64 = r"[\w+/=-]"
 LETTERS = r"[A-Za-z0-9]"
 DOTTED = r"[\w.=-]"
@@ -50,7 +51,7 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("GitHub fine-grained", "github_pat_", r"\w", anywhere=True),
     Prefix("GitLab", "glpat- gldt- glft- glffct- glimt- glagent- gloas- glptt- glrt- glcbt- glsoat-", r"[\w.-]"),
     Prefix("GitLab runner registration", "GR1348941", min_tail=3, anywhere=True),
-    Prefix("Slack", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxc- xoxd- xoxe. xapp-", r"[\w%.-]", anywhere=True),
+    Prefix("Slack", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxo- xoxe- xoxc- xoxd- xoxe. xapp- xwfp-", r"[\w%.-]", anywhere=True),
     Prefix("Stripe, Paystack, Clerk", "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ whsec_", BASE64),
     Prefix("OpenAI, Anthropic, OpenRouter", "sk-proj- sk-svcacct- sk-admin- sk-ant- sk-or- sk-lf-"),
     Prefix("OpenAI and look-alikes", "sk- sess-", min_tail=8, random=True),
@@ -74,6 +75,14 @@ PREFIXES: tuple[Prefix, ...] = (
     Prefix("Shopify", "shpat_ shpca_ shppa_ shpss_", anywhere=True),
     Prefix("Hugging Face", "hf_ api_org_", LETTERS, 8, True),
     Prefix("Databricks", "dapi dkea", HEX, 8),
+    Prefix("Databricks OAuth", "dose", r"[0-9a-f]", 12),
+    Prefix("ElevenLabs, WorkOS, Liveblocks", "sk_", r"\w", 14, True),
+    Prefix("PayPal, Braintree", "access_token$production$ access_token$sandbox$", r"[\w$]", anywhere=True),
+    Prefix("PayPal OAuth", "A21AA", min_tail=20, random=True),
+    Prefix("Paddle, Polar", "pdl_live_apikey_ pdl_sdbx_apikey_ polar_oat_ polar_pat_", r"\w"),
+    Prefix("CockroachDB, Honeycomb, Axiom", "CCDB1_ hcaik_ hcbik_ hcxik_ xaat- xapt-", min_tail=8, random=True),
+    Prefix("Anyscale, n8n, Trigger, Inngest", "esecret_ n8n_api_ tr_dev_ tr_prod_ signkey-prod- signkey-test-", r"\w", 8, True),
+    Prefix("OneSignal, Browserbase, Mercury", "os_v2_app_ bb_live_ secret-token:mercury_", r"\w", 8, True),
     Prefix("Doppler", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"[\w.-]"),
     Prefix("Linear", "lin_api_ lin_oauth_", anywhere=True),
     Prefix("Notion", "ntn_", LETTERS, 8),
@@ -133,6 +142,8 @@ PREFIXES: tuple[Prefix, ...] = (
 
 _ARGUMENT = r"(?P<s>'[^'\n]*+'|\"[^\"\n]*+\"|[^\s\"'<-][^\s\"']*+)"
 
+_SCHEME_END = r":(?<!file:)(?:\\{0,4}/){2}"  # in JSON, `/` may be escaped
+
 PATTERNS: tuple[Pattern, ...] = (
     Pattern("auth schemes", "bearer^ basic^ negotiate^ ntlm^",
             r"(?i)(?<![a-z0-9])(?:bearer|basic|negotiate|ntlm)\s{1,4}(?P<s>[\w.~+/%:=-]{8,}+)", True),
@@ -149,16 +160,19 @@ PATTERNS: tuple[Pattern, ...] = (
             r"(?:hooks\.zapier\.com/hooks/catch|maker\.ifttt\.com/trigger/[\w-]{1,80}/with/key)/(?P<s>[\w/-]{4,}+)"),
     Pattern("Telegram", ":AA", r":(?<=\d{6}:)(?P<s>AA[\w-]{6,}+)"),
     Pattern("Telegram of other kinds", "", r":(?<=\d{6}:)(?P<s>[\w-]{30,}+)", min_word=37),
-    Pattern("Discord", "", r"\.(?<=[\w-]{23}\.)(?P<s>[\w-]{5,7}\.[\w-]{8,}+)", True, min_word=37),
+    Pattern("Discord", "", r"(?P<s>[MNO](?<![\w.-].)[\w-]{22,27}\.[\w-]{5,7}\.[\w-]{8,}+)", True, min_word=37),
     Pattern("Discord users", "mfa.", r"START(?P<s>mfa\.[\w-]{12,}+)", True),
     Pattern("Twitch", "oauth:", r"START(?<!\w)oauth:(?P<s>[a-z0-9]{20,}+)", True),
-    Pattern("Bitwarden", "", r"START(?P<s>0\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.[\w+/=:]{8,}+)", min_word=47),
+    Pattern("Bitwarden", "",
+            r"(?P<s>0(?:(?<![A-Za-z0-9].)|(?<=\\[nrt].))\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}"
+            r"[0-9a-f]{12}\.[\w+/=:]{8,}+)", min_word=47),
     Pattern("1Password", "A3-", r"START(?P<s>A3-(?=[A-Z0-9-]{0,40}?\d)[A-Z0-9]{6}-[A-Z0-9-]{2,}+)"),
     Pattern("AWS, temporary", "ASIA ABIA ACCA A3T",
             r"START(?P<s>(?:ASIA|ABIA|ACCA|A3T[A-Z0-9])(?:[A-Z0-9]{16}(?![A-Za-z0-9])|(?=[A-Z]{0,16}\d)[A-Z0-9]{7,}+))"),
     Pattern("Terraform", ".atlasv1.", r"(?P<s>[A-Za-z0-9]{4,40}\.atlasv1\.[\w=-]*+)"),
     Pattern("Mailchimp", "-us", r"(?<![0-9a-f])(?P<s>[0-9a-f]{16,40}-us\d{1,2})\b"),
-    Pattern("Mailgun signing key", "", r"START(?P<s>[0-9a-h]{32}-[0-9a-h]{8}-[0-9a-h]{8})(?![\w-])", min_word=50),
+    Pattern("Mailgun signing key", "",
+            r"(?P<s>[0-9a-h](?:(?<![A-Za-z0-9].)|(?<=\\[nrt].))[0-9a-h]{31}-[0-9a-h]{8}-[0-9a-h]{8})(?![\w-])", min_word=50),
     Pattern("MaxMind", "_mmk", r"(?P<s>[A-Za-z0-9]{6}_[A-Za-z0-9]{20,40}_mmk)"),
     Pattern("Azure AD", "q~", r"(?<![\w~.])(?P<s>(?:(?<=\\)[nrt])?[\w~.]{3}\dQ~[\w~.-]{8,}+)"),
     Pattern("Facebook", "|", r"(?<!\d)(?P<s>\d{13,17}(?:\||%7C)[\w-]{16,}+)", min_word=30),
@@ -172,19 +186,21 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("password hashes", "$",
             r"(?P<s>\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d)|scrypt|pbkdf2[\w-]{0,20})\$[\w./$=,+-]{12,}+)"),
     Pattern("LDAP hashes", "{ssha {sha {md5 {smd5", r"\{S?(?:SHA|MD5)\d{0,3}\}(?P<s>[\w+/=]{12,}+)"),
-    Pattern("user info of URLs", "@", r"://(?P<s>[^\s/?#@\"'`<>\\]{1,256}(?:@[^\s/?#@\"'`<>\\]{1,256}){0,4})@"),
-    Pattern("user info of databases", "@",
-            r"://(?<!file://)[\w.%+-]{0,64}:(?!\d{1,5}(?:/|$))(?<!http://:)(?<!https://:)(?P<s>[^\s\"'`<>{$%][^\s\"'`<>]{0,160})"
-            r"@(?=[\w.-]{2,253}(?:[:/?,;)\s]|$)|\[|/[\w-]{0,64}(?:\?|$))"),
-    Pattern("encoded URLs", "%3a%2f%2f", r"(?i)%3a%2f%2f(?P<s>[^\s\"'<>&%]{1,80}%3a[^\s\"'<>&]{1,200}?)%40"),
+    Pattern("passwords of URLs", "@",
+            _SCHEME_END + r"(?P<s>[\w.%+~-]{0,64}:(?!\d{1,5}(?:[/\\?#]|$)|\$?\{|\$[A-Z_]{2,40}\b|%[sdr(])[^\s\"'`<>]{1,200})@(?="
+            r"[\w.-]{2,253}(?:[^\w.@-]|$)|\[|/[\w-]{0,64}(?:\?|$))"),
+    Pattern("user info of URLs", "@",
+            _SCHEME_END + r"(?P<s>[^\s/?#@\"'`<>\\]{1,256}(?:@[^\s/?#@\"'`<>\\]{1,256}){0,4})@"),
+    Pattern("encoded URLs", "%3a%2f%2f",
+            r"(?i)%3a%2f%2f(?P<s>[^\s\"'<>&%]{1,80}%3a[^\s\"'<>&]{1,200})%40(?=[\w-])"),
     Pattern("user:password@host", "@",
             r"(?<![\w.:/@+-])[\w.+-]{1,64}:(?P<s>[^\s:@/\"'<>,;()]{4,128})"
             r"@(?=[A-Za-z][\w-]{0,62}(?:\.[A-Za-z]|[:/])|\d{1,3}(?:\.\d{1,3}){3})", True),
     Pattern("Oracle", "jdbc:oracle:", r"jdbc:oracle:\w{2,8}:(?P<s>[^\s/@\"'<]{1,64}/[^\s@\"'<]{1,64})@"),
-    Pattern("curl", "^-u --user --proxy-user",
+    Pattern("curl", "-u --user --proxy-user",
             r"(?<=\s)(?:-u|-U|--user|--proxy-user)[\s=]{0,4}(?P<s>\"[^\"\n]{1,128}\"(?::\"[^\"\n]{1,128}\")?|'[^'\n]{1,256}'"
             r"|[^\s\"':<]{0,128}:(?:'[^'\n]{1,128}'|\"[^\"\n]{1,128}\"|[^\s\"'<]{1,256}))"),
-    Pattern("MySQL clients", "^-p",
+    Pattern("MySQL clients", "-p",
             r"\b(?:mysql|mariadb)\w{0,12}\s[^\n|;]{0,100}?(?<=\s)-p(?P<s>[^\s\"'<-][^\s\"']*+|'[^'\n]*+'|\"[^\"\n]*+\")"),
     Pattern("sshpass", "sshpass^", r"\bsshpass\s+-p\s*" + _ARGUMENT),
     Pattern("logins", "login^",
@@ -194,7 +210,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"\b(?:redis-cli\s[^\n|;]{0,100}?(?<=\s)-a|mongo\w{0,8}\s[^\n|;]{0,100}?(?<=\s)-p)\s{1,2}" + _ARGUMENT),
     Pattern("LDAP clients", "^-w^",
             r"\bldap(?:search|add|modify|delete|whoami|passwd)\s[^\n|;]{0,100}?(?<=\s)-w\s{1,2}" + _ARGUMENT),
-    Pattern("Samba clients", "^-u", r"(?<=\s)-U\s{0,2}[\w.\\/-]{1,64}%(?P<s>[^\s\"'<]{1,128})"),
+    Pattern("Samba clients", "-u", r"(?<=\s)-U\s{0,2}[\w.\\/-]{1,64}%(?P<s>[^\s\"'<]{1,128})"),
     Pattern("OpenSSL", "pass:", r"(?<=\s)pass:(?P<s>[^\s\"'<]{3,128})"),
     Pattern("argument lists of clients", "',^'- ','- \",^\"- \",\"-",
             r"[\"'](?:mysql\w{0,12}|mariadb\w{0,12}|sshpass|docker|podman|nerdctl|redis-cli|mongo\w{0,8}|ldap\w{3,8})[\"']\s?,"

@@ -88,14 +88,15 @@ _DESCRIBING_WORDS = frozenset(
     " stdin callback middleware guard exception timeout interval duration lifetime date time timestamp ms seconds"
     " ok failed failure success user username users owner author group groups role roles permission permissions level"
     " event events log logs test tests lock server params param request requests response responses page"
-    " form screen dialog view button link icon color event_type position offset start end line pos range".split()
+    " form screen dialog view button link icon color event_type position offset start end line pos range namespace"
+    " description".split()
 )
 # Words after the sensitive word that do not change what the value is.
 _NEUTRAL_WORDS = frozenset(
     "value values base old new prod production dev development staging stage qa uat live b64 base64 hex pem der raw"
     " str string text plain plaintext data header current previous prev confirm confirmation again repeat repeated"
     " primary secondary default admin root main master backup rw ro read write readonly local remote temp tmp bytes"
-    " content material body json decrypted clear cleartext unencrypted key keys token secret env var variable".split()
+    " content material body json decrypted clear cleartext unencrypted key keys token secret".split()
 )
 
 _WORDS = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -136,6 +137,8 @@ def _in_context(sensitivity: Sensitivity, before: list[str], word: str, after: l
         sensitivity = _key_sensitivity(before)
     elif word in ("pass", "cred", "phrase") and before:
         sensitivity = Sensitivity.CERTAIN
+    elif word == "pass" and not after:
+        sensitivity = Sensitivity.LIKELY
     elif before and before[-1] in _COUNTER_WORDS:
         return Sensitivity.NONE
     if any(part not in _NEUTRAL_WORDS and not part.isdigit() for part in after):

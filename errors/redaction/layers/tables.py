@@ -28,7 +28,7 @@ _MIN_MIXED = 8  # characters
 _QUOTES = "\"'` "
 _OPENS_LIST = re.compile(r"([ \t]*+)(?:- )?[\"']?([A-Za-z_][\w.-]{0,63}+)[\"']?[ \t]*+[:=][ \t]*+(\[?)[ \t]*+\r?")
 _ITEM = re.compile(r"([ \t]*+)(-[ \t]++)?([\"']?)([^\r\n]*?)\3[ \t]*,?[ \t\r]*")
-_ENTRY = re.compile(r"[\"']?[\w.-]{1,64}[\"']?[ \t]*[:=](?:[ \t]|$)")
+_ENTRY = re.compile(r"[\"']?([\w.-]{1,64})[\"']?[ \t]*[:=](?:[ \t]+|$)")
 _INSERT = re.compile(r"(?i)\binsert\s+into\s+[\w.\"'`\[\]]{1,128}\s*\(([^()\n]{1,2048})\)\s*values\s*(?=\()")
 _ROW = re.compile(r"\(((?:'(?:[^'\n\\]|''|\\.)*+'|\"[^\"\n]*+\"|[^()'\"\n]++)*+)\)\s*,?\s*")
 _SQL_VALUE = re.compile(r"[NE]?'((?:[^'\n\\]|''|\\.)*+)'|\"([^\"\n]*+)\"|([^,'\"\n]++)")
@@ -172,17 +172,22 @@ def _is_cell_secret(value: str, name: str) -> bool:
 
 
 def _scrub_items(lines: list[str], at: int, opened: re.Match[str], work: WorkBudget) -> int:
-    """Scrub the items of a list from line `at` on, and return the line after the list."""
+    """Scrub the items of a list, or the values of a mapping, from line `at` on, and return the line after them."""
+    indent = len(opened[1])
     while at < len(lines):
         item = _ITEM.fullmatch(lines[at])
-        if item is None or not item[4] or len(item[1]) < len(opened[1]):
+        if item is None or not item[4] or len(item[1]) < indent:
             break
-        if bool(item[2]) == bool(opened[3]) or (opened[3] and item[4][0] in "]}"):
+        entry = _ENTRY.match(item[4]) if not item[3] or item[4].count(item[3]) else None
+        is_item = bool(item[2]) != bool(opened[3])
+        if (opened[3] and item[4][0] in "]}") or not (is_item or (entry and not opened[3] and len(item[1]) > indent)):
             break
-        value = item[4]
-        is_value = not _ENTRY.match(value) and not is_placeholder(value) and not nothing_to_redact(value)
-        if is_value and (item[3] or _is_cell_secret(value, opened[2])):
+        key, start = (f"{opened[2]}_{entry[1]}", item.start(4) + entry.end()) if entry else (opened[2], item.start(4))
+        value = lines[at][start : item.end(4)].strip(_QUOTES)
+        start = lines[at].find(value, start)
+        is_value = bool(value) and not is_placeholder(value) and not nothing_to_redact(value)
+        if is_value and ((item[3] and not entry) or _is_cell_secret(value, key)):
             work.step()
-            lines[at] = lines[at][: item.start(4)] + work.replace(value) + lines[at][item.end(4) :]
+            lines[at] = lines[at][:start] + work.replace(value) + lines[at][start + len(value) :]
         at += 1
     return at

@@ -11,17 +11,40 @@ from functools import lru_cache
 
 from ..marks import ANY_MARK, nothing_to_redact
 from .false_positives import PASSWORD_NAMES, is_code, is_placeholder, is_plain_word, is_prose, is_secret
-from .sensitivity import Sensitivity, name_sensitivity
+from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 
 Span = tuple[int, int]
+
+_STEM = re.compile("|".join(map(re.escape, SENSITIVE_STEMS)))
 
 OPENING_QUOTE = re.compile(r"(?:[bBrRuUfF@$&]{1,2}(?=[\"'`\\]))?(\\{0,8}+)([\"'`])")
 """An opening quote with its escapes (group 1) and its kind (group 2)."""
 
-LIST_START = re.compile(r"[\[(](?=\s{0,4}[bru]?\\{0,8}[\"'`])")
-"""The beginning of a list or tuple of quoted texts."""
+_LITERAL = r"[bBrRuUfF]{0,2}\\{0,8}[\"'`]"
+_KEY_SIGN = r"\s{0,8}(?:=>|->|[:=](?!=))\s{0,8}"
+NESTED_START = re.compile(
+    rf"(?:[\[(]\s{{0,64}}+){{0,8}}+(?:(?<=[\[(\s])(?={_LITERAL})|\{{\s{{0,64}}+(?={_LITERAL}|[\w.$-]{{1,64}}{_KEY_SIGN}))"
+)
+"""The beginning of a list or a tuple of quoted texts, or of a mapping; also of one in another."""
 
-_ITEMS = re.compile(r"[^\])\n]{0,4096}+")
+CONSTRUCTOR = re.compile(
+    rf"(?:\w{{1,40}}(?:\.|::)){{0,4}}[A-Z]\w{{0,40}}\((?=\s{{0,4}}(?:\w{{1,40}}\s?=\s?)?{_LITERAL})"
+)
+"""The beginning of a value that a constructor wraps: `Some("…")`, `Secret(value="…")`."""
+
+_NESTED = re.compile(
+    rf"""(?P<open>[\[({{]) | (?P<close>[\])}}]) | (?P<literal>{_LITERAL}) | (?P<bare>[^\s,;:="'`\[\](){{}}\\]+)""",
+    re.VERBOSE,
+)
+_AFTER_KEY = re.compile(_KEY_SIGN)
+_BARE_LEAF = re.compile(r"[^\s,;\"'`\[\](){}]+")
+_MAX_DEPTH = 32  # brackets within brackets
+_MAX_NESTED = 16_384  # characters of a nested value: more may be a bracket that nothing closes
+_JOIN = re.compile(
+    r"[ \t]{0,8}(?:(?:\+|\.{1,2}|\|\||&|~)[ \t]{0,8}(?:\\?\r?\n[ \t]{0,64})?|\\\r?\n[ \t]{0,64}"
+    r"|\r?\n[ \t]{0,64}(?:\+|\.{1,2}|\|\||&|~)[ \t]{0,8})?"
+)
+"""What joins two literals in a language: an operator, nothing at all, also over the end of a line."""
 _QUOTED = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.|{quote}{quote})*+") for quote in "\"'`"}
 _PLAIN = r"[^\s\"'`<>,;&\\)\]}|]"
 _PART = rf"""
@@ -31,7 +54,7 @@ _PART = rf"""
       | [<>"'`)\]}}|](?={_PLAIN})
       | [,;](?!\s|["'`]|$|[\w.\-]{{1,40}}[=:])
       | &(?!(?:amp;)?[\w.\-\[\]%]{{1,60}}=|[\s&]|$)
-      | \\(?![\\"'`nrtu\s]|$)
+      | \\(?![\\"'`nrtu\s]|$) | \\u(?!00(?:2[027]|60|0[ad]))[0-9a-fA-F]{{4}}
     )"""
 _BEGIN = re.compile(_PART.replace("PLAIN", "{1,64}+") + "{0,3}+", re.VERBOSE)
 _BARE = re.compile(_PART.replace("PLAIN", "++") + "*+", re.VERBOSE)
@@ -59,29 +82,59 @@ _BRACED = re.compile(r"\{(?P<s>[^{}\n<]{1,256}(?:\}\}[^{}\n]{0,128}){0,4})\}(?=[
 _FORMAT_FIELD = re.compile(r"[A-Za-z_][\w.]{0,80}(?:![rsa])?(?::[\w.<>^]{0,8})?")  # of a Python format string
 _BARE_LIST = re.compile(r"\[(?P<s>[^\[\]\n\"'`<]{1,1024})\]")
 _CELL = re.compile(r"[^\s|│<](?:(?! -)[^|│\n<`()]){0,256}[^\s|│<`()](?=\s{0,64}(?:[|│]|$))")
-_SCRUBBED = re.compile(rf"(?:{ANY_MARK})++[\"'`\\]")
+_SCRUBBED = re.compile(rf"(?:{ANY_MARK})++(?:[\"'`\\]|\Z)")
 _MAPPING = re.compile(r"\{\s{0,8}(?:\\{0,8}[\"'`]|\}|:\w)")
 _SCHEME = re.compile(r"(?:bearer|basic|token|apikey|api-key|jwt|negotiate|ntlm)\s{1,4}", re.IGNORECASE)
 _NOT_A_VALUE = re.compile(r"[-(\[{<]|[\w.-]{1,64}=\w")  # after a name and white space: a flag, a remark, another name
 _SIGNED_SCHEME = re.compile(r"(?:digest|aws4-hmac-sha256|oauth|hawk|signature)\s", re.IGNORECASE)  # layer 3 finds these
 _NAME = re.compile(r"[A-Za-z][A-Za-z_.-]{1,63}")
 _YAML_TAG = re.compile(r"(?:!!\w{1,16}|&[A-Za-z]\w{0,31}) {1,4}(?=\S)")
+_COMPOUND = re.compile(r"[A-Za-z]\w*[_.-]")
+_MIN_SETTING = 8  # characters of a word that is a secret because nothing else is on its line
 _TRAILING = ".,;:!?)]}"
 
 
-def quoted_span(text: str, opened: re.Match[str], sensitivity: Sensitivity) -> Span | None:
-    """A quoted value: up to the same quote with the same escapes; without one, to the end of the line."""
+def quoted_spans(text: str, opened: re.Match[str], sensitivity: Sensitivity, *, joined: bool) -> list[Span]:
+    """A quoted value, and with `joined` the literals that the text joins to it (`'a' + 'b'`)."""
+    span = _quoted(text, opened)
+    if not _is_redacted(text, span):
+        if (first := _quoted_secret(text, span, sensitivity)) is None:
+            return []
+        spans = [first]
+    else:
+        spans = []
+    while joined and text[span[1] : span[1] + 1] not in ("", "\n"):
+        join = _JOIN.match(text, span[1] + len(opened[1] or "") + 1)
+        following = OPENING_QUOTE.match(text, join.end()) if join else None
+        if following is None:
+            break
+        opened = following
+        span = _quoted(text, opened)
+        if not nothing_to_redact(text[slice(*span)]):
+            spans.append(span)
+    return spans
+
+
+def _quoted(text: str, opened: re.Match[str]) -> Span:
+    """The inside of the quotes: up to the same quote with the same escapes; without one, to the end of the line."""
     start = opened.end()
     if opened[1]:
         closing = _closing(opened[1] + opened[2]).search(text, start)
-        end = closing.start() if closing else _line_end(text, start)
-    else:
-        match = _QUOTED[opened[2]].match(text, start)
-        end = match.end() if match else start
+        return start, closing.start() if closing else _line_end(text, start)
+    match = _QUOTED[opened[2]].match(text, start)
+    return start, match.end() if match else start
+
+
+def _is_redacted(text: str, span: Span) -> bool:
+    return text[span[0]] == "<" and _SCRUBBED.match(text, *span) is not None if span[0] < span[1] else False
+
+
+def _quoted_secret(text: str, span: Span, sensitivity: Sensitivity) -> Span | None:
+    start, end = span
     value = text[start:end]
     is_closed = end < len(text) and text[end] != "\n"
-    if _SCRUBBED.match(value) or (not is_closed and nothing_to_redact(value)):
-        return None  # already redacted, or the quote closes something else
+    if not is_closed and nothing_to_redact(value):
+        return None  # the quote closes something else
     scheme = _SCHEME.match(value)
     if scheme and scheme.end() < len(value):
         start, value = start + scheme.end(), value[scheme.end() :]
@@ -92,6 +145,56 @@ def quoted_span(text: str, opened: re.Match[str], sensitivity: Sensitivity) -> S
     ):
         return None  # `key="dbPassword"`: the name of another value
     return (start, end) if is_secret(value, sensitivity) else None
+
+
+def nested_spans(text: str, at: int, name: str, literals: Sensitivity) -> tuple[list[Span], int]:
+    """The secrets in the list or mapping that begins at `at`, under a name that is always redacted, and where it ends.
+
+    `literals` is the sensitivity of quoted texts, except where their own key describes a secret (`"type": "string"`). Such
+    texts, and what stands without quotes, must look like a secret.
+    """
+    spans: list[Span] = []
+    names = [name]  # of the containers that are open, the key of the next value last
+    end = min(len(text), at + _MAX_NESTED)
+    while at < end and (found := _NESTED.search(text, at, end)) is not None:
+        at = found.end()
+        match found.lastgroup:
+            case "open":
+                if len(names) > _MAX_DEPTH:  # what is deeper is removed unread
+                    return [*spans, (at, end)] if not nothing_to_redact(text[at:end]) else spans, end
+                names.append(names[-1])
+            case "close":
+                names.pop()
+                if len(names) == 1:
+                    return spans, at
+                names[-1] = names[-2]
+            case kind:
+                is_literal = kind == "literal"
+                opened = OPENING_QUOTE.match(text, found.start()) if is_literal else None
+                span = _quoted(text, opened) if opened else found.span()
+                at = span[1] + (len(opened[1] or "") + 1 if opened else 0)
+                if sign := _AFTER_KEY.match(text, at):
+                    names[-1] = _joined_name(names[-2], text[slice(*span)])
+                    at = sign.end()
+                    if (leaf := _BARE_LEAF.match(text, at)) and not OPENING_QUOTE.match(text, at):
+                        span, at, is_literal = leaf.span(), leaf.end(), False
+                    else:
+                        continue
+                if _is_leaf_secret(text[slice(*span)], names[-1], literals if is_literal else Sensitivity.LIKELY):
+                    spans.append(span)
+                names[-1] = names[-2]
+    return spans, max(at, end)
+
+
+def _joined_name(owner: str, key: str) -> str:
+    """The name of a value in a mapping: that of the mapping, unless the key is a name that is always redacted."""
+    return key if name_sensitivity(key) is Sensitivity.CERTAIN else f"{owner[-64:]}_{key[:64]}"
+
+
+def _is_leaf_secret(value: str, name: str, sensitivity: Sensitivity) -> bool:
+    if name_sensitivity(name) is Sensitivity.NONE or name.lower().endswith("tokens"):
+        sensitivity = Sensitivity.LIKELY
+    return is_secret(value, sensitivity) or ("=" in value and _STEM.search(value.lower()) is not None)
 
 
 def element_span(text: str, at: int) -> Span | None:
@@ -170,12 +273,6 @@ def _line_end(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
-def list_span(text: str, at: int) -> Span | None:
-    """The items of a list or tuple, without its brackets."""
-    match = _ITEMS.match(text, at + 1)
-    return None if match is None or nothing_to_redact(match[0]) else match.span()
-
-
 def bare_span(
     text: str, at: int, name: str, sensitivity: Sensitivity, *, separator: str, name_quoted: bool
 ) -> Span | None:
@@ -193,14 +290,28 @@ def bare_span(
     value = whole.rstrip(_TRAILING)
     if is_plain_word(value) or is_placeholder(whole):
         return None
-    if separator[:1].isspace() and not {"=", ":"}.intersection(separator) and _NOT_A_VALUE.match(value):
+    is_beside = separator[:1].isspace() and not {"=", ":"}.intersection(separator)
+    if is_beside and not (name.startswith("-") and not value.startswith(("-", "<"))) and _NOT_A_VALUE.match(value):
         return None
-    if not is_secret(value, sensitivity) or is_code(
-        value, name, text, begin, separator=separator, name_quoted=name_quoted
-    ):
+    if not is_secret(value, sensitivity):
+        return None
+    is_word_of_code = is_code(value, name, text, begin, separator=separator, name_quoted=name_quoted)
+    if is_word_of_code and not _is_whole_setting(text, begin, value, name, separator):
         return None
     match = _BARE.match(text, begin)  # the whole value, however long
     return begin, begin + len((match[0] if match else value).rstrip(_TRAILING))
+
+
+def _is_whole_setting(text: str, begin: int, value: str, name: str, separator: str) -> bool:
+    """Whether a line is `api_key = word` and nothing else. `token = word` is more often code."""
+    if "=" not in separator or len(value) < _MIN_SETTING or not value.isalpha() or not _COMPOUND.match(name):
+        return False
+    line_start, line_end = text.rfind("\n", 0, begin) + 1, _line_end(text, begin)
+    is_alone = (
+        text[line_start:begin].strip() == f"{name}{separator}".strip()
+        and not text[begin + len(value) : line_end].strip()
+    )
+    return is_alone and name_sensitivity(value) is Sensitivity.NONE
 
 
 def header_span(text: str, at: int, name: str) -> Span | None:

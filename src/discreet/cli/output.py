@@ -45,9 +45,13 @@ def has_colour(name: Literal["stdout", "stderr"]) -> bool:
 def write_stderr(message: str) -> None:
     """Write `discreet: MESSAGE` as one line; control characters are escaped, line ends among them. A long one is cut.
 
+    Messages quote arguments and settings, and lines on stderr end up in the logs of others: secrets are redacted.
     Never raises: if stderr can't be written, the exit status is all that is left to say it.
     """
-    write_stderr_line(f"discreet: {printable(cut(message, MAX_LINE_CHARACTERS))}")
+    from ..errors.redaction import scrub_secrets  # late: compiles patterns
+
+    shown, _ = scrub_secrets(cut(message, MAX_LINE_CHARACTERS))
+    write_stderr_line(f"discreet: {printable(shown)}")
 
 
 def write_stderr_line(line: str) -> None:

@@ -13,7 +13,7 @@ from msgspec import Raw
 from ..client.messages import MAX_MESSAGE_BYTES
 from ..client.process.stderr import StderrLines
 from ..errors.failures import ParseFailure
-from ..errors.redaction import scrub, scrub_fields
+from ..errors.redaction import scrub_fields
 from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, NeedData
 from ..framing.parser import FramingChoice, Parser, parser_for
 from .format import VERSION, ClosedEntry, EndEntry, Entry, MessageEntry, OmittedEntry, Sender, StartEntry, StderrEntry
@@ -48,15 +48,17 @@ class RecordingBuilder:
         self._ms = 0.0
         self._framing: FramingChoice = framing
         self._command = _scrubbed_command(command)
+        self._scrubber.scrub(list(command))  # remembers the secrets of the command line
         self._has_start = False
 
     def feed(self, sender: Sender, ms: float, data: bytes, *, rested: bool = False) -> None:
         """Some bytes; none at the end of that direction. `rested`: the stream was silent for 250 ms before them."""
         self._ms = ms
         parser = self._parsers[sender]
-        if rested:
+        while rested and (awaited := parser.awaited_silence) is not None:
             parser.input_fell_silent()
             self._handle_events(sender, parser)
+            rested = awaited == "short"  # a long silence begins with a short one
         if data:
             parser.receive_data(data)
         else:
@@ -114,7 +116,7 @@ class RecordingBuilder:
             self._add(MessageEntry(ms=self._ms, sender=sender, message=text, scrubbed=dict(scrubbed.removed)))
 
     def _add_stderr_line(self, line: str) -> None:
-        self._add(StderrEntry(ms=self._ms, text=scrub(line, cap=STDERR_CHARACTERS)))
+        self._add(StderrEntry(ms=self._ms, text=self._scrubber.scrub_text(line, cap=STDERR_CHARACTERS)))
 
     def _add(self, entry: Entry) -> None:
         if not self._has_start:

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from ..errors.redaction.layers.false_positives import is_placeholder, is_secret
 from ..errors.redaction.layers.known_secrets import KnownSecrets
-from ..errors.redaction.layers.sensitivity import Sensitivity
+from ..errors.redaction.layers.sensitivity import Sensitivity, name_sensitivity
 from ..errors.redaction.limits import MIN_SECRET_LENGTH
 from ..errors.redaction.marks import REDACTED, nothing_to_redact
 
@@ -32,12 +32,28 @@ class LearnedSecrets:
         self._known = KnownSecrets()
         self._short: dict[str, re.Pattern[str]] = {}
 
+    def __len__(self) -> int:
+        return len(self._known) + len(self._short)
+
     def learn(self, secret: str, name: str) -> None:
-        """Remember a value that was found under `name`; empty if it was found without a name."""
+        """Remember a value that was found under `name`; empty if it was found without a name.
+
+        So is the credential after its scheme (`Bearer …`), and the password in the user info of a URL.
+        """
+        self._learn(secret, name)
+        scheme, _, credential = secret.partition(" ")
+        user, _, password = secret.partition(":")
+        if credential and scheme.isalpha() and " " not in credential:
+            self._learn(credential, "")
+        elif user and password and not name:
+            self._learn(password, "")
+
+    def _learn(self, secret: str, name: str) -> None:
         if nothing_to_redact(secret) or is_placeholder(secret) or REDACTED in secret:
             return
         is_word = secret.isalpha() and not is_secret(secret, Sensitivity.LIKELY)
-        if is_word and not any(part in name.lower() for part in _PASSWORD_NAMES):
+        is_password = any(part in name.lower() for part in _PASSWORD_NAMES)
+        if is_word and (not is_password or name_sensitivity(name) is Sensitivity.NONE):  # `credentials.user` describes
             return
         if len(secret) >= MIN_SECRET_LENGTH:
             self._known.add(secret)

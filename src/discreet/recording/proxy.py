@@ -29,7 +29,7 @@ class Observer(Protocol):
     """Gets a copy of everything that passes."""
 
     def __call__(self, stream: StreamName, data: bytes, *, rested: bool = False) -> None:
-        """Some bytes of one stream; none at its end. `rested`: the stream was silent for `SILENCE_SECONDS` before them."""
+        """Some bytes of one stream; none at its end. `rested`: the stream was silent for 250 ms before them."""
         ...
 
 
@@ -117,7 +117,7 @@ async def forward(
         while True:
             began = anyio.current_time()
             data = await source.receive()
-            observe(stream, data, rested=anyio.current_time() - began >= SILENCE_SECONDS)
+            observe(stream, data, rested=anyio.current_time() - began >= SILENCE_SECONDS["long"])
             if not data:
                 return True
             await sink.send(data)

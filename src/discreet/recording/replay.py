@@ -181,8 +181,7 @@ class _Replayer:
                 case Fault(_, size):
                     self._invalid_bytes += size
                 case NeedData():
-                    if (fault := await self._channel.receive_more()) is not None:
-                        self._invalid_bytes += fault.size
+                    await self._channel.receive_more()
                 case EndOfInput():
                     break
                 case _:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw
 
 from ..client.json_path import Path, format_path
-from ..errors.redaction import scrub, scrub_secrets
+from ..errors.redaction import find_secrets, scrub
 from ..errors.redaction.layers.names import redact_by_name
 from ..errors.redaction.layers.sensitivity import Sensitivity, name_sensitivity
 from ..errors.redaction.marks import REDACTED, nothing_to_redact
@@ -72,25 +72,35 @@ class MessageScrubber:
 
     def scrub(self, message: Json) -> ScrubbedMessage:
         """A scrubbed copy. Raises `RecursionError` for values nested too deeply."""
-        self._removed = {}
         method = message.get("method") if isinstance(message, dict) else None
         self._names_progress = method in _PROGRESS_METHODS
-        return ScrubbedMessage(self._copy(message, "", (), secret=False), self._removed)
+        learned = len(self._learned)
+        scrubbed = self._scrub(message)
+        return scrubbed if len(self._learned) == learned else self._scrub(message)  # a text may come before the name
 
-    def _copy(self, value: Json, name: str, path: Path, *, secret: bool) -> Json:
+    def scrub_text(self, text: str, *, cap: int) -> str:
+        """A text that is no message, such as a line of stderr, without secrets and paths; at most `cap` characters."""
+        self._clean(text[: 2 * cap])  # remembers what it finds
+        return scrub(self._learned.scrub(text), cap=cap)
+
+    def _scrub(self, message: Json) -> ScrubbedMessage:
+        self._removed = {}
+        return ScrubbedMessage(self._copy(message, "", (), owner=""), self._removed)
+
+    def _copy(self, value: Json, name: str, path: Path, *, owner: str) -> Json:
         match value:
             case str():
-                return self._id(value) if path in _ID_PLACES else self._text(value, name, path, secret=secret)
+                return self._id(value) if path in _ID_PLACES else self._text(value, name, path, owner=owner)
             case Raw():
-                return self._number(value, name, path, secret=secret)
+                return self._number(value, name, path, owner=owner)
             case dict():
-                return self._members(value, path, secret=secret or _covers_nested_values(name))
+                return self._members(value, path, owner=name if _covers_nested_values(name) else owner)
             case list():
-                return self._items(value, name, path, secret=secret)
+                return self._items(value, name, path, owner=owner)
             case _:
                 return value
 
-    def _members(self, members: dict[str, Json], path: Path, *, secret: bool) -> dict[str, Json]:
+    def _members(self, members: dict[str, Json], path: Path, *, owner: str) -> dict[str, Json]:
         result: dict[str, Json] = {}
         named = next((_as_name(members[key]) for key in _PAIR_NAMES if key in members), "")
         for key, value in members.items():
@@ -99,44 +109,46 @@ class MessageScrubber:
             at = (*path, clean)
             if key in _CORRELATION_NAMES or (self._names_progress and at == ("params", "token")):
                 name = ""
-            result[clean] = self._copy(value, name, at, secret=secret)
+            result[clean] = self._copy(value, name, at, owner=owner)
         return result
 
-    def _items(self, items: list[Json], name: str, path: Path, *, secret: bool) -> list[Json]:
+    def _items(self, items: list[Json], name: str, path: Path, *, owner: str) -> list[Json]:
         result: list[Json] = []
         before = ""
         for place, item in enumerate(items):
             item_name = before if name_sensitivity(before) is not Sensitivity.NONE else name
-            result.append(self._copy(item, item_name, (*path, place), secret=secret))
+            result.append(self._copy(item, item_name, (*path, place), owner=owner))
             text = _as_name(item)
             is_header = len(items) == 2 and place == 0
             before = text if is_header or text.startswith("-") else ""
         return result
 
-    def _text(self, text: str, name: str, path: Path, *, secret: bool) -> str:
-        is_secret = (secret and not nothing_to_redact(text)) or _fits_short_name(name, text)
+    def _text(self, text: str, name: str, path: Path, *, owner: str) -> str:
+        is_secret = (owner and not nothing_to_redact(text)) or _fits_short_name(name, text)
         by_name = REDACTED if is_secret else redact_by_name(name, text) if name else None
         clean = by_name or self._clean(text, paths=self._hide_paths)
         if clean != text:
             removed = removed_text(text, clean)
             self._removed[format_path(path)] = self._number_of(removed)
-            if removed is not None:
-                self._learned.learn(removed, name)
+            if by_name:
+                self._learned.learn(text, _joined_name(owner, name))
         return clean
 
     def _clean(self, text: str, *, paths: bool = False) -> str:
         """The text without secrets that are found by exact value, by shape, and by names within the text."""
-        text = self._learned.scrub(text)
-        return scrub(text) if paths else scrub_secrets(text)[0]
+        clean, secrets = find_secrets(self._learned.scrub(text))
+        for secret, name in secrets:
+            self._learned.learn(secret, name)
+        return scrub(clean) if paths else clean
 
-    def _number(self, number: Raw, name: str, path: Path, *, secret: bool) -> Raw | str:
+    def _number(self, number: Raw, name: str, path: Path, *, owner: str) -> Raw | str:
         digits = bytes(number).decode()
         named = name_sensitivity(name) is Sensitivity.CERTAIN and not name.lower().endswith("s")
         known = _fits_short_name(name, digits) or self._learned.scrub(digits) == REDACTED
-        if not (named or secret or known):
+        if not (named or owner or known):
             return number
         self._removed[format_path(path)] = self._number_of(digits)
-        self._learned.learn(digits, name)
+        self._learned.learn(digits, _joined_name(owner, name))
         return REDACTED
 
     def _id(self, text: str) -> str:
@@ -160,6 +172,11 @@ def removed_text(text: str, clean: str) -> str | None:
 
 def _covers_nested_values(name: str) -> bool:
     return name_sensitivity(name) is Sensitivity.CERTAIN and not name.lower().endswith(_COUNT_SUFFIX)
+
+
+def _joined_name(owner: str, name: str) -> str:
+    """The name of a secret that is nested in the value of another name."""
+    return f"{owner}_{name}" if owner else name
 
 
 def _fits_short_name(name: str, text: str) -> bool:

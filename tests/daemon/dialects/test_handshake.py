@@ -59,7 +59,7 @@ async def test_services_run_before_the_client_is_answered_and_add_capabilities(s
     async with serving(one, two) as wire:
         answer = (await wire.call("initialize", {**HELLO, "rootUri": "file:///x"}))["result"]
         assert (answer["capabilities"]["a"], answer["capabilities"]["b"]) == (0, 1)
-        assert answer["serverInfo"]["name"] == "discreet"
+        assert answer["serverInfo"]["name"] == "one, two"
         assert seen == [("file:///x", "vim"), HELLO["capabilities"]]
         assert (await wire.call("one/$initialize", {}))["error"]["code"] == -32601
         names = [entry["name"] for entry in (await wire.call("listMethods"))["result"]]
@@ -121,11 +121,22 @@ async def test_what_a_service_calls_with_wrong_params_is_its_own_fault(serving: 
         assert (await wire.call("initialize", {}))["error"]["code"] == -32603
 
 
-async def test_one_service_alone_is_what_the_client_is_told_of(serving: Any) -> None:
-    async with serving(Service("shop", version="3.1")) as wire:
-        assert (await wire.call("initialize"))["result"]["serverInfo"] == {"name": "shop", "version": "3.1"}
-    async with serving(Service("shop", version="3.1"), Service("stock", version="1")) as wire:
-        assert (await wire.call("initialize"))["result"]["serverInfo"] == {"name": "discreet", "version": "1.2.3"}
+@pytest.mark.parametrize(
+    ("services", "name", "version"),
+    [
+        ([("shop", "3.1")], "shop", "3.1"),
+        ([("shop", "")], "shop", "1.2.3"),
+        ([("", "3.1")], "discreet", "3.1"),
+        ([("", "")], "discreet", "1.2.3"),
+        ([("shop", ""), ("stock", "2"), ("shop", "3")], "shop, stock", "2"),
+        ([("a", ""), ("b", ""), ("c", ""), ("d", "")], "a, b, c, …", "1.2.3"),
+    ],
+)
+async def test_clients_are_told_of_the_services(
+    serving: Any, services: list[tuple[str, str]], name: str, version: str
+) -> None:
+    async with serving(*(Service(namespace, version=said) for namespace, said in services)) as wire:
+        assert (await wire.call("initialize"))["result"]["serverInfo"] == {"name": name, "version": version}
 
 
 async def test_a_service_may_put_its_own_in_the_place_of_the_handshake(serving: Any) -> None:

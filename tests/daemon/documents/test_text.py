@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.daemon.documents.text import ENCODINGS, PositionEncoding, Text, index_of, units
+from discreet.daemon.documents.text import ENCODINGS, LEAF, PositionEncoding, Text, index_of, units
 
 WIDTHS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
@@ -81,7 +81,6 @@ def test_changes_leave_what_the_naive_model_has(
         text = text.changed([((start, end), joined(inserted))])
         naive.change(start, end, inserted)
         assert text.exact == naive.value
-        assert text.size == Text(naive.value, encoding).size
         naive_value = re.sub("[\ud800-\udfff]", "\ufffd", naive.value)
         assert text.value == naive_value
         assert text.lines() == re.split(r"\r\n|\n|\r", naive_value)
@@ -133,3 +132,61 @@ def test_the_halves_of_a_pair_find_each_other(
     text = Text(before, "utf-16").changed([(((0, start), (0, end)), inserted) for (start, end), inserted in changes])
     assert text.value == value
     assert text.line(0) == value
+
+
+long_texts = st.builds(
+    lambda head, part, times: head + part * times,
+    texts,
+    st.text(st.sampled_from(ALPHABET), min_size=5),
+    st.integers(0, 600),
+)
+far = st.tuples(st.integers(0, 2000), st.integers(0, 9000))
+inserted_texts = st.one_of(texts, halves, st.builds(lambda part: part * 3000, texts))
+
+
+@settings(max_examples=60)
+@given(long_texts, encodings, st.lists(st.tuples(far, far, inserted_texts), max_size=6), st.integers(0, 40_000))
+def test_changes_of_long_texts_leave_what_the_naive_model_has(
+    value: str, encoding: PositionEncoding, changes: list[tuple[tuple[int, int], tuple[int, int], str]], offset: int
+) -> None:
+    text, naive = Text(value, encoding), Naive(value, encoding)
+    for start, end, inserted in changes:
+        start, end = min(start, end), max(start, end)
+        assert (text.offset(*start), text.offset(*end)) == (naive.offset(*start), naive.offset(*end))
+        text = text.changed([((start, end), joined(inserted))])
+        naive.change(start, end, inserted)
+        assert text.exact == naive.value
+        shown_value = re.sub("[\ud800-\udfff]", "\ufffd", naive.value)
+        lines = re.split(r"\r\n|\n|\r", shown_value)
+        assert text.lines() == lines
+        assert [text.line(number) for number in (0, start[0], len(lines) - 1, len(lines))] == [
+            lines[0],
+            lines[start[0]] if start[0] < len(lines) else "",
+            lines[-1],
+            "",
+        ]
+        at = min(offset, len(shown_value))
+        line, character = text.position(at)
+        assert text.offset(line, character) == at - (shown_value[at - 1 : at + 1] == "\r\n")
+
+
+def leaves(text: Text) -> list[object]:
+    return [leaf for group in text._groups for leaf in group.leaves]
+
+
+@pytest.mark.parametrize("value", ["a" * 1_000_000, "é" * 1_000_000, "\n" * 1_000_000], ids=["line", "wide", "lines"])
+def test_a_change_touches_some_leaves_however_long_the_line_or_the_text_is(value: str) -> None:
+    text = Text(value, "utf-16")
+    changed = text.changed([(((0, 500_000), (0, 500_001)), "b"), (((500_000, 0), (500_000, 0)), "b\n")])
+    assert len({*leaves(changed)} - {*leaves(text)}) <= 4
+    assert len(leaves(changed)) >= len(value) // (2 * LEAF)
+
+
+def test_texts_that_are_deleted_and_written_piece_by_piece_keep_few_leaves() -> None:
+    text = Text("a" * 100_000, "utf-16")
+    for start in range(90):
+        text = text.changed([(((0, start * 10), (0, start * 10 + 1000)), "")])
+    for _ in range(3000):
+        text = text.changed([(((0, 4), (0, 4)), "xyz")])
+    assert len(leaves(text)) <= 20
+    assert text.size < 2 * len(text.value)

@@ -106,7 +106,7 @@ def test_operations_have_ids_that_are_names_in_programs_and_all_different() -> N
 def test_the_server_its_version_and_its_namespaces_are_told() -> None:
     document = described(book())
     assert document["openapi"].startswith("3.1.")
-    assert document["info"] == {"title": "discreet", "version": "1.2.3"}
+    assert document["info"] == {"title": "book", "version": "1.2.3"}
     assert document["servers"] == [{"url": "https://book.example"}]
     assert document["tags"] == [{"name": "book", "description": "Has pages."}]
     versioned = Service("shop", version="7")

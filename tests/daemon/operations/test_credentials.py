@@ -45,7 +45,7 @@ INTERNAL = {"code": -32603, "message": "Internal error"}
 )
 def test_a_bearer_token_is_known_by_its_digest_only(authorization: str, subject: str | None) -> None:
     identity = tokens().resolve(authorization)
-    assert (identity.subject if identity else None) == subject
+    assert (identity.subject if isinstance(identity, Identity) else None) == subject
 
 
 @pytest.mark.parametrize(

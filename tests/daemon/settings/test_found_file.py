@@ -37,6 +37,7 @@ NO = {
     "ended_task_seconds": "1",
     "push_private": "true",
     "dialect": '"lsp"',
+    "tcp": '"127.0.0.1:80"',
     "framing": '"newline"',
     "http": '"0.0.0.0:80"',
     "no_stdio": "true",

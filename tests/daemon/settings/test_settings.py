@@ -67,6 +67,7 @@ SAMPLES = {
     "reload": Sample(["--reload"], "on", "true", True),
     "debug": Sample(["--debug"], "1", "true", True),
     "dialect": Sample(["--dialect", "mcp"], "mcp", '"mcp"', "mcp"),
+    "tcp": Sample(["--tcp", "127.0.0.1:80"], "127.0.0.1:80", '"127.0.0.1:80"', "127.0.0.1:80"),
     "framing": Sample(["--framing", "newline"], "newline", '"newline"', "newline"),
     "ordered": Sample(["--ordered"], "1", "true", True),
     "max_concurrency": Sample(["--max-concurrency", "7"], "7", "7", 7),

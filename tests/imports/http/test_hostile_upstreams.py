@@ -340,11 +340,15 @@ async def test_a_cancelled_handshake_leaves_no_connection_open() -> None:
 def test_every_reason_has_a_failure() -> None:
     from typing import get_args
 
-    from discreet.daemon.imports.http.faults import FaultReason, failure_of
+    from discreet.daemon.imports.http.faults import FaultReason, UpstreamFault, failure_of
     from discreet.daemon.outbound.connection import LossReason
 
     assert set(get_args(LossReason)) <= set(get_args(FaultReason))
-    told: dict[str, Any] = {reason: failure_of(reason, repeatable=True) for reason in get_args(FaultReason)}
+    told: dict[str, Any] = {
+        reason: failure_of(UpstreamFault(reason), repeatable=True) for reason in get_args(FaultReason)
+    }
     assert {type(failure) for failure in told.values()} == {Unavailable, Internal, TimedOut, Overloaded}
-    assert failure_of("lost", repeatable=False) == Internal()  # what may have had its effect is not made again
-    assert failure_of("connect", repeatable=False) == told["connect"]
+    assert (
+        failure_of(UpstreamFault("lost"), repeatable=False) == Internal()
+    )  # what may have had its effect is not made again
+    assert failure_of(UpstreamFault("connect"), repeatable=False) == told["connect"]

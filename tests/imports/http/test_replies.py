@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from discreet.daemon.imports.failures import UpstreamError
 from discreet.daemon.imports.http.model import Reply
-from discreet.errors import FailureError, Internal
+from discreet.errors import Failure, FailureError, Internal, Overloaded, Unavailable
 from support.logged_events import LoggedEvents
 from support.raw_upstream import answering, called, context, opened, operation, response
 
@@ -214,14 +214,31 @@ async def test_details_that_can_not_be_read_are_left_out_and_the_log_says_so(
     ]
 
 
-@pytest.mark.parametrize("status", [201, 304, 400, 429, 500, 599])
-async def test_an_undeclared_status_is_internal_with_the_status_in_the_log(status: int, logged: LoggedEvents) -> None:
+@pytest.mark.parametrize(
+    ("status", "failure"),
+    [
+        *((status, Internal()) for status in (201, 304)),
+        *((status, Internal(f"HTTP_{status}")) for status in (400, 401, 403, 404, 500, 502, 504, 599)),
+        (429, Overloaded()),
+        (503, Unavailable(upstream=True)),
+    ],
+)
+async def test_an_undeclared_status_has_its_code_and_nothing_of_the_body(
+    status: int, failure: Failure, logged: LoggedEvents
+) -> None:
     with pytest.raises(FailureError) as caught:
         await result(response(b"" if status == 304 else b'{"secret": "text"}', status=status), JSON)
-    assert caught.value.failure == Internal()
+    assert caught.value.failure == failure
     [(event, fields)] = logged()
     assert (event, fields["reason"], fields["status"]) == ("import.failed", "status", status)
     assert "secret" not in repr(fields)
+
+
+@pytest.mark.parametrize(("status", "failure"), [(429, Overloaded(3000)), (503, Unavailable(3000, upstream=True))])
+async def test_an_undeclared_status_that_passes_says_when_to_retry(status: int, failure: Failure) -> None:
+    with pytest.raises(FailureError) as caught:
+        await result(response(b"", status=status).replace(b"\r\n\r\n", b"\r\nRetry-After: 3\r\n\r\n", 1), JSON)
+    assert caught.value.failure == failure
 
 
 async def test_what_is_accepted_is_what_is_declared() -> None:

@@ -343,3 +343,17 @@ def test_a_body_can_be_the_whole_input() -> None:
     described = operation("POST", body=Body("application/json", "json", member=""), params=(param("q", "query"),))
     request = built(described, {"q": "1", "a": 2, "b": 3})
     assert (request.target, request.body) == ("/v1/x?q=1", b'{"a":2,"b":3}')
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/#Action=Run", "/v1/"),
+        ("/things/{id}#x-amz-target", "/v1/things/a%23b"),
+        ("/things?fixed=1#second", "/v1/things?fixed=1"),
+        ("#only", "/v1/"),
+    ],
+)
+def test_the_fragment_of_a_path_is_not_sent(path: str, target: str) -> None:
+    described = operation(path=path, params=(param("id", "path", "simple"),))
+    assert built(described, {"id": "a#b"}).target == target

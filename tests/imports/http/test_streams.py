@@ -220,7 +220,7 @@ def _sends(data: bytes, *, endless: bytes = b"", reset: bool = False) -> Callabl
             "lost",
         ),
         (_sends(response(b"<html>", content_type="text/html")), Internal(), "content-type"),
-        (_sends(response(b"{}", status=500)), Internal(), "status"),
+        (_sends(response(b"{}", status=500)), Internal("HTTP_500"), "status"),
         (_sends(SSE.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")), Internal(), "encoding"),
     ],
 )

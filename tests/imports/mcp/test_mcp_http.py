@@ -16,7 +16,13 @@ pytest.importorskip("starlette")
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
 from discreet.daemon.imports.mcp.connection.conversation import Conversation, RpcError
-from discreet.daemon.imports.mcp.connection.http import PHRASES, encoded
+from discreet.daemon.imports.mcp.connection.http import (
+    LEAST_RESUME_SECONDS,
+    MAX_RESUME_SECONDS,
+    PHRASES,
+    _Stream,
+    encoded,
+)
 from discreet.daemon.imports.mcp.connection.opening import Opening, Way
 from discreet.daemon.imports.mcp.connection.server_messages import ListKind, ServerMessages
 from discreet.daemon.imports.mcp.lists import list_all
@@ -327,3 +333,63 @@ async def test_calls_that_wait_end_with_their_session() -> None:
         await waiting.wait()
         with pytest.raises(ConnectionFailed):
             await act(conversation, end=True)
+
+
+async def test_a_server_without_sessions_and_without_that_route_is_called_on() -> None:
+    asked = anyio.Event()
+
+    async def call(request: HttpRequest) -> None:
+        await asked.wait()
+        await request.result({"content": []})
+
+    async def get(request: HttpRequest) -> None:
+        await request.answer(404, b"Cannot GET /mcp")
+        asked.set()
+
+    for session in ("", "one"):
+        asked = anyio.Event()
+        async with legacy(call, get, mcp_session_id=session) as server, talking(server.url) as conversation:
+            for _ in range(3):
+                assert await act(conversation) == {"content": []}
+            assert conversation.usable
+
+
+@pytest.mark.parametrize("told", [None, 0.0, 0.001, 3.0, 1e6])
+def test_a_stream_is_taken_up_again_at_most_a_few_times_a_second(told: float | None) -> None:
+    stream = _Stream()
+    stream.retry_seconds = told
+    pauses = []
+    for stream.failures in range(20):
+        pauses.append(stream.pause)
+    assert pauses == sorted(pauses)
+    assert pauses[0] >= LEAST_RESUME_SECONDS
+    assert min(told or 0, MAX_RESUME_SECONDS) <= pauses[0]
+    assert pauses[-1] == MAX_RESUME_SECONDS
+
+
+async def test_a_server_that_cuts_off_each_stream_at_once_is_not_asked_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[float] = []
+    enough = anyio.Event()
+
+    async def note(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 5:
+            enough.set()
+            await sleep_forever()
+
+    sleep_forever = anyio.sleep_forever
+    monkeypatch.setattr("discreet.daemon.imports.mcp.connection.http.anyio.sleep", note)
+
+    async def call(request: HttpRequest) -> None:
+        await request.result({})
+
+    async def get(request: HttpRequest) -> None:
+        await request.begin_events()
+        await request.raw(b"retry: 0\nid: 7\ndata: {}\n\n")
+        await request.end_events()
+
+    async with legacy(call, get) as server, talking(server.url):
+        await enough.wait()
+    assert min(waited) >= LEAST_RESUME_SECONDS

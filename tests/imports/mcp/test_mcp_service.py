@@ -50,8 +50,8 @@ async def test_the_operations_of_a_server_are_called_as_any_others(import_shop: 
         assert invalid.value.failure.param == "amount"
         with pytest.raises(OperationFailed) as failed:
             await peer.call("shop/shop_look", {"name": "moon"})
-        assert failed.value.code == "MCP_TOOL_ERROR"
-        assert failed.value.details["structuredContent"]["code"] == "UNKNOWN_ITEM"
+        assert failed.value.code == "UNKNOWN_ITEM"
+        assert failed.value.details["name"] == "moon"
         read = await peer.call("shop/resources/read", {"uri": "shop://stock"})
         assert "pen" in read["contents"][0]["text"]
         item = await peer.call("shop/resources/shop_item", {"name": "desk"})

@@ -11,8 +11,8 @@ import time
 from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from heapq import merge
-from itertools import islice
 from sys import maxsize
 from typing import TypeAlias, final
 
@@ -20,10 +20,9 @@ import msgspec
 
 from .....lazy import anyio
 from ....memory import MemoryBudget
-from ...model.draft import apply_events
 from ...model.states import TERMINAL
 from ...model.types import TaskState
-from ..checks import check_changes, find_conflict, page_bound, up_to_max_page_bytes, up_to_max_read_bytes
+from ..checks import Listed, check_changes, find_conflict, page_bound, read_page, up_to_max_read_bytes
 from ..interface import (
     QUEUED,
     Changes,
@@ -43,7 +42,6 @@ from ..retained_tasks import RetainedTasks
 from ..serialization import (
     EncodedChange,
     decode_current_task,
-    decode_event,
     decode_events,
     decode_task,
     encode,
@@ -194,7 +192,9 @@ class MemoryStore:
         record.log += events
         record.log_bytes += sum(map(len, events))
         if not covered and (len(record.log) > self._limits.log_events or record.log_bytes > self._limits.log_bytes):
-            record.snapshot = encode(apply_events(decode_task(record.snapshot), map(decode_event, record.log)))
+            record.snapshot = encode(
+                decode_current_task(record.snapshot, record.log, record.id, include_artifacts=True)
+            )
             covered = True
         if covered:
             self._tails.extend(record.id, record.log)
@@ -275,10 +275,9 @@ class MemoryStore:
         record = self._tasks.get(task_id)
         if record is None:
             return None
-        later_events = decode_events(record.log or (), first_generation=record.snapshot_generation + 1)
-        return StoredTask(
-            decode_task(record.snapshot), record.snapshot_generation, later_events, record.scope, record.owner
-        )
+        later_events = decode_events(record.log or (), task_id, first_generation=record.snapshot_generation + 1)
+        task = decode_task(record.snapshot, task_id)
+        return StoredTask(task, record.snapshot_generation, later_events, record.scope, record.owner)
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
         record = self._tasks.get(task_id)
@@ -295,7 +294,7 @@ class MemoryStore:
                 raise LogTruncatedError(task_id, record.generation)
             log = [*tail, *log]
         events = up_to_max_read_bytes(log[start : start + limit])
-        return decode_events(events, first_generation=after + 1)
+        return decode_events(events, task_id, first_generation=after + 1)
 
     def retain(self, task_id: str) -> None:
         self._retained.add(task_id)
@@ -316,18 +315,23 @@ class MemoryStore:
         sequences = merge(*(index.descending(bound, from_timestamp) for index in indexes), reverse=True)
         records = (self._by_sequence[sequence] for sequence in sequences)
         matching = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
-        found = [*islice(matching, query.page_size + 1)]
-        wanted = (
-            decode_current_task(record.snapshot, record.log or (), include_artifacts=query.include_artifacts)
-            for record in found[: query.page_size]
+        listed = (
+            Listed(
+                record.id,
+                record.context_id,
+                record.state,
+                record.sequence,
+                partial(
+                    decode_current_task,
+                    record.snapshot,
+                    record.log or (),
+                    record.id,
+                    include_artifacts=query.include_artifacts,
+                ),
+            )
+            for record in matching
         )
-        tasks = up_to_max_page_bytes(wanted)
-        page = found[: len(tasks)]
-        return TaskPage(
-            tuple(tasks),
-            str(page[-1].sequence) if len(found) > len(page) else "",
-            sum(index.count(from_timestamp) for index in indexes),
-        )
+        return read_page(listed, query.page_size, sum(index.count(from_timestamp) for index in indexes)).page
 
     async def count(self) -> Mapping[TaskState, int]:
         self._evict()

@@ -6,7 +6,7 @@ Statements are sent without waiting for their results, but for the first ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from ...model.types import STATE_NUMBERS
@@ -19,7 +19,8 @@ from .schema import ALL_SCOPES, COUNT_SHARDS, COVERED_EVENTS_KEPT, TERMINAL_NUMB
 from .session import OwnerNames
 
 _BEGIN: Final = """
-    SELECT pg_backend_pid(), ARRAY(SELECT nextval('discreet.changes') FROM generate_series(1, %s) ORDER BY 1)
+    SELECT pg_backend_pid(), ARRAY(SELECT nextval('discreet.changes') FROM generate_series(1, %s) ORDER BY 1),
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 """
 _LOCK_TASKS: Final = f"SELECT {COLUMNS} FROM discreet.tasks WHERE id = ANY(%s::text[]) ORDER BY id FOR NO KEY UPDATE"
 _INSERT_TASKS: Final = f"""
@@ -66,14 +67,18 @@ _ADD_COUNTS: Final = """
 
 @final
 class Batch:
-    """One transaction of one daemon, whose present name is `owner_id`. `notice` is what to tell the others of it."""
+    """One transaction of one daemon, whose present name is `owner_id`. `notice` is what to tell the others of it. `clock` is in
+    seconds since 1970; None is that of the server, which is the same for all daemons."""
 
-    def __init__(self, connection: AnyConnection, names: OwnerNames, owner_id: str, now_ms: int) -> None:
+    def __init__(
+        self, connection: AnyConnection, names: OwnerNames, owner_id: str, clock: Callable[[], float] | None
+    ) -> None:
         self.connection = connection
         self.owner_id = owner_id
         self.notice = Notice()
         self._names = names
-        self._now_ms = now_ms
+        self._clock = clock
+        self.now_ms = 0
         self._sequences: list[int] = []
         self._rows: dict[str, TaskRow] = {}
         self._created: dict[int, TaskRow] = {}
@@ -86,15 +91,15 @@ class Batch:
         self._counts: Counter[tuple[str, int]] = Counter()
 
     def begin(self, changes: Sequence[TaskChange]) -> int:
-        """Begin, and load the tasks of the changes. Returns the server's process."""
+        """Call it first in the transaction: load the tasks of the changes, and read the clock. Returns the server's process."""
         connection = self.connection
-        connection.execute("BEGIN")
         begun = connection.execute(_BEGIN, (len(changes),))
         ids = [to_text(change.task_id) for change in changes]
         locked = connection.execute(_LOCK_TASKS, (ids,)) if ids else None
         row = begun.fetchone()
         assert row is not None, "a SELECT without FROM has a row"
-        pid, self._sequences = row
+        pid, self._sequences, server_ms = row
+        self.now_ms = int(server_ms) if self._clock is None else int(self._clock() * 1000)
         self._sequences.reverse()
         if locked is not None:
             self._rows = {row.id: row for row in (TaskRow(*values) for values in locked.fetchall())}
@@ -138,7 +143,7 @@ class Batch:
             change.generation,
             1 if change.snapshot is None else change.generation,
             self._owner_of(change),
-            self._now_ms if state in TERMINAL_NUMBERS else None,
+            self.now_ms if state in TERMINAL_NUMBERS else None,
         )
         self._rows[row.id] = self._created[key] = row
         self._counts[row.scope, state] += 1
@@ -161,7 +166,7 @@ class Batch:
             row.sequence = self._sequences.pop()
             self._count(row, STATE_NUMBERS[change.state])
             row.status_timestamp = to_text(change.status_timestamp)
-            row.ended_ms = self._now_ms if row.state in TERMINAL_NUMBERS else None
+            row.ended_ms = self.now_ms if row.state in TERMINAL_NUMBERS else None
         if row.key not in self._created:
             self._updated[row.key] = row
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import msgspec
 import psycopg
 
 from .....errors.printable import cut, printable
 from .....errors.redaction import scrub_known
-from ..interface import DamagedTaskError, StoreError
+from ..failures import DamagedRecordError, damaged_task_error
+from ..interface import StoreError
 
 _MAX_REASON: Final = 300
 """Characters of what the server or libpq says when it refuses a connection."""
@@ -19,8 +19,8 @@ _MAX_REASON: Final = 300
 _TEXTS: Final = {
     "25006": "can't be written to: the server is read-only",
     "42501": "can't be used: the role lacks a privilege",
-    "42P01": "is not a store of this version of discreet",
-    "42703": "is not a store of this version of discreet",
+    "42P01": "is not a store of this version of discreet: a table is missing; restore it from a backup",
+    "42703": "is not a store of this version of discreet: a column is missing; restore it from a backup",
     "53100": "can't grow: the server's disk is full",
     "53200": "can't be used: the server has no memory left",
     "55P03": "is locked by another program",
@@ -43,8 +43,8 @@ def translate_errors(label: str) -> Iterator[None]:
         state = exc.sqlstate
         text = _TEXTS.get(state or "", f"can't be used: {state or type(exc).__name__}")
         raise StoreError(f"{label} {text}") from None  # psycopg's own text may repeat a row
-    except msgspec.DecodeError as exc:
-        raise DamagedTaskError(f"{label} holds a task that can't be decoded") from exc
+    except DamagedRecordError as exc:
+        raise damaged_task_error(label, exc) from exc
 
 
 def why_not_connected(exc: psycopg.Error) -> str:

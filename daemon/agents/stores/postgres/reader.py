@@ -6,18 +6,18 @@ What belongs together is read by one statement, or in one transaction, and so as
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, LiteralString
 
-from ...model.types import STATE_NUMBERS, Task, TaskState
-from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
+from ...model.types import STATE_NUMBERS, STATES, Task, TaskState
+from ..checks import MAX_READ_BYTES, Listed, ReadPage, read_page
+from ..failures import DamagedRecordError
 from ..interface import (
     QUEUED,
-    DamagedTaskError,
     LoggedEvent,
     LogTruncatedError,
     PushTarget,
     StoredTask,
-    TaskPage,
     TaskQuery,
 )
 from ..retained_tasks import RetainedTasks
@@ -53,22 +53,27 @@ def load_task(connection: AnyConnection, task_id: str) -> StoredTask | None:
     if found is None:
         return None
     body, snapshot_generation, generation, scope, owner, rows = found
-    events = _later_events(task_id, body, rows, generation - snapshot_generation)
+    snapshot, events = _parts(task_id, body, rows, generation - snapshot_generation)
     return StoredTask(
-        decode_task(body),
+        decode_task(snapshot, task_id),
         snapshot_generation,
-        decode_events(events, first_generation=snapshot_generation + 1),
+        decode_events(events, task_id, first_generation=snapshot_generation + 1),
         from_text(scope),
         owner,
     )
 
 
-def _later_events(task_id: str, snapshot: bytes | None, rows: Iterable[bytes], count: int) -> list[bytes]:
-    """The events after the snapshot, which covers whole commits; no row holds events of two commits."""
-    events = [event for row in rows for event in decode_bodies(row)]
-    if snapshot is None or len(events) != count:
-        raise DamagedTaskError(f"rows of task {task_id} are missing")
-    return events
+def _parts(task_id: str, snapshot: bytes | None, rows: Iterable[bytes], count: int) -> tuple[bytes, list[bytes]]:
+    """The snapshot, and the events after it. It covers whole commits; no row holds events of two commits.
+
+    Raises `DamagedRecordError` where something is missing.
+    """
+    if snapshot is None:
+        raise DamagedRecordError("the snapshot", task_id)
+    events = [event for row in rows for event in decode_bodies(row, task_id)]
+    if len(events) != count:
+        raise DamagedRecordError("the log", task_id)
+    return snapshot, events
 
 
 def read_events(connection: AnyConnection, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
@@ -83,38 +88,38 @@ def read_events(connection: AnyConnection, task_id: str, after: int, limit: int)
         raise LogTruncatedError(task_id, generation)
     found: list[bytes] = []
     for _, first, encoded in rows:
-        bodies = decode_bodies(encoded)
+        if first > after + 1 + len(found):
+            raise DamagedRecordError("the log", task_id)
+        bodies = decode_bodies(encoded, task_id)
         found += bodies if found else bodies[after + 1 - first :]
-    return decode_events(found[:limit], first_generation=after + 1)
+    return decode_events(found[:limit], task_id, first_generation=after + 1)
 
 
-def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> TaskPage:
+def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> ReadPage:
     """One page, of tasks whose sequence number is below `bound`."""
     conditions, values = _conditions(query)
-    sequences: list[int] = []
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         total, min_sequence = _count_tasks(connection, query, conditions, values)
         rows = connection.execute(
-            "SELECT key, sequence, octet_length(body) FROM discreet.tasks JOIN discreet.snapshots ON task_key = key"
+            "SELECT key, coalesce(octet_length(body), 0)"
+            " FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key"
             f" WHERE {conditions} AND sequence >= %s AND sequence < %s ORDER BY sequence DESC LIMIT %s",
             (*values, min_sequence, bound, query.page_size + 1),
         ).fetchall()
 
-        def found() -> Iterator[Task]:  # some rows at a time: all bodies of a page may be very large
-            for keys in _fetched_together(rows[: query.page_size]):
-                for task in _current_tasks(connection, keys, include_artifacts=query.include_artifacts):
-                    sequences.append(rows[len(sequences)][1])
-                    yield task
-
-        tasks = up_to_max_page_bytes(found())
-    return TaskPage(tuple(tasks), str(sequences[len(tasks) - 1]) if len(rows) > len(tasks) else "", total)
+        listed = (  # some rows at a time: all bodies of a page may be very large
+            each
+            for keys in _fetched_together(rows)
+            for each in _listed(connection, keys, include_artifacts=query.include_artifacts)
+        )
+        return read_page(listed, query.page_size, total)
 
 
-def _fetched_together(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[int]]:  # Any: key, sequence and size
+def _fetched_together(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[int]]:  # Any: key and size
     keys: list[int] = []
     size = 0
-    for key, _, length in rows:
+    for key, length in rows:
         if keys and size + length > FETCHED_BYTES:
             yield keys
             keys, size = [], 0
@@ -124,16 +129,24 @@ def _fetched_together(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[int]]:  
         yield keys
 
 
-def _current_tasks(connection: AnyConnection, keys: list[int], *, include_artifacts: bool) -> Iterator[Task]:
+def _listed(connection: AnyConnection, keys: list[int], *, include_artifacts: bool) -> Iterator[Listed]:
     rows = connection.execute(
-        f"SELECT id, body, generation - snapshot_generation, {_LATER} FROM discreet.tasks"
-        " JOIN discreet.snapshots ON task_key = key WHERE key = ANY(%s::bigint[]) ORDER BY sequence DESC",
+        f"SELECT id, context_id, state, sequence, body, generation - snapshot_generation, {_LATER} FROM discreet.tasks"
+        " LEFT JOIN discreet.snapshots ON task_key = key WHERE key = ANY(%s::bigint[]) ORDER BY sequence DESC",
         (keys,),
         binary=True,
     )
-    for task_id, body, count, later in rows:
-        events = _later_events(from_text(task_id), body, later, count)
-        yield decode_current_task(body, events, include_artifacts=include_artifacts)
+    for text, context_id, state, sequence, *stored in rows:
+        task_id = from_text(text)
+        read = partial(_current_task, task_id, *stored, include_artifacts=include_artifacts)
+        yield Listed(task_id, from_text(context_id), STATES.get(state), sequence, read)
+
+
+def _current_task(
+    task_id: str, body: bytes | None, count: int, later: Sequence[bytes], *, include_artifacts: bool
+) -> Task:
+    snapshot, events = _parts(task_id, body, later, count)
+    return decode_current_task(snapshot, events, task_id, include_artifacts=include_artifacts)
 
 
 def _conditions(query: TaskQuery) -> tuple[LiteralString, list[Any]]:  # Any: values that psycopg accepts
@@ -178,7 +191,7 @@ def load_push_targets(connection: AnyConnection, task_id: str) -> Sequence[PushT
         (to_text(task_id),),
         binary=True,
     ).fetchall()
-    return [decode_push_target(body) for (body,) in rows]
+    return [decode_push_target(body, task_id) for (body,) in rows]
 
 
 # One look into the index by owner for each daemon: the tasks may be many.

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ..failures import DamagedRecordError
 from ..interface import OwnerRequest
 
 EVENTS_PER_ROW: Final = 64
@@ -81,9 +82,12 @@ def event_rows(key: int, first: int, events: Sequence[bytes]) -> Iterator[EventR
         yield EventRow(key, last, last - len(group) + 1, _encode(group))
 
 
-def decode_bodies(encoded: bytes) -> list[bytes]:
-    """The events of a row."""
-    return _decode(encoded)
+def decode_bodies(encoded: bytes, task_id: str) -> list[bytes]:
+    """The events of a row of this task. Raises `DamagedRecordError`."""
+    try:
+        return _decode(encoded)
+    except msgspec.DecodeError:
+        raise DamagedRecordError("an event", task_id) from None
 
 
 def columns(rows: Sequence[msgspec.Struct]) -> tuple[list[Any], ...]:  # Any: what the columns hold

@@ -12,6 +12,7 @@ from psycopg import Connection
 from ...model.states import TERMINAL
 from ...model.types import STATE_NUMBERS
 from ..interface import QUEUED, StoreError
+from .rows import COLUMNS
 
 AnyConnection: TypeAlias = Connection[tuple[Any, ...]]  # Any: what a row holds depends on the statement
 
@@ -81,19 +82,37 @@ MIGRATIONS: Final = (_TABLES,)
 """Element n turns a store of version n into one of version n + 1. Only append."""
 
 
+_CHECK: Final = f"""
+    SELECT FROM (SELECT {COLUMNS} FROM discreet.tasks LIMIT 0) AS tasks,
+        (SELECT task_key, body FROM discreet.snapshots LIMIT 0) AS snapshots,
+        (SELECT task_key, last_generation, first_generation, bodies FROM discreet.events LIMIT 0) AS events,
+        (SELECT row, task_key, id, body FROM discreet.push_targets LIMIT 0) AS push_targets,
+        (SELECT row, task_key, kind, digest, body FROM discreet.owner_requests LIMIT 0) AS owner_requests,
+        (SELECT base, transaction, written_ms FROM discreet.writers LIMIT 0) AS writers,
+        (SELECT scope, state, shard, tasks FROM discreet.task_counts LIMIT 0) AS task_counts,
+        (SELECT last_value FROM discreet.changes LIMIT 0) AS changes
+"""
+
+
+def check_tables(connection: AnyConnection) -> None:
+    """Raises `psycopg.Error` where a table or a column is missing. They may go at any time: others have rights there, too."""
+    connection.execute(_CHECK)
+
+
 def migrate(connection: AnyConnection, label: str, migrations: tuple[LiteralString, ...] = MIGRATIONS) -> None:
-    """Create the store, or bring it up to date. Raises `StoreError` for one of a newer version, and `psycopg.Error`."""
-    if _version(connection, label, migrations) == len(migrations):
-        return
-    connection.execute(
-        "SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,)
-    )  # before the transaction, which sees what others did
-    try:
-        with connection.transaction():
-            _run_missing(connection, _version(connection, label, migrations), migrations)
-    finally:
-        if not connection.closed:
-            connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+    """Create the store, or bring it up to date, and check it. Raises `StoreError` for one of a newer version, and
+    `psycopg.Error`."""
+    if _version(connection, label, migrations) < len(migrations):
+        connection.execute(
+            "SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,)
+        )  # before the transaction, which sees what others did
+        try:
+            with connection.transaction():
+                _run_missing(connection, _version(connection, label, migrations), migrations)
+        finally:
+            if not connection.closed:
+                connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+    check_tables(connection)
 
 
 def _run_missing(connection: AnyConnection, version: int, migrations: tuple[LiteralString, ...]) -> None:

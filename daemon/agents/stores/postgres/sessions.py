@@ -26,7 +26,7 @@ class Sessions:
     """One that writes and holds the daemon's name, one that reads, one that listens. Raises `StoreError`, and then leaves
     nothing open, and `RuntimeError` if the system provides no thread."""
 
-    def __init__(self, address: Address, clock: Callable[[], float]) -> None:
+    def __init__(self, address: Address, clock: Callable[[], float] | None) -> None:
         self._address = address
         self._names = OwnerNames()
         self.inbox = ChangeInbox(name_of)

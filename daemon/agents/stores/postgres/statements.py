@@ -160,10 +160,10 @@ _DELETE_COUNTS: Final = """
 """
 
 
-def delete_expired(batch: Batch, retention: Retention, retained: RetainedTasks, now: float) -> bool:
-    """Delete some of the tasks that ended long ago, but for `retained` ones. Returns whether there may be more to delete. `now`
-    is in seconds since 1970."""
+def delete_expired(batch: Batch, retention: Retention, retained: RetainedTasks) -> bool:
+    """Delete some of the tasks that ended long ago, but for `retained` ones. Returns whether there may be more to delete."""
     connection = batch.connection
+    now = batch.now_ms / 1000
     connection.execute(_DELETE_WRITERS, (int((now - WRITER_SECONDS) * 1000),))
     keys = expired_tasks(
         connection,

@@ -23,7 +23,7 @@ from . import reader, statements
 from .address import read_address
 from .batch import Batch
 from .failures import translate_errors
-from .schema import AnyConnection
+from .schema import AnyConnection, check_tables
 from .session import release_names
 from .sessions import Sessions
 from .writer import ClaimRequest, TakeRequest, WriteRequest
@@ -42,13 +42,14 @@ HEARTBEAT_SECONDS: Final = 1.0
 
 @final
 class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
-    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons.
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons; by default that of the
+    server.
 
     Raises `StoreError` for an address that libpq can't read.
     """
 
     def __init__(
-        self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
+        self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] | None = None
     ) -> None:
         self._address = read_address(url)
         super().__init__(self._address.label, reader, statements)
@@ -65,7 +66,11 @@ class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
         return await self._write(self._delete_expired)
 
     def _delete_expired(self, batch: Batch) -> bool:
-        return statements.delete_expired(batch, self._retention, self._retained, self._clock())
+        return statements.delete_expired(batch, self._retention, self._retained)
+
+    async def probe(self) -> None:
+        await super().probe()
+        await self._read(check_tables)
 
     # -- other daemons -----------------------------------------------------------------------------------------
 

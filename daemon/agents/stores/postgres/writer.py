@@ -49,9 +49,11 @@ WriteRequest: TypeAlias = CommitRequest | ClaimRequest | TakeRequest | Callable[
 
 @final
 class PostgresWriter:
-    """The only writer of one daemon. `clock` is in seconds since 1970. `owner_id` is its present name."""
+    """The only writer of one daemon. `clock` is as that of `Batch`. `owner_id` is its present name."""
 
-    def __init__(self, label: str, names: OwnerNames, owner_id: str, pid: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, label: str, names: OwnerNames, owner_id: str, pid: int, clock: Callable[[], float] | None
+    ) -> None:
         self._label = label
         self._names = names
         self.owner_id = owner_id
@@ -109,10 +111,10 @@ class PostgresWriter:
         self._in_doubt = None
 
     def _write(self, connection: AnyConnection, jobs: Sequence[Job[WriteRequest]]) -> None:
-        now_ms = int(self._clock() * 1000)
-        batch = Batch(connection, self._names, self.owner_id, now_ms)
+        batch = Batch(connection, self._names, self.owner_id, self._clock)
         commits = [job.request for job in jobs if isinstance(job.request, CommitRequest)]
         with connection.pipeline():
+            connection.execute("BEGIN")
             pid = batch.begin([change for commit in commits for change, _ in commit.changes])
             if pid != self._pid:
                 raise shares_sessions(self._label)
@@ -122,7 +124,7 @@ class PostgresWriter:
             batch.count()
             self._notify(connection, batch.notice)
             self._transactions += 1
-            statements.mark_transaction(connection, self._names.base, self._transactions, now_ms)
+            statements.mark_transaction(connection, self._names.base, self._transactions, batch.now_ms)
             self._in_doubt = self._transactions
             connection.execute("COMMIT")
 
@@ -140,8 +142,9 @@ class PostgresWriter:
 
     def run_alone(self, connection: AnyConnection, write: Callable[[Batch], T]) -> T:
         """What a write returns that is in a transaction of its own and may be repeated: it leaves no mark."""
-        batch = Batch(connection, self._names, self.owner_id, int(self._clock() * 1000))
+        batch = Batch(connection, self._names, self.owner_id, self._clock)
         with connection.transaction():
+            batch.begin(())
             result = write(batch)
             self._notify(connection, batch.notice)
         return result

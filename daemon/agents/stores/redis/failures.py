@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import msgspec
 import redis
 from redis import exceptions
 
 from .....errors.printable import cut, printable
 from .....errors.redaction import scrub_known
-from ..interface import DamagedTaskError, StoreError
+from ..failures import DamagedRecordError, damaged_task_error
+from ..interface import StoreError
 
 _MAX_REASON: Final = 300
 """Characters of what is said of a refused connection."""
@@ -21,8 +21,13 @@ _MAX_REASON: Final = 300
 NO_STORE: Final = "NOSTORE"
 """Error code of our own scripts: the store is not there any more, as after a restart of a server that keeps nothing."""
 
+DAMAGED: Final = "DAMAGED"
+"""Error code of our own scripts: keys that all tasks share hold something else."""
+
 SUPERSEDED: Final = "SUPERSEDED"
 """Error code of our own scripts: a later transaction of this daemon has been made."""
+
+_SHARED: Final = "the keys store, counts, owners, ended or wake"
 
 _TEXTS: Final = {
     "BUSY": "is busy with a script of another program",
@@ -33,6 +38,7 @@ _TEXTS: Final = {
     "OOM": "can't grow: its memory is full (maxmemory)",
     "WRONGTYPE": "holds something else under the keys of a store",
     NO_STORE: "holds no store of this version of discreet any more",
+    DAMAGED: f"is damaged: {_SHARED} are not as they were written; restore it from a backup, or delete all its keys",
     SUPERSEDED: "holds a later change of this daemon",
 }
 """By error code."""
@@ -83,12 +89,16 @@ def translate_errors(label: str) -> Iterator[None]:
     try:
         yield
     except redis.ResponseError as exc:
-        code = code_of(exc)
-        raise StoreError(f"{label} {_TEXTS.get(code, f'can not be used: {code}')}") from None  # the text may hold data
+        raise store_error(label, exc) from None  # the text may hold data
     except redis.RedisError as exc:
         raise StoreError(f"{label} can't be used: {type(exc).__name__}") from None
-    except msgspec.DecodeError as exc:
-        raise DamagedTaskError(f"{label} holds a task that can't be decoded") from exc
+    except DamagedRecordError as exc:
+        raise damaged_task_error(label, exc) from exc
+
+
+def store_error(label: str, exc: redis.ResponseError) -> StoreError:
+    code = code_of(exc)
+    return StoreError(f"{label} {_TEXTS.get(code, f'can not be used: {code}')}")
 
 
 def why_not_connected(exc: Exception) -> str:

@@ -62,7 +62,12 @@ class Listener:
                     self._reconnect()
                 else:
                     self._listen(self._session)
-            except (redis.RedisError, StoreError, msgspec.DecodeError):
+            except (
+                redis.RedisError,
+                StoreError,
+                msgspec.DecodeError,
+                ValueError,
+            ):  # the last two of what is no entry of ours
                 if self._session is not None:
                     self._session.close()
                     self._session = None

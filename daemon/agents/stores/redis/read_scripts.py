@@ -7,6 +7,21 @@ from typing import Final
 from .script import Script
 from .write_script import COMMON, WRITE
 
+_LATER: Final = """
+-- The events after a snapshot of this generation. False where the keys hold something else.
+local function later(id, covered)
+  local from, events = tonumber(covered or ''), {}
+  local found = from and redis.pcall('XRANGE', P .. 'events:' .. id, string.format('%.0f-0', from + 1), '+')
+  if not found or found.err then
+    return false
+  end
+  for place, entry in ipairs(found) do
+    events[place] = entry[2][2]
+  end
+  return events
+end
+"""
+
 WRITING: Final = Script(WRITE)
 
 READ_CHUNK: Final = 32
@@ -17,32 +32,33 @@ LISTED_TOGETHER: Final = 1000
 
 LOADING: Final = Script(
     COMMON
+    + _LATER
     + """
 local id = ARGV[1]
-local found = call('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation', 'generation', 'scope', 'owner')
-if not found[1] then
+local found = redis.pcall('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation', 'generation', 'scope', 'owner')
+if found.err then
+  return { false, false, false, false, false, false }
+elseif not (found[1] or found[3]) then
   return false
 end
-local events = {}
-for place, entry in ipairs(call('XRANGE', P .. 'events:' .. id, (found[2] + 1) .. '-0', '+')) do
-  events[place] = entry[2][2]
-end
-found[6] = events
+found[6] = later(id, found[2])
 return found
 """
 )
-"""Of a task (id): its snapshot, the generation of that, its own, scope, owner, and the events after the snapshot."""
+"""Of a task (id): its snapshot, the generation of that, its own, scope, owner, and the events after the snapshot. What is missing
+is nil."""
 
 READING: Final = Script(
     COMMON
     + f"""
 local id, after, limit, size = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local generation = tonumber(call('HGET', P .. 'task:' .. id, 'generation') or 0)
+local stored = redis.pcall('HGET', P .. 'task:' .. id, 'generation')
+local generation = type(stored) == 'string' and tonumber(stored) or 0
 local events, bytes, next_one = {{}}, 0, after + 1
 while next_one <= generation and #events < limit and bytes < size do
-  local entries = call('XRANGE', P .. 'events:' .. id, next_one .. '-0', '+', 'COUNT',
+  local entries = redis.pcall('XRANGE', P .. 'events:' .. id, next_one .. '-0', '+', 'COUNT',
     math.min(limit - #events, {READ_CHUNK}))
-  if not entries[1] or entries[1][1] ~= next_one .. '-0' then
+  if entries.err or not entries[1] or entries[1][1] ~= next_one .. '-0' then
     return {{ generation, false }}
   end
   for _, entry in ipairs(entries) do
@@ -61,9 +77,9 @@ return {{ generation, events }}
 
 LISTING: Final = Script(
     COMMON
+    + _LATER
     + f"""
 local scope, context, state, from, bound, limit, size = unpack(cmsgpack.unpack(ARGV[1]))
-local names = {{}}
 local all = {{}}
 if state then
   all[1] = state
@@ -72,23 +88,20 @@ else
     all[number] = tostring(number)
   end
 end
-for _, number in ipairs(all) do
-  names[#names + 1] = indexes(number, scope, context or '')[context and 2 or 1]
-end
 
 local total, found = 0, {{}}
-local function add(member, sequence)
-  found[#found + 1] = {{ member, tonumber(sequence) }}
+local function add(member, sequence, number)
+  found[#found + 1] = {{ member, tonumber(sequence), number }}
 end
 
 -- The last changed ones below the bound, of one index.
-local function search(name)
+local function search(name, number)
   local below, count = '(' .. bound, 0
   repeat
     local some = call('ZREVRANGEBYSCORE', P .. 'list:' .. name, below, '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
     for place = 1, #some, 2 do
       if count < limit and (not from or some[place] >= from) then
-        add(some[place], some[place + 1])
+        add(some[place], some[place + 1], number)
         count = count + 1
       end
       below = '(' .. some[place + 1]
@@ -96,20 +109,21 @@ local function search(name)
   until count >= limit or #some < 2 * limit
 end
 
-for _, name in ipairs(names) do
+for _, number in ipairs(all) do
+  local name = indexes(number, scope, context or '')[context and 2 or 1]
   if not from then
     total = total + call('ZCARD', P .. 'list:' .. name)
-    search(name)
+    search(name, number)
   else
     local matching = call('ZLEXCOUNT', P .. 'times:' .. name, '[' .. from, '+')
     total = total + matching
     if matching > {LISTED_TOGETHER} then
-      search(name)
+      search(name, number)
     elseif matching > 0 then
       for _, member in ipairs(call('ZRANGEBYLEX', P .. 'times:' .. name, '[' .. from, '+')) do
-        local sequence = tonumber(call('ZSCORE', P .. 'list:' .. name, member))
-        if sequence < tonumber(bound) then
-          add(member, sequence)
+        local sequence = tonumber(call('ZSCORE', P .. 'list:' .. name, member) or 0)  -- 0: it was taken out of that list
+        if sequence > 0 and sequence < tonumber(bound) then
+          add(member, sequence, number)
         end
       end
     end
@@ -120,22 +134,25 @@ table.sort(found, function(one, other) return one[2] > other[2] end)
 local tasks, bytes = {{}}, 0
 for place = 1, math.min(#found, limit - 1) do
   local id = string.sub(found[place][1], string.find(found[place][1], '\\0', 1, true) + 1)
-  local task = call('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation')
-  local events = {{}}
-  bytes = bytes + #task[1]
-  for number, entry in ipairs(call('XRANGE', P .. 'events:' .. id, (task[2] + 1) .. '-0', '+')) do
-    events[number] = entry[2][2]
-    bytes = bytes + #events[number]
+  local task = redis.pcall('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation', 'generation', 'context')
+  if task.err then
+    task = {{ false, false, false, false }}
+  end
+  local events = later(id, task[2])
+  bytes = bytes + #(task[1] or '')
+  for _, event in ipairs(events or {{}}) do
+    bytes = bytes + #event
   end
   if place > 1 and bytes > size then
     break
   end
-  tasks[place] = {{ string.format('%.0f', found[place][2]), task[1], events }}
+  tasks[place] = {{ string.format('%.0f', found[place][2]), id, found[place][3], task[4], task[1], task[2], task[3], events }}
 end
 return {{ total, #found, tasks }}
 """.replace("{STATES}", "8")
 )
-"""How many tasks match, how many were looked at, and of each on the page its number, snapshot and the events after it."""
+"""How many tasks match, how many were looked at, and of each on the page its number, id, state, context, snapshot, the
+generation of that, its own, and the events after the snapshot. What is missing is nil."""
 
 ORPHANS: Final = Script(
     COMMON
@@ -169,14 +186,17 @@ the others are about to renew theirs.
 EXPIRED: Final = Script(
     COMMON
     + """
-local surplus, ended_before, limit = call('ZCARD', P .. 'ended') - ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local surplus, age_ms, limit = call('ZCARD', P .. 'ended') - ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local ended_before = age_ms and (tonumber(ARGV[4]) or tonumber(server_ms())) - age_ms or 0
 local found = {}
 for place, id in ipairs(call('ZRANGE', P .. 'ended', 0, limit - 1)) do
-  if place <= surplus or tonumber(call('HGET', P .. 'task:' .. id, 'ended_ms') or 0) < ended_before then
+  local ended = redis.pcall('HGET', P .. 'task:' .. id, 'ended_ms')
+  if place <= surplus or (type(ended) == 'string' and tonumber(ended) or 0) < ended_before then
     found[#found + 1] = id
   end
 end
 return found
 """
 )
-"""The ids of ended tasks beyond a number of them, or that ended before a time in milliseconds; of so many of the oldest."""
+"""The ids of ended tasks beyond a number of them, or older than so many milliseconds, if that is a number; of so many of the
+oldest. The last argument is the time in milliseconds since 1970, or empty for the server's."""

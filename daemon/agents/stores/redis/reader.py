@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from ...model.types import STATE_NUMBERS, TaskState
-from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, up_to_max_page_bytes
+from ...model.types import STATE_NUMBERS, STATES, Task, TaskState
+from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, Retention, read_page
+from ..failures import DamagedRecordError
 from ..interface import (
     QUEUED,
-    DamagedTaskError,
     LoggedEvent,
     LogTruncatedError,
     PushTarget,
     StoredTask,
-    TaskPage,
     TaskQuery,
 )
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
@@ -49,17 +48,33 @@ def load_task(source: Source, task_id: str) -> StoredTask | None:
     found = LOADING.run(source.session, source.key("store"), to_bytes(task_id))
     if found is None:
         return None
-    body, snapshot_generation, generation, scope, owner, events = found
-    snapshot_generation = int(snapshot_generation)
-    if len(events) != int(generation) - snapshot_generation:
-        raise DamagedTaskError(f"events of task {task_id} are missing")
+    body, covered, generation, scope, owner, events = found
+    snapshot, later, snapshot_generation = _parts(task_id, body, covered, generation, events)
+    if scope is None:
+        raise DamagedRecordError("the scope", task_id)
     return StoredTask(
-        decode_task(body),
+        decode_task(snapshot, task_id),
         snapshot_generation,
-        decode_events(events, first_generation=snapshot_generation + 1),
-        scope.decode(),
-        None if owner is None else owner.decode(),
+        decode_events(later, task_id, first_generation=snapshot_generation + 1),
+        _text(scope),
+        None if owner is None else _text(owner),
     )
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "replace")
+
+
+def _parts(
+    task_id: str, snapshot: bytes | None, covered: bytes | None, generation: bytes | None, events: list[bytes] | None
+) -> tuple[bytes, list[bytes], int]:
+    """The snapshot, the events after it, and its generation. Raises `DamagedRecordError` where something is missing."""
+    if snapshot is None or covered is None:
+        raise DamagedRecordError("the snapshot", task_id)
+    numbers = [covered, generation or b""]
+    if events is None or not all(map(bytes.isdigit, numbers)) or len(events) != int(numbers[1]) - int(covered):
+        raise DamagedRecordError("the log", task_id)
+    return snapshot, events, int(covered)
 
 
 def read_events(source: Source, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
@@ -68,10 +83,10 @@ def read_events(source: Source, task_id: str, after: int, limit: int) -> Sequenc
     )
     if events is None or generation == 0:
         raise LogTruncatedError(task_id, generation)
-    return decode_events(events, first_generation=after + 1)
+    return decode_events(events, task_id, first_generation=after + 1)
 
 
-def list_tasks(source: Source, query: TaskQuery, bound: int) -> TaskPage:
+def list_tasks(source: Source, query: TaskQuery, bound: int) -> ReadPage:
     """One page, of tasks whose sequence number is below `bound`."""
     after = query.status_timestamp_after
     asked = (
@@ -84,10 +99,24 @@ def list_tasks(source: Source, query: TaskQuery, bound: int) -> TaskPage:
         MAX_PAGE_BYTES,
     )
     total, found, rows = LISTING.run(source.session, source.key("store"), pack(asked))
-    tasks = up_to_max_page_bytes(
-        decode_current_task(body, events, include_artifacts=query.include_artifacts) for _, body, events in rows
-    )
-    return TaskPage(tuple(tasks), rows[len(tasks) - 1][0].decode() if found > len(tasks) else "", total)
+    listed = (_listed(row, include_artifacts=query.include_artifacts) for row in rows)
+    read = read_page(listed, query.page_size, total)
+    if rows and found > len(rows) and not read.page.next_page_token:  # the server left some out
+        read = msgspec.structs.replace(
+            read, page=msgspec.structs.replace(read.page, next_page_token=rows[-1][0].decode())
+        )
+    return read
+
+
+def _listed(row: Sequence[Any], *, include_artifacts: bool) -> Listed:  # Any: as `Session.call`
+    sequence, encoded_id, state, context, *stored = row
+    task_id = _text(encoded_id)
+
+    def read() -> Task:
+        snapshot, events, _ = _parts(task_id, *stored)
+        return decode_current_task(snapshot, events, task_id, include_artifacts=include_artifacts)
+
+    return Listed(task_id, _text(context or b""), STATES.get(int(state)), int(sequence), read)
 
 
 def count_states(source: Source) -> dict[TaskState, int]:
@@ -100,7 +129,9 @@ def count_states(source: Source) -> dict[TaskState, int]:
 def load_push_targets(source: Source, task_id: str) -> Sequence[PushTarget]:
     values: list[bytes] = source.session.call("HVALS", to_bytes(source.key(f"targets:{task_id}")))
     numbered = [value.partition(b":") for value in values]
-    return [decode_push_target(body) for _, _, body in sorted(numbered, key=lambda each: int(each[0]))]
+    if not all(number.isdigit() for number, _, _ in numbered):
+        raise DamagedRecordError("a push target", task_id)
+    return [decode_push_target(body, task_id) for _, _, body in sorted(numbered, key=lambda each: int(each[0]))]
 
 
 def list_orphans(source: Source, owner_id: str, lease_ms: int) -> Sequence[str]:
@@ -124,9 +155,9 @@ def has_owner_requests(source: Source, owner_id: str) -> bool:
     return bool(source.session.call("EXISTS", source.key(f"asked:{owner_id}")))
 
 
-def expired_tasks(source: Source, *, ended_before_ms: float, max_tasks: int, limit: int) -> list[bytes]:
-    """The ids of ended tasks that are too old (milliseconds since 1970) or too many, of the `limit` oldest."""
-    found: list[bytes] = EXPIRED.run(
-        source.session, source.key("store"), max_tasks, f"{max(ended_before_ms, -1):.0f}", limit
-    )
+def expired_tasks(source: Source, retention: Retention, *, now: float | None, limit: int) -> list[bytes]:
+    """The ids of ended tasks that are too old or too many, of the `limit` oldest. `now` is None for the server's time."""
+    age = "" if retention.max_seconds is None else f"{retention.max_seconds * 1000:.0f}"
+    now_ms = "" if now is None else f"{now * 1000:.0f}"
+    found: list[bytes] = EXPIRED.run(source.session, source.key("store"), retention.max_tasks, age, limit, now_ms)
     return found

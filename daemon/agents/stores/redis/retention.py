@@ -29,10 +29,10 @@ BATCH: Final = 200
 
 @final
 class ExpiredTasks:
-    """Deletes what `limits` does not keep. `clock` is in seconds since 1970."""
+    """Deletes what `limits` does not keep. `clock` is in seconds since 1970; None is that of the server."""
 
     def __init__(
-        self, address: Address, retained: RetainedTasks, limits: Retention, clock: Callable[[], float]
+        self, address: Address, retained: RetainedTasks, limits: Retention, clock: Callable[[], float] | None
     ) -> None:
         self._address = address
         self._retained = retained
@@ -41,18 +41,14 @@ class ExpiredTasks:
 
     def find(self, source: Source) -> list[bytes]:
         """The ids of one batch. Raises `redis.RedisError`."""
-        found = expired_tasks(
-            source,
-            ended_before_ms=self._limits.ended_before(self._clock()) * 1000,
-            max_tasks=self._limits.max_tasks,
-            limit=BATCH + len(self._retained),
-        )
+        now = None if self._clock is None else self._clock()
+        found = expired_tasks(source, self._limits, now=now, limit=BATCH + len(self._retained))
         return [task_id for task_id in found if task_id.decode() not in self._retained][:BATCH]
 
     def forget_batch(self, link: ServerLink[Session], writer: RedisWriter) -> bool:
         """Delete the events of some tasks that ended a while ago, where their snapshots cover them. Returns whether there may be
         more. Raises `StoreError`."""
-        (seen,) = writer.write(link, [forget_request((self._clock() - EVENTS_SECONDS) * 1000, BATCH)])
+        (seen,) = writer.write(link, [forget_request(EVENTS_SECONDS, BATCH)])
         return seen == BATCH
 
     def delete_batch(self, link: ServerLink[Session], writer: RedisWriter) -> bool:

@@ -6,7 +6,7 @@ There has been one version so far. A later one brings a store up to date here, i
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import redis
 
@@ -69,17 +69,22 @@ call('DEL', K)
 """Every command that a script runs. One that is refused later, in the midst of a transaction, would leave half of it."""
 
 
-def open_store(session: Session, address: Address) -> None:
-    """Create the store, unless there is one. Raises `StoreError` for one of a newer version and for what is none, and
-    `redis.RedisError`."""
+Settings: TypeAlias = dict[str, str]
+
+
+def open_store(session: Session, address: Address) -> bool:
+    """Create the store, unless there is one. Whether it was created. Raises `StoreError` for one of a newer version and for
+    what is none, and `redis.RedisError`."""
     key = address.key("store")
-    if not _has_store(session, address):
+    is_new = not _has_store(session, address)
+    if is_new:
         if _has_other_keys(session, address) and not _has_store(session, address):
             raise StoreError(f"{address.label} holds keys that begin with {address.key('')} and are no store")
         _CREATE.run(session, key, VERSION)
     _TRIAL.run(session, key)
     for command in (("XREAD", "COUNT", 1, "STREAMS", address.key("wake"), "0"), ("HGETALL", address.key("counts"))):
         session.call(*command)
+    return is_new
 
 
 def _has_store(session: Session, address: Address) -> bool:
@@ -106,11 +111,16 @@ def _has_other_keys(session: Session, address: Address) -> bool:
             return False
 
 
-def check_settings(session: Session, address: Address) -> None:
-    """Log what the server may lose. Raises `StoreError` where it may delete keys to make room, and `redis.RedisError`."""
+def check_settings(session: Session, address: Address) -> Settings:
+    """The server's settings. Raises `StoreError` where it may delete keys to make room, and `redis.RedisError`."""
     settings = _settings(session)
     if settings.get("maxmemory-policy", "noeviction") != "noeviction":
         raise StoreError(f"{address.label} may delete tasks when its memory is full: set maxmemory-policy noeviction")
+    return settings
+
+
+def log_volatility(settings: Settings, address: Address) -> None:
+    """Log what a server with these settings may lose."""
     match settings.get("appendonly"), settings.get("appendfsync"):
         case "yes", "always":
             pass
@@ -124,7 +134,7 @@ def check_settings(session: Session, address: Address) -> None:
             log.warning("store.volatile", server=address.label, loses="everything", because="appendonly no")
 
 
-def _settings(session: Session) -> dict[str, str]:
+def _settings(session: Session) -> Settings:
     """Those of the server that matter, as far as it tells them: some hosts forbid CONFIG, but not INFO."""
     found: dict[str, str] = {}
     with suppress(redis.ResponseError):

@@ -8,6 +8,7 @@ from typing import final
 
 import redis
 
+from ....logs import log
 from ..change_inbox import ChangeInbox
 from ..interface import StoreError
 from ..server_link import WRITES_PATIENCE, ServerLink
@@ -15,7 +16,7 @@ from .address import Address
 from .connection import Server, Session
 from .failures import translate_errors, why_not_connected
 from .listener import Listener
-from .schema import check_settings, open_store
+from .schema import check_settings, log_volatility, open_store
 from .writer import RedisWriter
 
 
@@ -24,17 +25,18 @@ class Sessions:
     """One that writes, one that reads, one that listens. Raises `StoreError`, and then leaves nothing open, and `RuntimeError` if
     the system provides no thread."""
 
-    def __init__(self, address: Address, clock: Callable[[], float]) -> None:
+    def __init__(self, address: Address, clock: Callable[[], float] | None) -> None:
         self._server = Server(address)
         self._address = address
         with ExitStack() as stack:
             with _connecting(address.label):
                 writing, reading, listening = (self._open(stack) for _ in range(3))
             with translate_errors(address.label):
-                check_settings(writing, address)
+                settings = check_settings(writing, address)
                 open_store(writing, address)
                 self.writer = RedisWriter(address, clock)
                 self.writer.begin(writing)
+                log_volatility(settings, address)  # last: a store that is refused says one line
                 self.inbox = ChangeInbox()
                 self.writing = self._link(writing, self._reopen_writing, WRITES_PATIENCE)
                 self.reading = self._link(reading, self._server.open)
@@ -50,7 +52,8 @@ class Sessions:
     def _reopen_writing(self) -> Session:
         session = self._server.open()
         try:
-            open_store(session, self._address)
+            if open_store(session, self._address):
+                log.error("store.forgotten", server=self._address.label)
         except BaseException:
             session.close()
             raise

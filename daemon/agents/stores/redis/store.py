@@ -34,14 +34,15 @@ HEARTBEAT_SECONDS: Final = 1.0
 
 @final
 class RedisStore(ThreadedStore["_OpenStore", Source, Run]):
-    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons.
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons; by default that of the
+    server.
 
     It is durable as all stores that outlive their process are. Whether the server outlives a crash of its own, it says in the
     log, as `store.volatile`. Raises `StoreError` for an address that is wrong.
     """
 
     def __init__(
-        self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] = time.time
+        self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] | None = None
     ) -> None:
         self._address = read_address(url)
         super().__init__(self._address.label, reader, statements)

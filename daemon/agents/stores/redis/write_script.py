@@ -77,8 +77,24 @@ WRITE: Final = (
     + f"""
 local version, me, number, lease_ms, now_ms, grows, doubtful, abandoned, operations = unpack(cmsgpack.unpack(ARGV[1]))
 local meta, mark = KEYS[1], P .. 'writer:' .. me
-if call('HGET', meta, 'version') ~= version then
+now_ms = now_ms or tonumber(server_ms())
+local numbers = call('HMGET', meta, 'version', 'sequence', 'requests', 'wake', 'forgotten')
+if numbers[1] ~= version then
   return redis.error_reply('NOSTORE there is none of this version')
+end
+-- What all tasks share is looked at before anything is written: a script that fails half-way leaves half of its work.
+for place = 2, #numbers do
+  if numbers[place] and not string.find(numbers[place], '^%d+$') then
+    return redis.error_reply('DAMAGED store')
+  end
+end
+for name, kind in pairs({{ counts = 'hash', owners = 'set', ended = 'zset', wake = 'stream' }}) do
+  local found = call('TYPE', P .. name).ok
+  if found ~= kind and found ~= 'none' then
+    return redis.error_reply('DAMAGED ' .. name)
+  elseif name == 'counts' and found == kind and not numbers[2] then
+    return redis.error_reply('DAMAGED store')
+  end
 end
 local last, reply, given = unpack(call('HMGET', mark, 'number', 'reply', 'given'))
 last = tonumber(last or 0)
@@ -131,9 +147,15 @@ local function pass(id, from, to, sequence, has_ended)
   end
 end
 
+-- Fields of a task; none where its key holds something else.
+local function fields_of(id, ...)
+  local found = redis.pcall('HMGET', P .. 'task:' .. id, ...)
+  return found.err and {{}} or found
+end
+
 local function hand_over(id, from, to)
   local task = P .. 'task:' .. id
-  local owner, sequence, state = unpack(call('HMGET', task, 'owner', 'sequence', 'state'))
+  local owner, sequence, state = unpack(fields_of(id, 'owner', 'sequence', 'state'))
   if owner ~= from then
     call('ZREM', P .. 'owned:' .. from, id)
     return false
@@ -166,6 +188,9 @@ local function commit(change)
   local task, log = P .. 'task:' .. id, P .. 'events:' .. id
   local known, holder, sequence, old_state, old_timestamp, old_scope, old_context, covered = unpack(call('HMGET', task,
     'generation', 'owner', 'sequence', 'state', 'timestamp', 'scope', 'context', 'snapshot_generation'))
+  if known and not tonumber(known) then
+    error('its generation is no number')
+  end
   local may_change
   if previous then
     may_change = holder == previous and (previous == me or previous == QUEUED or not is_alive(previous))
@@ -193,7 +218,7 @@ local function commit(change)
     call('HSET', task, 'scope', scope, 'context', context, 'state', state, 'timestamp', timestamp, 'sequence', sequence,
       'generation', generation)
     if TERMINAL[state] then
-      call('HSET', task, 'ended_ms', now_ms)
+      call('HSET', task, 'ended_ms', string.format('%.0f', now_ms))
       call('ZADD', P .. 'ended', sequence, id)
     elseif known and TERMINAL[old_state] then
       call('ZREM', P .. 'ended', id)
@@ -229,8 +254,7 @@ end
 
 local function delete(id)
   local task = P .. 'task:' .. id
-  local scope, context, state, timestamp, owner = unpack(call('HMGET', task,
-    'scope', 'context', 'state', 'timestamp', 'owner'))
+  local scope, context, state, timestamp, owner = unpack(fields_of(id, 'scope', 'context', 'state', 'timestamp', 'owner'))
   call('ZREM', P .. 'ended', id)
   if state and TERMINAL[state] then
     unlist(id, scope, context, state, timestamp)
@@ -245,12 +269,15 @@ end
 
 local does = {{}}
 
--- Of each change that was refused: its place, the task's generation and its owner.
+-- Of each change that was refused: its place, the task's generation and its owner. The generation is -1 where keys of the task
+-- hold something else.
 function does.commit(changes)
   local refused = {{}}
   for place, change in ipairs(changes) do
-    local conflict = commit(change)
-    if conflict then
+    local intact, conflict = pcall(commit, change)
+    if not intact then
+      refused[#refused + 1] = {{ place - 1, -1, false }}
+    elseif conflict then
       refused[#refused + 1] = {{ place - 1, conflict[1], conflict[2] }}
     end
   end
@@ -323,14 +350,13 @@ function does.delete(ids)
 end
 
 -- Even a short stream takes 4 KB. Of tasks that have ended, from the last one on that was looked at, their number.
-function does.forget_events(ended_before, limit)
-  local seen = 0
+function does.forget_events(age_ms, limit)
+  local seen, ended_before = 0, now_ms - age_ms
   local forgotten = call('HGET', meta, 'forgotten') or '0'
   local found = call('ZRANGEBYSCORE', P .. 'ended', '(' .. forgotten, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
   for place = 1, #found, 2 do
-    local task = P .. 'task:' .. found[place]
-    local ended, generation, covered = unpack(call('HMGET', task, 'ended_ms', 'generation', 'snapshot_generation'))
-    if tonumber(ended) >= ended_before then
+    local ended, generation, covered = unpack(fields_of(found[place], 'ended_ms', 'generation', 'snapshot_generation'))
+    if (tonumber(ended or '') or 0) >= ended_before then
       break
     end
     if generation == covered then
@@ -371,7 +397,8 @@ for _, id in ipairs(abandoned) do
 end
 local results = {{}}
 for place, operation in ipairs(operations) do
-  results[place] = does[operation[1]](unpack(operation, 2))
+  local done, result = pcall(does[operation[1]], unpack(operation, 2))
+  results[place] = done and result or not done and {{ err = type(result) == 'table' and result.err or result }}
 end
 
 reply = cmsgpack.pack(results)

@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
+import redis
 
 from ...model.types import STATE_NUMBERS
+from ..failures import DamagedRecordError
 from ..interface import (
     CommitConflict,
     CommitRefusal,
+    DamagedTask,
     OwnerRequest,
     StoreError,
     StoreUnavailableError,
@@ -28,7 +31,7 @@ from ..threaded_store import CommitRequest
 from ..worker_thread import Job
 from .address import Address
 from .connection import Session
-from .failures import translate_errors
+from .failures import store_error, translate_errors
 from .read_scripts import WRITING
 from .reader import packed_text, to_bytes
 from .schema import VERSION
@@ -68,10 +71,7 @@ def _commit(request: CommitRequest) -> WriteRequest:
     changes = request.changes
 
     def refusals(refused: Sequence[tuple[int, int, bytes | None]]) -> list[CommitRefusal | None]:
-        found: dict[int, CommitConflict] = {
-            place: CommitConflict(generation, None if owner is None else owner.decode())
-            for place, generation, owner in refused
-        }
+        found = {place: _refusal(changes[place][0], generation, owner) for place, generation, owner in refused}
         return [found.get(place) for place in range(len(changes))]
 
     encoded = tuple(_encoded(change, each) for change, each in changes)
@@ -80,6 +80,12 @@ def _commit(request: CommitRequest) -> WriteRequest:
     known = tuple(change.task_id for change, _ in changes if change.expected_generation)
     new = tuple(change.task_id for change, _ in changes if not change.expected_generation)
     return WriteRequest(("commit", encoded), refusals, size, grows=True, changes=known, creates=new)
+
+
+def _refusal(change: TaskChange, generation: int, owner: bytes | None) -> CommitRefusal:
+    if generation < 0:
+        return DamagedTask(str(DamagedRecordError("a key", change.task_id)))
+    return CommitConflict(generation, None if owner is None else owner.decode())
 
 
 def _encoded(change: TaskChange, encoded: EncodedChange) -> tuple[Any, ...]:  # Any: as above; false stands for None
@@ -126,8 +132,8 @@ def claim_request(limit: int) -> WriteRequest:
     return WriteRequest(("claim", limit), lambda ids: [each.decode() for each in ids])
 
 
-def forget_request(ended_before_ms: float, limit: int) -> WriteRequest:
-    return WriteRequest(("forget_events", int(ended_before_ms), limit), int)
+def forget_request(age_seconds: float, limit: int) -> WriteRequest:
+    return WriteRequest(("forget_events", int(age_seconds * 1000), limit), int)
 
 
 def delete_request(ids: Sequence[bytes]) -> WriteRequest:
@@ -136,9 +142,9 @@ def delete_request(ids: Sequence[bytes]) -> WriteRequest:
 
 @final
 class RedisWriter:
-    """The only writer of one daemon, whose name is `owner_id`. `clock` is in seconds since 1970."""
+    """The only writer of one daemon, whose name is `owner_id`. `clock` is in seconds since 1970; None is that of the server."""
 
-    def __init__(self, address: Address, clock: Callable[[], float]) -> None:
+    def __init__(self, address: Address, clock: Callable[[], float] | None) -> None:
         self.owner_id: Final = os.urandom(8).hex()
         self._address = address
         self._clock = clock
@@ -167,21 +173,31 @@ class RedisWriter:
 
     def _run_alone(self, link: ServerLink[Session], request: AnyRequest) -> object:
         assert callable(request), "others are in one transaction with what is queued"
-        return request(lambda each: self.write(link, [each])[0])
+
+        def write(each: WriteRequest) -> object:
+            (result,) = self.write(link, [each])
+            if isinstance(result, StoreError):
+                raise result
+            return result
+
+        return request(write)
 
     def _run_waiting(self, link: ServerLink[Session], waiting: list[tuple[Job[AnyRequest], WriteRequest]]) -> None:
         """One transaction."""
         try:
             results = self.write(link, [request for _, request in waiting]) if waiting else ()
             for (job, _), result in zip(waiting, results, strict=True):
-                job.result = result
+                if isinstance(result, StoreError):
+                    job.failure = result
+                else:
+                    job.result = result
         except StoreError as exc:
             for job, _ in waiting:
                 job.failure = exc
         waiting.clear()
 
     def write(self, link: ServerLink[Session], requests: Sequence[WriteRequest]) -> list[object]:
-        """One transaction, and the results of its requests. Raises `StoreError`."""
+        """One transaction, and the results of its requests; a `StoreError` for one that failed alone. Raises `StoreError`."""
         transaction = self._transaction(requests)
         label = self._address.label
         if len(transaction) > MAX_ARGUMENT_BYTES:
@@ -202,7 +218,10 @@ class RedisWriter:
             raise
         self._doubtful = 0
         self._abandoned.clear()
-        return [request.result(result) for request, result in zip(requests, results, strict=True)]
+        return [
+            store_error(label, result) if isinstance(result, redis.ResponseError) else request.result(result)
+            for request, result in zip(requests, results, strict=True)
+        ]
 
     def _transaction(self, requests: Sequence[WriteRequest]) -> bytes:
         self._transactions += 1
@@ -212,7 +231,7 @@ class RedisWriter:
                 self.owner_id,
                 self._transactions,
                 LEASE_MS,
-                int(self._clock() * 1000),
+                False if self._clock is None else int(self._clock() * 1000),
                 any(request.grows for request in requests),
                 self._doubtful or False,
                 tuple(map(packed_text, self._abandoned)),

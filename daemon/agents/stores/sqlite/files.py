@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from typing import Final, final
 
 from ....logs import ConfiguredPath, log
@@ -30,13 +31,28 @@ def create_private(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
-def make_private(path: str) -> None:
-    """Take every permission of other users away from existing files. Raises `StoreError` if they are another user's."""
+def check_kinds(path: str) -> None:
+    """Raises `StoreError` if one of the files exists and is none: a device, a pipe, a folder, a link. Touches nothing.
+
+    SQLite would open a device, and leave a journal beside it. No link stands at `path`, which is a real path.
+    """
+    for suffix in (*_SUFFIXES, "-journal"):
+        try:
+            mode = os.lstat(path + suffix).st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode):
+            raise StoreError(f"{path}{suffix} is no regular file")
+
+
+def find_open_to_others(path: str) -> Sequence[tuple[str, int]]:
+    """The existing files that other users may use, and their modes. Raises `StoreError` if they are another user's."""
     if sys.platform == "win32":
-        return
+        return ()
+    found: list[tuple[str, int]] = []
     for suffix in _SUFFIXES:
         try:
-            status = os.stat(path + suffix)
+            status = os.lstat(path + suffix)
         except FileNotFoundError:
             continue
         mode = stat.S_IMODE(status.st_mode)
@@ -44,8 +60,15 @@ def make_private(path: str) -> None:
             continue
         if status.st_uid != os.geteuid():
             raise StoreError(f"{path}{suffix} belongs to another user, and not only that one may use it")
-        os.chmod(path + suffix, mode & ~0o077)
-        log.warning("store.permissions", path=ConfiguredPath(path + suffix), mode=f"{mode:04o}")
+        found.append((path + suffix, mode))
+    return found
+
+
+def make_private(path: str) -> None:
+    """Take every permission of other users away from the files. They are known to be a store's. Raises `StoreError`."""
+    for file, mode in find_open_to_others(path):
+        os.chmod(file, mode & ~0o077)
+        log.warning("store.permissions", path=ConfiguredPath(file), mode=f"{mode:04o}")
 
 
 @final

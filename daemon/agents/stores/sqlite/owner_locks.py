@@ -1,15 +1,30 @@
 """Tells which daemons that share a store are alive. Each locks a small file beside the store's; the system unlocks it when
-the daemon dies.
+the daemon dies. Each also beats: it sets the times of this file each second, which one that was stopped (SIGSTOP) does not.
 
-Relies on no clock and on no process number, which another process may have by now. The lock is the operating system's. The
-file's name holds the daemon's owner id.
+Compares no clocks and no process numbers, which another process may have by now. The lock is the operating system's. The
+file's name holds the daemon's owner id. Its access time is only there to change; its modification time is the daemon's clock.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import final
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Final, final
+
+BEAT_SECONDS: Final = 1.0
+
+PATIENCE_SECONDS: Final = 10.0
+"""A daemon that has not beaten for so long counts as dead, though it still has its lock."""
+
+PAUSE_SECONDS: Final = 5.0
+"""Who has not looked at the others for so long may have been stopped, and with it they."""
+
+FENCE_SECONDS: Final = 7.0
+"""A daemon that could not beat for so long takes its own tasks for lost: less than the patience of the others."""
 
 
 @final
@@ -20,6 +35,7 @@ class OwnerLock:
     """
 
     def __init__(self, store_path: str) -> None:
+        self.store_path = store_path
         self.owner_id = os.urandom(8).hex()
         self._path = _lock_path(store_path, self.owner_id)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -29,13 +45,109 @@ class OwnerLock:
             _remove(self._path, self._fd)
             raise
 
+    def beat(self, now: float) -> None:
+        """`now` is in seconds since 1970, by this daemon's clock. The file may be gone: then the daemon counts as dead."""
+        with suppress(OSError):
+            os.utime(self._path, ns=(time.monotonic_ns(), int(now * 1e9)))
+
     def release(self) -> None:
         """Unlock and remove the file."""
         _remove(self._path, self._fd)
 
 
+@final
+class Pulse:
+    """The thread in which a daemon beats, also while its event loop or its disk keeps others waiting."""
+
+    def __init__(self, lock: OwnerLock, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
+        self._lock = lock
+        self._clock = clock
+        self._monotonic = monotonic
+        self._last = monotonic()
+        self._was_late = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="discreet-store-pulse", daemon=True)
+
+    def start(self) -> None:
+        """Raises `RuntimeError` if the system provides no thread."""
+        self._lock.beat(self._clock())
+        self._thread.start()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether this daemon was stopped for so long that others may have taken its tasks, and nobody has asked them since. Any
+        thread may ask."""
+        return self._was_late or self._monotonic() > self._last + FENCE_SECONDS
+
+    def take_was_late(self) -> bool:
+        """Whether it was; from now on it is not."""
+        was_late, self._was_late = self.is_late, False
+        self._last = self._monotonic() if was_late else self._last
+        return was_late
+
+    def beat_if_due(self) -> None:
+        """The event loop does it, too, when it looks for changes: while it is busy, the thread may long wait for its turn."""
+        if not self._stopping.is_set() and self._monotonic() > self._last + BEAT_SECONDS:
+            self._beat()
+
+    def _main(self) -> None:
+        while not self._stopping.wait(BEAT_SECONDS):
+            self._beat()
+
+    def _beat(self) -> None:
+        self._was_late = self.is_late
+        self._last = self._monotonic()
+        self._lock.beat(self._clock())
+
+    def stop(self) -> None:
+        """Before the lock is released."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+
+@final
+class Beats:
+    """The beats of other daemons, as this one has seen them. Used by one thread."""
+
+    def __init__(self, store_path: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store_path = store_path
+        self._monotonic = monotonic
+        self._seen: dict[str, tuple[int, float]] = {}
+        self._last_look = monotonic()
+
+    def find_silent(self, owner_ids: Collection[str]) -> set[str]:
+        """Those that have not beaten for `PATIENCE_SECONDS`. Ask it every second: after a longer pause, in which this daemon
+        may have been stopped itself, their time begins anew."""
+        now = self._monotonic()
+        if now > self._last_look + PAUSE_SECONDS:
+            self._seen.clear()
+        self._last_look = now
+        silent: set[str] = set()
+        seen: dict[str, tuple[int, float]] = {}
+        for owner_id in owner_ids:
+            try:
+                status = os.stat(_lock_path(self._store_path, owner_id))
+            except OSError:
+                continue
+            before = self._seen.get(owner_id)
+            seen[owner_id] = before if before and before[0] == status.st_atime_ns else (status.st_atime_ns, now)
+            if now > seen[owner_id][1] + PATIENCE_SECONDS:
+                silent.add(owner_id)
+        self._seen = seen
+        return silent
+
+
+def clock_of(store_path: str, owner_id: str) -> float | None:
+    """What the clock of a living daemon said when it last beat, in seconds since 1970."""
+    try:
+        return os.stat(_lock_path(store_path, owner_id)).st_mtime if is_alive(store_path, owner_id) else None
+    except OSError:
+        return None
+
+
 def is_alive(store_path: str, owner_id: str) -> bool:
-    """Whether the daemon with this owner id is alive; True if that can't be told. Removes the lock file of a dead one."""
+    """Whether the daemon with this owner id is there; True if that can't be told. Removes the lock file of a dead one."""
     path = _lock_path(store_path, owner_id)
     try:
         fd = os.open(path, os.O_RDWR)

@@ -6,18 +6,19 @@ A function with several statements runs them in one transaction, and so sees the
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import msgspec
 
-from ...model.types import STATE_NUMBERS, Task, TaskState
-from ..checks import MAX_READ_BYTES, up_to_max_page_bytes
-from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskPage, TaskQuery
+from ...model.types import STATE_NUMBERS, STATES, Task, TaskState
+from ..checks import MAX_READ_BYTES, Listed, ReadPage, read_page
+from ..failures import DamagedRecordError
+from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskQuery
 from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
-from .rows import COLUMN_COUNT, COLUMNS, DamagedRowError, TaskRow, verify
+from .rows import COLUMN_COUNT, COLUMNS, TaskRow, verify
 from .schema import IS_QUEUED, TERMINAL_NUMBERS
 
 _decode_bodies: Final = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -25,12 +26,16 @@ _decode_bodies: Final = msgspec.msgpack.Decoder(list[bytes]).decode
 
 @contextmanager
 def read_transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Reads inside see the file at one moment."""
+    """Reads inside see the file at one moment.
+
+    They close their cursors, also those that a traceback would hold: while one is open, later reads see that moment, too.
+    """
     connection.execute("BEGIN")
     try:
         yield
     finally:
-        connection.execute("COMMIT")
+        if connection.in_transaction:  # some errors end it
+            connection.execute("ROLLBACK")
 
 
 def load_task(connection: sqlite3.Connection, task_id: str) -> StoredTask | None:
@@ -41,9 +46,9 @@ def load_task(connection: sqlite3.Connection, task_id: str) -> StoredTask | None
         row, snapshot = _verified(found)
         later_events = _later_events(connection, row)
     return StoredTask(
-        decode_task(snapshot),
+        decode_task(snapshot, task_id),
         row.snapshot_generation,
-        decode_events(later_events, first_generation=row.snapshot_generation + 1),
+        decode_events(later_events, task_id, first_generation=row.snapshot_generation + 1),
         row.scope,
         row.owner,
     )
@@ -56,7 +61,7 @@ _SELECT_TASKS_AND_SNAPSHOTS: Final = (
 
 
 def _verified(found: Sequence[Any]) -> tuple[TaskRow, bytes]:  # Any: what SQLite returns
-    """A task's row and its snapshot. Raises `DamagedRowError` if one of them was changed, or the snapshot deleted."""
+    """A task's row and its snapshot. Raises `DamagedRecordError` if one of them was changed, or the snapshot deleted."""
     row = TaskRow(*found[:COLUMN_COUNT])
     row.verify()
     snapshot, checksum = found[COLUMN_COUNT:]
@@ -75,75 +80,86 @@ def read_events(connection: sqlite3.Connection, task_id: str, after: int, limit:
             return ()
         found: list[bytes] = []
         size = 0
-        for first, bodies in _event_rows(connection, row, after):
-            if not found and first > after + 1:
-                break
-            if first > after + 1 + len(found):
-                raise DamagedRowError("the log", task_id)
-            wanted = bodies[after + 1 - first :] if not found else bodies
-            found += wanted
-            size += sum(map(len, wanted))
-            if len(found) >= limit or size >= MAX_READ_BYTES:
-                break
+        with closing(_event_rows(connection, row, after)) as rows:
+            for first, bodies in rows:
+                if not found and first > after + 1:
+                    break
+                if first > after + 1 + len(found):
+                    raise DamagedRecordError("the log", task_id)
+                wanted = bodies[after + 1 - first :] if not found else bodies
+                found += wanted
+                size += sum(map(len, wanted))
+                if len(found) >= limit or size >= MAX_READ_BYTES:
+                    break
     if not found:
         raise LogTruncatedError(task_id, row.generation)
-    return decode_events(found[:limit], first_generation=after + 1)
+    return decode_events(found[:limit], task_id, first_generation=after + 1)
 
 
-def _event_rows(connection: sqlite3.Connection, row: TaskRow, after: int) -> Iterator[tuple[int, list[bytes]]]:
+def _event_rows(
+    connection: sqlite3.Connection, row: TaskRow, after: int
+) -> Generator[tuple[int, list[bytes]], None, None]:
     """The rows that hold events after generation `after`: each with the number of its first event and all its events."""
-    rows = connection.execute(
+    selected = connection.execute(
         "SELECT last_generation, first_generation, bodies, checksum FROM events"
         " WHERE task_key = ? AND last_generation > ? ORDER BY last_generation",
         (row.key, after),
     )
-    for last, first, bodies, checksum in rows:
-        verify("an event", row.id, checksum, bodies, row.key, last, first)
-        yield first, _decode_bodies(bodies)
+    with closing(selected) as rows:
+        for last, first, bodies, checksum in rows:
+            verify("an event", row.id, checksum, bodies, row.key, last, first)
+            yield first, _decode_bodies(bodies)
 
 
 def _later_events(connection: sqlite3.Connection, row: TaskRow) -> list[bytes]:
     """The events after the snapshot. A snapshot covers whole commits, and no row holds events of two commits.
 
-    Raises `DamagedRowError` if some are missing.
+    Raises `DamagedRecordError` if some are missing.
     """
     if row.snapshot_generation == row.generation:
         return []
     events: list[bytes] = []
-    for first, bodies in _event_rows(connection, row, row.snapshot_generation):
-        if first != row.snapshot_generation + 1 + len(events):
-            break
-        events += bodies
+    with closing(_event_rows(connection, row, row.snapshot_generation)) as rows:
+        for first, bodies in rows:
+            if first != row.snapshot_generation + 1 + len(events):
+                break
+            events += bodies
     if row.snapshot_generation + len(events) != row.generation:
-        raise DamagedRowError("the log", row.id)
+        raise DamagedRecordError("the log", row.id)
     return events
 
 
-def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> TaskPage:
+def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> ReadPage:
     """One page, of tasks whose sequence number is below `bound`."""
     conditions, values = _conditions(query)
     with read_transaction(connection):
         total, min_sequence = _count_tasks(connection, query, conditions, values)
-        rows = connection.execute(
+        selected = connection.execute(
             f"{_SELECT_TASKS_AND_SNAPSHOTS}"
             f" WHERE {conditions} AND sequence >= ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
             (*values, min_sequence, bound, query.page_size + 1),
         )
-        sequences: list[int] = []
+        with closing(selected) as rows:  # one row at a time: all bodies of a page may be very large
+            listed = (_listed(connection, found, include_artifacts=query.include_artifacts) for found in rows)
+            return read_page(listed, query.page_size, total)
 
-        def found() -> Iterator[Task]:  # one row at a time: all bodies of a page may be very large
-            for selected in rows:
-                row, snapshot = _verified(selected)
-                sequences.append(row.sequence)
-                if len(sequences) > query.page_size:
-                    return
-                yield decode_current_task(
-                    snapshot, _later_events(connection, row), include_artifacts=query.include_artifacts
-                )
 
-        tasks = up_to_max_page_bytes(found())
-        rows.close()
-    return TaskPage(tuple(tasks), str(sequences[len(tasks) - 1]) if len(sequences) > len(tasks) else "", total)
+def _listed(
+    connection: sqlite3.Connection,
+    found: Sequence[Any],  # Any: as above
+    *,
+    include_artifacts: bool,
+) -> Listed:
+    row = TaskRow(*found[:COLUMN_COUNT])
+
+    def read() -> Task:
+        row, snapshot = _verified(found)
+        return decode_current_task(
+            snapshot, _later_events(connection, row), row.id, include_artifacts=include_artifacts
+        )
+
+    state = STATES.get(row.state) if isinstance(row.id, str) and isinstance(row.context_id, str) else None
+    return Listed(row.id, row.context_id, state, row.sequence, read)
 
 
 def _conditions(query: TaskQuery) -> tuple[str, list[Any]]:  # Any: values that SQLite accepts
@@ -184,7 +200,7 @@ def load_push_targets(connection: sqlite3.Connection, task_id: str) -> Sequence[
     ).fetchall()
     for checksum, body, key, config_id in rows:
         verify("a push config", task_id, checksum, body, key, config_id)
-    return [decode_push_target(body) for _, body, *_ in rows]
+    return [decode_push_target(body, task_id) for _, body, *_ in rows]
 
 
 def list_owners(connection: sqlite3.Connection) -> tuple[set[str], set[str]]:
@@ -205,7 +221,7 @@ def list_owned_tasks(connection: sqlite3.Connection, owner_id: str) -> list[str]
 
 
 def count_writes_of_others(connection: sqlite3.Connection, owner_id: str) -> int:
-    (writes,) = connection.execute("SELECT sum(writes) FROM daemons WHERE owner_id <> ?", (owner_id,)).fetchone()
+    (writes,) = connection.execute("SELECT total(writes) FROM daemons WHERE owner_id <> ?", (owner_id,)).fetchone()
     return int(writes)
 
 
@@ -216,21 +232,29 @@ def has_owner_requests(connection: sqlite3.Connection, owner_id: str) -> bool:
     return row is not None
 
 
-def queued_rows(connection: sqlite3.Connection) -> Iterator[TaskRow]:
+def queued_rows(connection: sqlite3.Connection) -> Generator[TaskRow, None, None]:
     """Least recently changed first. Without damaged ones, which can't be claimed: whoever reads such a task is told."""
-    for values in connection.execute(f"SELECT {COLUMNS} FROM tasks WHERE {IS_QUEUED} ORDER BY sequence"):
-        row = TaskRow(*values)
-        if row.is_intact:
-            yield row
+    with closing(connection.execute(f"SELECT {COLUMNS} FROM tasks WHERE {IS_QUEUED} ORDER BY sequence")) as rows:
+        for values in rows:
+            row = TaskRow(*values)
+            if row.is_intact:
+                yield row
 
 
 def has_queued(connection: sqlite3.Connection) -> bool:
-    return any(True for _ in queued_rows(connection))
+    with closing(queued_rows(connection)) as rows:
+        return any(True for _ in rows)
 
 
 def count_queued(connection: sqlite3.Connection) -> int:
     (count,) = connection.execute(f"SELECT count(*) FROM tasks WHERE {IS_QUEUED}").fetchone()
     return int(count)
+
+
+def last_end_ms(connection: sqlite3.Connection) -> int | None:
+    """When the last task that has ended did so."""
+    (last,) = connection.execute("SELECT max(ended_ms) FROM tasks WHERE typeof(ended_ms) = 'integer'").fetchone()
+    return None if last is None else int(last)
 
 
 def expired_tasks(
@@ -245,13 +269,13 @@ def expired_tasks(
         TERMINAL_NUMBERS,
     ).fetchone()
     rows = connection.execute(
-        "SELECT key, id, ended_ms FROM tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT ?",
-        (limit + len(retained),),
+        "SELECT key, id, ended_ms < ? FROM tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT ?",
+        (ended_before_ms, limit + len(retained)),
     ).fetchall()
     surplus = int(count) - max_tasks
     expired = [
         (key,)
-        for position, (key, task_id, ended_ms) in enumerate(rows)
-        if (position < surplus or ended_ms < ended_before_ms) and task_id not in retained
+        for position, (key, task_id, is_old) in enumerate(rows)
+        if (position < surplus or is_old) and task_id not in retained
     ]
     return expired[:limit]

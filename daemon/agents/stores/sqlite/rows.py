@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final
 from zlib import crc32
 
 import msgspec
 
-
-@final
-class DamagedRowError(Exception):
-    """A row of this task was changed or deleted by something else than a store. `what` says which."""
-
-    def __init__(self, what: str, task_id: str) -> None:
-        super().__init__(f"{what} of task {task_id}")
-        self.what = what
-        self.task_id = task_id
+from ..failures import DamagedRecordError
 
 
 class TaskRow(msgspec.Struct, array_like=True):
@@ -44,7 +36,7 @@ class TaskRow(msgspec.Struct, array_like=True):
         return bool(self.values()[-1] == self.checksum)
 
     def verify(self) -> None:
-        """Raises `DamagedRowError`."""
+        """Raises `DamagedRecordError`."""
         *values, checksum = msgspec.structs.astuple(self)
         verify("the row", self.id, checksum, b"", *values)
 
@@ -59,6 +51,6 @@ def row_checksum(body: bytes, *values: object) -> int:
 
 
 def verify(what: str, task_id: str, checksum: object, body: bytes, *values: object) -> None:
-    """Raises `DamagedRowError` if that is not the row's checksum."""
+    """Raises `DamagedRecordError` if that is not the row's checksum."""
     if not isinstance(body, bytes) or checksum != row_checksum(body, *values):
-        raise DamagedRowError(what, task_id)
+        raise DamagedRecordError(what, task_id)

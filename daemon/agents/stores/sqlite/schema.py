@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import msgspec
-
 from ...model.states import TERMINAL
 from ...model.types import STATE_NUMBERS
-from ..interface import QUEUED, DamagedTaskError, StoreError
+from ..failures import DamagedRecordError, damaged_task_error
+from ..interface import QUEUED, StoreError
 from .busy import STATEMENT_SECONDS, BusyWait
-from .files import create_private, make_private
+from .files import check_kinds, create_private, find_open_to_others, make_private
 from .integrity import check_pages
-from .rows import COLUMNS, DamagedRowError, row_checksum
+from .rows import COLUMNS, row_checksum
 
 APPLICATION_ID: Final = 0x64736372
 """Marks a SQLite file as ours, at byte 68 of its header: `dscr`."""
@@ -142,21 +141,22 @@ MIGRATIONS: Final = (_TABLES + _TRIGGERS, _CHECKSUMS, _QUEUE)
 
 
 _COLUMNS_OF: Final = {
-    "tasks": COLUMNS.removesuffix(", checksum"),
-    "snapshots": "task_key, body",
-    "events": "row, task_key, last_generation, first_generation, bodies",
-    "push_targets": "row, task_key, id, body",
-    "owner_requests": "row, task_key, kind",
+    "tasks": COLUMNS,
+    "snapshots": "task_key, body, checksum",
+    "events": "row, task_key, last_generation, first_generation, bodies, checksum",
+    "push_targets": "row, task_key, id, body, checksum",
+    "owner_requests": "row, task_key, kind, body, checksum",
     "task_counts": "scope, state, tasks",
     "context_task_counts": "scope, context_id, state, tasks",
     "daemons": "owner_id, writes, last_sequence",
 }
-"""What a file must have, whatever its version says."""
+"""What a file of the present version must have, whatever its version says."""
 
 
 def open_writer(path: str, migrations: tuple[str, ...] = MIGRATIONS) -> sqlite3.Connection:
     """Open the file for writing; create it or migrate it if needed, and check it. Raises `StoreError`."""
     with translate_errors(path):
+        check_kinds(path)
         create_private(path)
         connection = connect(path)
         try:
@@ -170,14 +170,21 @@ def open_writer(path: str, migrations: tuple[str, ...] = MIGRATIONS) -> sqlite3.
 def _prepare(connection: sqlite3.Connection, path: str, migrations: tuple[str, ...]) -> None:
     if not _is_own(connection):
         raise StoreError(f"{path} is a database of another program")
-    make_private(path)
+    find_open_to_others(path)
     _check_version(connection, path, migrations)
     _enable_wal(connection, path)
     _migrate(connection, migrations)
     _check_version(connection, path, migrations)
+    if migrations is MIGRATIONS:
+        check_tables(connection)
+    check_pages(connection, path)
+    make_private(path)  # last: a file that is refused is left as it was
+
+
+def check_tables(connection: sqlite3.Connection) -> None:
+    """Raises `sqlite3.OperationalError` where a table or a column is missing."""
     for table, columns in _COLUMNS_OF.items():
         connection.execute(f"SELECT {columns} FROM {table} LIMIT 0")
-    check_pages(connection, path)
 
 
 def connect(path: str, *, busy_seconds: float = STATEMENT_SECONDS) -> sqlite3.Connection:
@@ -186,15 +193,21 @@ def connect(path: str, *, busy_seconds: float = STATEMENT_SECONDS) -> sqlite3.Co
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
+        connection.text_factory = _decode_text
     except BaseException:
         connection.close()
         raise
     return connection
 
 
+def _decode_text(raw: bytes) -> str:
+    """A damaged text has a wrong checksum then, and does not make the whole statement fail."""
+    return raw.decode("utf-8", "replace")
+
+
 @contextmanager
 def translate_errors(path: str) -> Iterator[None]:
-    """Turns the errors of SQLite, the system and msgspec into `StoreError`, one line each."""
+    """Turns the errors of SQLite and the system into `StoreError`, one line each."""
     try:
         yield
     except sqlite3.Error as exc:
@@ -203,20 +216,14 @@ def translate_errors(path: str) -> Iterator[None]:
         raise StoreError(f"{path} {text}") from exc
     except OSError as exc:
         raise StoreError(f"{path} can't be opened: {exc.strerror}") from exc
-    except DamagedRowError as exc:
-        raise damaged_row_error(path, exc) from exc
+    except DamagedRecordError as exc:
+        raise damaged_task_error(path, exc) from exc
     except UnicodeDecodeError as exc:  # of a text, or of SQLite's own message about one
         raise StoreError(f"{path} {_ERROR_TEXTS['CORRUPT']}") from exc
-    except msgspec.DecodeError as exc:
-        raise DamagedTaskError(f"{path} holds a task that can't be decoded") from exc
-
-
-def damaged_row_error(path: str, exc: DamagedRowError) -> DamagedTaskError:
-    return DamagedTaskError(f"{path} is damaged: {exc.what} of task {exc.task_id} is not as it was written")
 
 
 _ERROR_TEXTS: Final = {
-    "ERROR": "is not a store of this version of discreet",
+    "ERROR": "is not a store of this version of discreet: it has other tables or columns",
     "NOTADB": "is not a SQLite database",
     "CORRUPT": "is a damaged database",
     "READONLY": "can't be written to",

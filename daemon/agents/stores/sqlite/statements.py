@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from itertools import islice
 from typing import Final
 
 import msgspec
 
+from ..failures import DamagedRecordError
 from ..interface import OwnerRequest, PushTarget
 from .reader import queued_rows
-from .rows import DamagedRowError, row_checksum, verify
+from .rows import row_checksum, verify
 
 
 def put_push_target(connection: sqlite3.Connection, task_id: str, target: PushTarget, body: bytes) -> bool:
@@ -65,7 +67,7 @@ def delete_owner_requests(connection: sqlite3.Connection, keys: Iterable[int]) -
 
 def take_owner_requests(
     connection: sqlite3.Connection, owner_id: str
-) -> tuple[list[OwnerRequest], list[DamagedRowError]]:
+) -> tuple[list[OwnerRequest], list[DamagedRecordError]]:
     """The requests, and what is wrong with those that were changed by something else. None of them stays."""
     rows = connection.execute(
         "SELECT row, key, id, kind, body, owner_requests.checksum FROM owner_requests JOIN tasks ON key = task_key"
@@ -74,19 +76,20 @@ def take_owner_requests(
     ).fetchall()
     connection.executemany("DELETE FROM owner_requests WHERE row = ?", [row[:1] for row in rows])
     taken: list[OwnerRequest] = []
-    damaged: list[DamagedRowError] = []
+    damaged: list[DamagedRecordError] = []
     for _, key, task_id, kind, body, checksum in rows:
         try:
             verify("a request", task_id, checksum, body, key, kind)
             taken.append(OwnerRequest(task_id, kind, body))
-        except DamagedRowError as exc:  # it must not keep the others waiting
+        except DamagedRecordError as exc:  # it must not keep the others waiting
             damaged.append(exc)
     return taken, damaged
 
 
 def claim(connection: sqlite3.Connection, owner_id: str, limit: int) -> list[str]:
     """Give so many queued tasks to this owner. Returns their ids."""
-    rows = [*islice(queued_rows(connection), limit)]
+    with closing(queued_rows(connection)) as queued:
+        rows = [*islice(queued, limit)]
     for row in rows:
         row.owner = owner_id
         connection.execute(

@@ -17,7 +17,8 @@ import msgspec
 
 from ...model.types import STATE_NUMBERS
 from ..checks import find_conflict
-from ..interface import CommitRefusal, OwnerRequest, TaskChange
+from ..failures import DamagedRecordError
+from ..interface import CommitRefusal, DamagedTask, OwnerRequest, TaskChange
 from ..serialization import EncodedChange
 from ..threaded_store import CommitRequest
 from ..worker_thread import Job
@@ -91,10 +92,12 @@ class SqliteWriter:
 
 
 _decode_rows: Final = msgspec.json.Decoder(list[TaskRow]).decode
-_SELECT_TASKS: Final = f"""
-    SELECT (SELECT max(last_sequence) FROM daemons),
-        (SELECT json_group_array(json_array({COLUMNS})) FROM tasks WHERE id IN (SELECT value FROM json_each(?)))
-"""
+_SELECT_LAST_SEQUENCE: Final = "SELECT max(last_sequence) FROM daemons"
+_SEARCH_LAST_SEQUENCE: Final = "SELECT coalesce(max(max(key), max(sequence)), 0) FROM tasks"
+_SELECT_TASKS: Final = (
+    f"SELECT json_group_array(json_array({COLUMNS})) FROM tasks WHERE id IN (SELECT value FROM json_each(?))"
+)
+_SELECT_EACH_TASK: Final = f"SELECT {COLUMNS} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"
 # Statements over many rows: their beginning, the values of one row, their end.
 _UPSERT_TASKS: Final = (
     f"INSERT INTO tasks ({COLUMNS}) VALUES",
@@ -131,18 +134,24 @@ class _Batch:
         self._requests: dict[tuple[int, OwnerRequest], None] = {}
 
     def load(self, task_ids: Sequence[str]) -> None:
-        """Read the rows of these tasks. Raises `DamagedRowError`."""
+        """Read the rows of these tasks."""
         if task_ids:
-            wanted = msgspec.json.encode(task_ids).decode()
-            last_sequence, rows = self._connection.execute(_SELECT_TASKS, (wanted,)).fetchone()
+            wanted = (msgspec.json.encode(task_ids).decode(),)
+            try:
+                rows = _decode_rows(self._connection.execute(_SELECT_TASKS, wanted).fetchone()[0])
+            except (sqlite3.OperationalError, msgspec.DecodeError):  # a row that was changed, and is no JSON
+                rows = [TaskRow(*values) for values in self._connection.execute(_SELECT_EACH_TASK, wanted).fetchall()]
+            (last_sequence,) = self._connection.execute(_SELECT_LAST_SEQUENCE).fetchone()
+            if last_sequence is None:  # no daemon's row is left: a number that was given before would overwrite a task
+                (last_sequence,) = self._connection.execute(_SEARCH_LAST_SEQUENCE).fetchone()
             self.last_sequence = max(self.last_sequence, last_sequence)
-            self._rows = {row.id: row for row in _decode_rows(rows)}
-            for row in self._rows.values():
-                row.verify()
+            self._rows = {row.id: row for row in rows}
 
     def apply(self, change: TaskChange, encoded: EncodedChange) -> CommitRefusal | None:
         """Make a change in memory, unless it conflicts."""
         row = self._rows.get(change.task_id)
+        if row is not None and row.key not in self._changed_rows and not row.is_intact:
+            return DamagedTask(str(DamagedRecordError("the row", row.id)))
         conflict = find_conflict(change, row, self._owner_id)
         if conflict is not None:
             return conflict

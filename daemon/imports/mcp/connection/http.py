@@ -17,6 +17,7 @@ import anyio.abc
 
 from .....client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply
 from .....client.task_group import background_tasks
+from .....errors.backoff import exponential_backoff
 from .....framing.http.sse import SseEvent, SseParser, TooLarge
 from ....logs import log
 from ....outbound.connection import HttpConnection, LossReason, OutboundError, ResponseHead
@@ -46,7 +47,9 @@ DRAIN_BYTES: Final = 64 * 1024
 MAX_RESUMED: Final = 5
 """How often in a row a stream is taken up again without an event in between."""
 RESUME_SECONDS: Final = 1.0
-"""Before that, where the server does not say."""
+"""Before that, where the server does not say. It doubles with each time in a row."""
+LEAST_RESUME_SECONDS: Final = 0.25
+"""Before that, whatever the server says: one that cuts off its streams at once must not be asked thousands of times."""
 MAX_RESUME_SECONDS: Final = 30.0
 
 MAX_SESSION_ID: Final = 1024
@@ -132,12 +135,12 @@ class _Stream:
         self.last_id: str | None = None
         self.retry_seconds: float | None = None
         self.failures = 0
+        self.has_begun = False
 
     @property
     def pause(self) -> float:
-        if self.retry_seconds is not None:
-            return min(self.retry_seconds, MAX_RESUME_SECONDS)
-        return min(RESUME_SECONDS * (1 << max(0, self.failures - 1)), MAX_RESUME_SECONDS)
+        asked = RESUME_SECONDS if self.retry_seconds is None else max(self.retry_seconds, LEAST_RESUME_SECONDS)
+        return min(max(asked, exponential_backoff(asked, MAX_RESUME_SECONDS, self.failures - 1)), MAX_RESUME_SECONDS)
 
 
 @final
@@ -206,8 +209,8 @@ class HttpLink:
             headers["last-event-id"] = stream.last_id
         try:
             async with self._open("GET", headers) as response:
-                if response.status == HTTPStatus.NOT_FOUND:
-                    self._end_session()
+                if response.status == HTTPStatus.NOT_FOUND and self._session is not None and stream.has_begun:
+                    self._end_session()  # else the server has no such route
                 if not (response.is_success and response.media_type == SSE):
                     return response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
                 await self._read_events(response, stream, done)
@@ -237,6 +240,7 @@ class HttpLink:
     async def _read_events(self, response: _Response, stream: _Stream, done: Callable[[], bool]) -> None:
         """Take the messages of a stream until `done`, or until it ends or is lost."""
         parser = SseParser(limit=MAX_REPLY_BYTES)
+        stream.has_begun = True
         try:
             async with aclosing(response.pieces()) as pieces:
                 async for piece in pieces:

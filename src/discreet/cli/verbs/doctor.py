@@ -14,6 +14,7 @@ from ...daemon.settings import Settings, UsageError, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
 from ...errors.codes import DialectName
 from ...errors.printable import printable
+from ...errors.redaction import load_environment, scrub_secrets
 from ..doctor.checks import CHECKS, CheckContext, Finding
 from ..doctor.conversation import converse
 from ..doctor.scripts import script_of
@@ -39,8 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the checks, the trial and the conversations, and report. Returns 1 if something failed, else 0."""
     findings = []
+    load_environment(os.environ)
     try:
-        for finding in examine(args):
+        for found in examine(args):
+            finding = replace(found, message=scrub_secrets(found.message)[0])  # whatever a setting or a server holds
             findings.append(finding)
             if not args.json:
                 write_stdout(f"{finding.status:<4}  {finding.check:<8}  {printable(finding.message)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from discreet import Identity, Service
 from discreet.daemon.agents.card.model import Capabilities, HttpAuth, requires
 from discreet.daemon.agents.card.v03 import card_to_v03
+from discreet.daemon.agents.service.card_builder import PUSH_DELIVERY
 from discreet.daemon.operations.access import PARENT, Access
 from support.cards import cards, plain_agent, shop, tokens, written
 
@@ -19,7 +20,9 @@ def test_every_external_operation_that_the_caller_may_call_is_a_skill() -> None:
     assert card.default_input_modes == card.default_output_modes == ("application/json",)
     assert (card.name, card.version) == ("shop", "9.8.7")
     assert card.description.startswith("Sells things. ")
-    assert card.capabilities == Capabilities(streaming=True, push_notifications=True, extended_agent_card=False)
+    assert card.capabilities == Capabilities(
+        streaming=True, push_notifications=True, extensions=(PUSH_DELIVERY,), extended_agent_card=False
+    )
     assert not (card.security_schemes or card.security_requirements)
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from discreet.daemon.agents.push.notifier import MAX_FAILURES
 from discreet.daemon.agents.push.queue import MAX_NOTIFICATIONS
+from discreet.daemon.memory import MemoryBudget
 from support.logged_events import LoggedEvents
-from support.waits import DEADLINE_SECONDS
+from support.waits import DEADLINE_SECONDS, until
 from support.webhooks import OK, EndlessTiming, enqueue, hooked, local, running, settled, status, target
 
 pytestmark = pytest.mark.anyio
@@ -107,3 +108,27 @@ async def test_draining_an_idle_pusher_takes_no_time(logged: LoggedEvents) -> No
     async with running(local()) as notifier:
         await notifier.drain(float("inf"))
     assert logged() == []
+
+
+async def test_all_targets_together_stay_within_their_share_of_the_budget(logged: LoggedEvents) -> None:
+    budget = MemoryBudget(80_000)
+    async with hooked() as hook, running(local(budget=budget)) as notifier:
+        for name in ("a", "b", "c", "d"):
+            for _ in range(2):
+                enqueue(notifier, target(hook.url, config_id=name), bytes(2_000))
+                assert budget.held("notifications") <= 10_000
+        await settled(notifier)
+        assert len(hook.requests) == 5
+        assert budget.held("notifications") == 0
+        dropped = [fields["notifications"] for name, fields in logged() if name == "push.dropped"]
+        assert sum(dropped) == 3
+
+
+async def test_the_end_of_a_task_that_does_not_fit_is_dropped_too(logged: LoggedEvents) -> None:
+    budget = MemoryBudget(80_000)
+    async with hooked() as hook, running(local(budget=budget)) as notifier:
+        notifier.enqueue(target(hook.url), bytes(20_000), final=True)
+        assert budget.held("notifications") == 0
+        await until(lambda: not notifier.counts()["targets"])
+        assert hook.requests == []
+        assert logged.names() == ["push.dropped"]

@@ -70,3 +70,21 @@ def test_the_order_and_the_limit_hold_for_any_sequence_of_steps(steps: list[int 
     assert queue.dropped == total
     assert queue.clear() == len(sizes)
     assert queue.take() is None
+
+
+def test_every_byte_that_is_held_is_counted_until_it_is_released() -> None:
+    counted: list[int] = []
+    queue = DeliveryQueue(a_queue().target, counted.append)
+    for size in (5, 7, 11):
+        queue.put(Notification(bytes(size), final=False))
+    assert sum(counted) == 23
+    queue.take()
+    assert sum(counted) == 23  # under way
+    queue.take()
+    assert sum(counted) == 18
+    queue.release()
+    assert sum(counted) == 11
+    queue.drop()
+    queue.put(Notification(bytes(3), final=True))
+    queue.clear()
+    assert sum(counted) == 0

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from discreet import OperationError
-from discreet.agents import AgentCall
+from discreet.agents import AgentCall, CallResult
 from discreet.client import OperationTimedOut, Peer, RemoteError
 from discreet.errors import Cancelled, DomainFailure, FailureError, TaskNotFound
 from discreet.testing import in_memory
@@ -41,7 +41,7 @@ class Notes:
             raise self._fault
 
     async def after(self, call: AgentCall, outcome: object) -> None:
-        self._notes.append((self._name, None if outcome is None else type(outcome)))
+        self._notes.append((self._name, type(outcome)))
         raise RuntimeError("changes nothing")
 
 
@@ -80,7 +80,7 @@ async def test_interceptors_run_before_calls_in_their_order_and_after_them_in_re
     works = Works()
     async with in_memory(agent(works, interceptors=[Notes("a", notes), Notes("b", notes)])) as peer:
         await peer.call("SendMessage", v1())
-        assert notes == [("a", "SendMessage"), ("b", "SendMessage"), ("b", None), ("a", None)]
+        assert notes == [("a", "SendMessage"), ("b", "SendMessage"), ("b", CallResult), ("a", CallResult)]
         notes.clear()
         assert await code_of(peer.call("tasks/cancel", {"id": UNKNOWN})) == -32001
         assert notes == [("a", "tasks/cancel"), ("b", "tasks/cancel"), ("b", TaskNotFound), ("a", TaskNotFound)]
@@ -92,7 +92,7 @@ async def test_interceptors_run_before_calls_in_their_order_and_after_them_in_re
             works.go.set()
             async for _ in stream:
                 pass
-        assert notes[2:] == [("b", None), ("a", None)]
+        assert notes[2:] == [("b", CallResult), ("a", CallResult)]
 
 
 @pytest.mark.parametrize(

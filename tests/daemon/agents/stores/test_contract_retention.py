@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ async def test_ended_tasks_stay_for_so_long(new_store: Any, clock: Clock) -> Non
         assert await remaining(store) == "abcx"
         clock.now += 2
         assert await remaining(store) == "cx"
-        clock.now += DAY
+        clock.now += 500
         assert await remaining(store) == "x"
 
 
@@ -103,3 +104,19 @@ async def test_of_two_daemons_with_different_limits_the_lowest_hold(shared: Any,
         async with opened(limited(shared, clock, *limits)) as strict:  # which deletes by itself, too
             assert await remaining(strict) == "cd"
         assert await remaining(lax) == "cd"
+
+
+async def test_a_clock_that_is_days_ahead_deletes_nothing(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither at the start nor when it is set ahead. Servers have a clock of their own."""
+    retention = Retention(100, 3600.0)
+    async with opened(shared(retention=retention)) as ours:
+        await ended_one_by_one(ours, "ab")
+        today = time.time
+        monkeypatch.setattr(time, "time", lambda: today() + 2 * DAY)
+        assert await remaining(ours) == "ab"
+        async with opened(shared(retention=retention)) as ahead:
+            await ended_one_by_one(ahead, "c")
+            assert await remaining(ahead) == "abc"
+        monkeypatch.undo()
+    async with opened(shared(retention=retention)) as later:
+        assert await remaining(later) == "abc"

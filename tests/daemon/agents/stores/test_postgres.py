@@ -285,3 +285,29 @@ async def test_a_pooler_that_shares_sessions_is_found_out(url: str) -> None:
         check_own_sessions((one, other), "it")
         with pytest.raises(StoreError, match="session"):
             check_own_sessions((one, other, one), "it")
+
+
+# -- what is missing in the database ---------------------------------------------------------------------------
+
+MISSING = [
+    *(f"DROP TABLE discreet.{table}" for table in ("tasks", "snapshots", "events", "push_targets", "owner_requests")),
+    *(f"DROP TABLE discreet.{table}" for table in ("writers", "task_counts")),
+    "DROP SEQUENCE discreet.changes",
+    "ALTER TABLE discreet.tasks DROP COLUMN ended_ms",
+    "ALTER TABLE discreet.events RENAME COLUMN bodies TO body",
+]
+
+
+@pytest.mark.parametrize("statement", MISSING)
+async def test_a_store_that_lacks_something_is_refused_and_makes_a_running_daemon_unready(
+    new_store: NewStore, url: str, statement: str
+) -> None:
+    import psycopg
+
+    async with opened(new_store()) as store:
+        await store.probe()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(statement)
+        with pytest.raises(StoreError, match="is not a store of this version"):
+            await store.probe()
+        assert "is not a store of this version" in await refused(new_store())

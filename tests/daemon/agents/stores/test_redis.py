@@ -389,3 +389,58 @@ async def test_events_of_tasks_that_ended_a_while_ago_are_deleted_where_a_snapsh
         now += 61
         await forget()
         assert not client.exists(key(url, "events:late"))
+
+
+# -- keys that something else has overwritten ------------------------------------------------------------------
+
+OVERWRITTEN = [
+    ("SET", "counts"),
+    ("SET", "owners"),
+    ("SET", "ended"),
+    ("SET", "wake"),
+    ("HSET", "store", "sequence"),
+    ("HSET", "store", "wake"),
+    ("HDEL", "store", "sequence"),
+]
+
+
+@pytest.mark.parametrize("change_of_key", OVERWRITTEN, ids=" ".join)
+async def test_keys_that_hold_something_else_are_told_before_anything_is_written(
+    new_store: NewStore, url: str, redis_server: Server, change_of_key: tuple[str, ...]
+) -> None:
+    command, name, *field = change_of_key
+    client = redis_server.client()
+    async with opened(new_store()) as store:
+        await store.commit([change(a_task("t"))])
+        await store.probe()
+        if command == "SET":
+            client.delete(key(url, name))
+        client.execute_command(command, key(url, name), *field, *(["x"] if command != "HDEL" else []))
+        with pytest.raises(StoreError, match="is damaged"):
+            await store.probe()
+        with pytest.raises(StoreError, match="is damaged"):
+            await store.commit([change(a_task("u")), change(a_task("v"))])
+        assert client.exists(key(url, "task:u"), key(url, "task:v")) == 0
+        assert (await store.load("t")).generation == 1
+    with logged_events("info") as logged:
+        assert len((await refused(new_store())).splitlines()) == 1
+        assert logged.names() == []
+
+
+async def test_a_store_that_the_server_has_forgotten_is_begun_anew_and_the_log_says_so(
+    new_store: NewStore, url: str, redis_server: Server
+) -> None:
+    """As after FLUSHALL."""
+    client = redis_server.client()
+    async with opened(new_store()) as ours, opened(new_store()) as theirs:
+        await ours.commit([change(a_task("t"), owner=ours.owner_id)])
+        with logged_events("info") as logged:
+            client.delete(*client.keys(key(url, "*")))
+            for store in (ours, theirs):
+                assert await store.commit([change(a_task(store.owner_id), owner=store.owner_id)]) == [None]
+                await store.probe()
+            events = logged.names()
+        assert events.count("store.forgotten") == 1
+        assert await ours.load("t") is None
+        assert sum((await ours.count()).values()) == 2
+        assert [*await theirs.list_owned()] == [theirs.owner_id]

@@ -61,7 +61,7 @@ async def test_a_file_that_is_not_a_store_is_refused_and_left_unchanged(tmp_path
 
 async def test_a_path_at_which_no_file_can_be_is_refused(tmp_path: Path) -> None:
     assert "No such file" in await refused(str(tmp_path / "missing" / "tasks.db"))
-    assert "directory" in await refused(str(tmp_path))
+    assert "is no regular file" in await refused(str(tmp_path))
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="nothing is read-only for this user")
@@ -223,7 +223,7 @@ async def test_a_page_is_read_without_a_table_scan_or_a_sort(path: str, query: T
         query = TaskQuery(
             scope=query.scope, context_id=query.context_id, state=query.state, page_token=token, page_size=5
         )
-        assert len(reader.list_tasks(connection, query, page_bound(query)).tasks) == 5
+        assert len(reader.list_tasks(connection, query, page_bound(query)).page.tasks) == 5
         connection.set_trace_callback(None)
         reads = [statement for statement in statements if statement.startswith("SELECT")]
         assert len(reads) == 2

@@ -6,12 +6,14 @@ import os
 import random
 import shutil
 import sqlite3
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from discreet.daemon.agents.model.types import (
@@ -24,6 +26,7 @@ from discreet.daemon.agents.model.types import (
 from discreet.daemon.agents.stores.interface import (
     MESSAGE,
     QUEUED,
+    DamagedTask,
     OwnerRequest,
     PushTarget,
     StoredTask,
@@ -175,18 +178,28 @@ async def test_a_row_that_was_changed_is_a_failure_that_names_task_and_file(
         with pytest.raises(StoreError, match="of task t ") as error:
             await store.load("t")
         assert path in str(error.value)
-        if "scope" not in statement and "state" not in statement.rsplit("SET", maxsplit=1)[-1]:
-            with pytest.raises(StoreError, match="of task t "):
-                await store.list(TaskQuery(scope="me"))
+        assert (await store.list(TaskQuery(scope="me"))).tasks == ()
 
 
 async def test_a_changed_row_is_not_written_over(path: str) -> None:
     await make(path)
     async with opened(SqliteStore(path)) as store:
         run_sql(path, "UPDATE tasks SET generation = 3")
-        with pytest.raises(StoreError, match="of task t "):
-            await store.commit([change("t", said("x"), expected=3), change("other")])
-        assert await store.load("other") is None
+        (refusal, made) = await store.commit([change("t", said("x"), expected=3), change("other")])
+        assert isinstance(refusal, DamagedTask) and "of task t " in refusal.reason
+        assert made is None and await store.load("other") is not None
+
+
+async def test_a_file_without_its_daemons_gives_no_number_twice(path: str) -> None:
+    await make(path)
+    async with opened(SqliteStore(path)) as store:
+        before = await store.load("t")
+        run_sql(path, "DELETE FROM daemons")
+        assert await store.commit([change("u"), change("v")]) == [None, None]
+        assert await store.load("t") == before
+        assert [task.id for task in (await store.list(TaskQuery(scope="me"))).tasks] == ["v", "u", "t"]
+        with anyio.move_on_after(0.1):
+            await store.wait_for_changes(0.01)
 
 
 async def test_a_changed_push_target_is_a_failure(path: str) -> None:
@@ -310,10 +323,24 @@ async def test_a_file_with_other_tables_than_its_version_says_is_refused(path: s
     assert "is not a store of this version" in await refused(path)
 
 
-async def test_a_file_without_one_of_the_tables_is_refused(path: str) -> None:
+SHAPES = ["DROP TABLE snapshots", "DROP TABLE daemons", "ALTER TABLE snapshots DROP COLUMN checksum"]
+
+
+@pytest.mark.parametrize("statement", SHAPES)
+async def test_a_file_without_one_of_the_tables_or_columns_is_refused(path: str, statement: str) -> None:
     await make(path)
-    run_sql(path, "DROP TABLE snapshots")
+    run_sql(path, statement)
     assert "is not a store of this version" in await refused(path)
+
+
+@pytest.mark.parametrize("statement", [SHAPES[0], SHAPES[2]])
+async def test_a_daemon_is_not_ready_when_its_file_has_lost_a_table_or_a_column(path: str, statement: str) -> None:
+    await make(path)
+    async with opened(SqliteStore(path)) as store:
+        await store.probe()
+        run_sql(path, statement)
+        with pytest.raises(StoreError, match="is not a store of this version"):
+            await store.probe()
 
 
 # -- who may read the files --------------------------------------------------------------------------------------
@@ -339,3 +366,49 @@ async def test_files_of_another_user_that_others_may_read_are_refused(path: str)
     os.chown(path, 12345, 12345)
     assert "another user" in await refused(path)
     assert os.stat(path).st_mode & 0o777 == 0o644
+
+
+# -- what is no store's file -------------------------------------------------------------------------------------
+
+
+def link_to_a_file(path: str) -> None:
+    Path(f"{path}.other").write_bytes(b"")
+    os.chmod(f"{path}.other", 0o644)
+    os.symlink(f"{path}.other", path)
+
+
+KINDS: dict[str, Callable[[str], None]] = {
+    "a pipe": lambda path: os.mkfifo(path, 0o666),
+    "a folder": os.mkdir,
+    "a device": lambda path: os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3)),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", [*KINDS, "a link"])
+async def test_what_is_no_regular_file_is_refused_and_left_as_it_was(
+    path: str, tmp_path: Path, kind: str, suffix: str, logged: LoggedEvents
+) -> None:
+    make = KINDS.get(kind, link_to_a_file)
+    if (kind, suffix) == ("a link", ""):
+        pytest.skip("the path of a store may be a link")
+    if kind == "a device" and os.geteuid() != 0:
+        pytest.skip("only root makes devices")
+    make(path + suffix)
+    if kind != "a link":
+        os.chmod(path + suffix, 0o666)
+    before = {entry.name: entry.lstat() for entry in tmp_path.iterdir()}
+    assert "is no regular file" in await refused(path)
+    assert {entry.name: entry.lstat() for entry in tmp_path.iterdir()} == before
+    assert logged.names() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
+async def test_a_file_that_is_refused_keeps_its_mode_and_says_one_line(path: str, logged: LoggedEvents) -> None:
+    await make(path)
+    run_sql(path, "DROP TABLE snapshots")
+    os.chmod(path, 0o644)
+    assert "is not a store of this version" in await refused(path)
+    assert os.stat(path).st_mode & 0o777 == 0o644
+    assert logged.names() == []

@@ -29,7 +29,7 @@ from discreet.daemon.agents.model.types import (
     TaskStatus,
 )
 from discreet.daemon.agents.requests import TaskUpdate
-from discreet.daemon.agents.stores.interface import TaskPage, TaskQuery
+from discreet.daemon.agents.stores.interface import TaskPage, TaskQuery, UnreadableTask
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v03_model import Task03
 from discreet.daemon.agents.versions.v10 import V10, encode_task_page
@@ -63,6 +63,7 @@ TASKS = [Task(f"t-{state.name}", "c-1", TaskStatus(state, MESSAGE, NOW)) for sta
     ),
     Task("t-3", "c-1", TaskStatus(TaskState.WORKING), (Artifact("a-2", ()),)),
 ]
+UNREADABLE = UnreadableTask("t-4", "", TaskState.WORKING)
 EVENTS = [
     *(TaskUpdate("t-1", "c-1", StatusChanged(TaskStatus(state, BARE, NOW), {"k": 1})) for state in TaskState),
     TaskUpdate("t-1", "c-1", ArtifactChanged(Artifact("a-1", PARTS))),
@@ -134,7 +135,7 @@ def texts(version: ProtocolVersion, names: tuple[str, str, str, str]) -> list[tu
 
 def test_the_sdk_of_1_0_reads_every_result() -> None:
     batch = texts(V10, ("Task", "SendMessageResponse", "StreamResponse", "TaskPushNotificationConfig"))
-    listed = encode_task_page(TaskPage(tuple(TASKS), "next", 99), ListRequest(TaskQuery(scope="")))
+    listed = encode_task_page(TaskPage(tuple(TASKS), "next", 99, (UNREADABLE,)), ListRequest(TaskQuery(scope="")))
     batch.append(("ListTasksResponse", bytes(listed).decode()))
     batch.append(("ListTaskPushNotificationConfigsResponse", bytes(V10.encode_push_configs(CONFIGS)).decode()))
     answers = read_by_sdk(V10, batch)

@@ -24,7 +24,7 @@ from discreet.daemon.agents.model.types import (
     TaskStatus,
 )
 from discreet.daemon.agents.requests import TaskUpdate
-from discreet.daemon.agents.stores.interface import TaskPage, TaskQuery
+from discreet.daemon.agents.stores.interface import TaskPage, TaskQuery, UnreadableTask
 from discreet.daemon.agents.versions.v03 import V03
 from discreet.daemon.agents.versions.v10 import V10, encode_task_page
 from discreet.daemon.agents.versions.version import ListRequest, ProtocolVersion
@@ -161,3 +161,15 @@ def test_each_version_has_its_names_of_states() -> None:
 )
 def test_a_version_covers_its_patch_releases(version: ProtocolVersion, asked: str, spoken: bool) -> None:
     assert version.covers(asked) is spoken
+
+
+def test_a_task_that_can_not_be_read_is_listed_without_content_and_its_metadata_say_so() -> None:
+    page = TaskPage((TASK,), "", 2, (UnreadableTask("t-2", "c-2", TaskState.COMPLETED),))
+    listed = loaded(encode_task_page(page, ListRequest(TaskQuery(scope=""))))
+    assert listed.keys() == {"tasks", "nextPageToken", "pageSize", "totalSize"}  # the official clients take no other
+    assert listed["tasks"][1] == {
+        "id": "t-2",
+        "contextId": "c-2",
+        "status": {"state": "TASK_STATE_COMPLETED"},
+        "metadata": {"urn:discreet:a2a:stdio:1:unreadable": True},
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from typing import Any
 
 import anyio
@@ -152,6 +153,93 @@ async def test_what_the_client_did_not_advertise_is_not_asked_of_it() -> None:
             await client.prompt(await client.session())
             assert client.log[-1] == "answer"
     assert [type(each) for each in outcome] == [EditorUnavailableError] * 2
+
+
+async def test_a_user_whose_editor_lacks_something_reads_what() -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert context.editor is not None
+        await context.editor.read_text_file("a.py")
+
+    async with acp_client(agent_of(execute)) as client:
+        await client.hello(capabilities={})
+        with pytest.raises(AcpRefused) as caught:
+            await client.prompt(await client.session())
+    assert caught.value.message == "This needs an editor that offers fs.readTextFile"
+    assert caught.value.data["code"] == "EDITOR_UNAVAILABLE"
+
+
+@pytest.mark.parametrize(
+    ("cwd", "path", "sent"),
+    [
+        ("/project", "src/a.py", "/project/src/a.py"),
+        ("/", "a.py", "/a.py"),
+        ("/project", "/etc/a", "/etc/a"),
+        ("C:\\project", "a.py", "C:\\project\\a.py"),
+        ("C:\\project", "D:\\a.py", "D:\\a.py"),
+        ("C:/project", "a.py", "C:/project/a.py"),
+    ],
+)
+async def test_paths_are_absolute_when_they_leave(cwd: str, path: str, sent: str) -> None:
+    seen: list[Any] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> None:
+        await editor.write_text_file(path, "x")
+        await editor.read_text_file(path)
+        async with editor.tool("t", kind="edit", locations=[path], content=[Diff(path, "x")]) as tool:
+            await tool.update(Diff(path, "y"), locations=[path])
+
+    async with acp_client(agent_of(with_editor(work, []))) as client:
+        client.on["fs/write_text_file"] = answering({}, seen)
+        client.on["fs/read_text_file"] = answering({"content": ""}, seen)
+        await client.hello()
+        await client.prompt(await client.session(cwd=cwd))
+        for update in client.updates[:2]:
+            seen += [*update["locations"], *update["content"]]
+    assert [each["path"] for each in seen] == [sent] * 6
+
+
+async def late_update(editor: Editor) -> None:
+    async with editor.tool("t") as tool:
+        pass
+    await tool.update("more")
+
+
+MISTAKES: dict[str, tuple[Callable[[Editor], Any], str]] = {
+    "a kind of tool call": (
+        lambda editor: editor.tool("t", kind="editing"),  # type: ignore[arg-type]
+        "the kind of a tool call must be one of read, edit, .*, other, not 'editing'; nearest: edit",
+    ),
+    "a kind in a question": (
+        lambda editor: editor.permit("May I?", kind="writing"),  # type: ignore[arg-type]
+        "the kind of a tool call must be one of .* not 'writing'",
+    ),
+    "a status of a step": (
+        lambda editor: editor.plan([PlanStep("a", status="done")]),  # type: ignore[arg-type]
+        "the status of a step must be one of pending, in_progress, completed, not 'done'",
+    ),
+    "a kind of permission": (
+        lambda editor: PermissionOption("a", "A", "allow"),  # type: ignore[arg-type]
+        "the kind of a permission must be one of allow_once, .* not 'allow'; nearest: allow_",
+    ),
+    "an update behind its block": (late_update, "the tool call has ended with its block: update it there"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+async def test_a_mistake_with_the_editor_is_told(mistake: str) -> None:
+    make, words = MISTAKES[mistake]
+    outcome: list[str] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> None:
+        with pytest.raises((ValueError, RuntimeError), match=words):
+            made = make(editor)
+            if isawaitable(made):
+                await made
+        outcome.append("told")
+
+    async with acp_client(agent_of(with_editor(work, []))) as client:
+        await client.prompt(await client.session())
+    assert outcome == ["told"]
 
 
 async def test_the_clients_own_error_is_raised() -> None:

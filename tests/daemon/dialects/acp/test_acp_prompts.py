@@ -124,6 +124,26 @@ async def test_a_declared_error_keeps_its_code_and_details() -> None:
     assert caught.value.data == {"code": "NO_PAPER", "retryable": True, "details": {"tray": 2}}
 
 
+@pytest.mark.parametrize(
+    ("number", "sent"),
+    [*((number, number) for number in (*range(-32009, -32000), -32803, 7)), (-32000, -32010), (-32800, -32010)],
+)
+async def test_a_declared_error_has_its_own_number_whatever_that_means_for_others(number: int, sent: int) -> None:
+    class Full(OperationError, code="FULL", number=number):
+        """The tray is full."""
+
+        sheets: int
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        raise Full(sheets=3)
+
+    async with acp_client(agent_of(execute)) as client:
+        with pytest.raises(AcpRefused) as caught:
+            await client.prompt(await client.session())
+    assert (caught.value.code, caught.value.message) == (sent, "The tray is full")
+    assert caught.value.data == {"code": "FULL", "retryable": False, "details": {"sheets": 3}}
+
+
 async def test_a_crash_tells_nothing_of_its_exception() -> None:
     async def execute(context: RequestContext, events: TaskEvents) -> None:
         raise RuntimeError("s3cr3t")

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import ValidationError
 
 from discreet import Context, OperationError, Service
-from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode
+from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode, Terminal
 from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.dialects.acp.generated.methods_of_agents import McpServer
 from discreet.daemon.dialects.acp.sessions import Sessions
@@ -215,6 +215,63 @@ async def test_a_session_is_listed_once_however_many_tasks_it_has_and_resumed_wi
         assert client.texts("user_message_chunk") == "onetwo"
 
 
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+async def test_what_the_user_has_chosen_is_there_when_a_session_is_opened_again(tmp_path: Path, method: str) -> None:
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(echo, acp=OPTIONS), store=store) as client:
+        session = await client.session()
+        await client.call("session/set_mode", {"sessionId": session, "modeId": "code"})
+        for config, value in (("model", "l"), ("loud", False)):
+            params = {"sessionId": session, "configId": config, "value": value}
+            await client.call("session/set_config_option", params)
+        await client.prompt(session, "first")
+    async with acp_client(agent_of(echo, acp=OPTIONS), store=store) as client:
+        opened = await client.call(method, {"sessionId": session, **NEW})
+        assert opened["modes"]["currentModeId"] == "code"
+        assert {each["id"]: each["currentValue"] for each in opened["configOptions"]} == {"model": "l", "loud": False}
+        await client.call("session/set_mode", {"sessionId": session, "modeId": "ask"})
+        assert (await client.call(method, {"sessionId": session, **NEW}))["modes"]["currentModeId"] == "ask"
+
+
+async def test_a_loaded_session_shows_its_tool_calls_and_plans(tmp_path: Path) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        editor = context.editor
+        assert editor is not None
+        await editor.plan(["look"])
+        async with editor.tool("Look", kind="read", locations=["a.py"]) as tool:
+            await events.working("on it")
+            await tool.update("seen", raw_output={"lines": 3})
+        async with editor.tool("Write", content=[Terminal("t1"), "more"]):
+            await events.complete("done")
+
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(execute), store=store) as client:
+        session = await client.session()
+        await client.prompt(session)
+        told = [each for each in client.updates if each["sessionUpdate"] in ("plan", "tool_call", "tool_call_update")]
+        assert client.texts("agent_thought_chunk") == "on it"
+    async with acp_client(agent_of(execute), store=store) as client:
+        await client.call("session/load", {"sessionId": session, **NEW})
+        again = [each for each in client.updates if each["sessionUpdate"] in ("plan", "tool_call", "tool_call_update")]
+        assert client.texts("agent_message_chunk") == "on it\n\ndone"
+    plan, look, update, completed, write, end = told
+    assert again[:4] == [plan, look, update, completed]
+    assert again[4] == {**write, "content": write["content"][1:]}
+    assert (again[5]["toolCallId"], again[5]["status"]) == (end["toolCallId"], "failed")
+
+
+async def test_a_choice_that_the_agent_has_no_more_is_forgotten(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(echo, acp=OPTIONS), store=store) as client:
+        session = await client.session()
+        await client.call("session/set_mode", {"sessionId": session, "modeId": "code"})
+        await client.prompt(session, "first")
+    fewer = AcpOptions(modes=(Mode("ask", "Ask"), Mode("plan", "Plan")))
+    async with acp_client(agent_of(echo, acp=fewer), store=store) as client:
+        opened = await client.call("session/load", {"sessionId": session, **NEW})
+        assert opened["modes"]["currentModeId"] == "ask"
+
+
 async def test_what_is_no_session_is_not_loaded() -> None:
     async with acp_client(agent_of(echo)) as client:
         for method in ("session/load", "session/resume"):
@@ -295,6 +352,29 @@ async def test_blocks_that_the_agent_can_not_take_are_invalid_params(blocks: lis
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        (
+            "/shop/price pen",
+            'Invalid params: prompt: expected /operation, then its params as JSON: {"name": "value"}, not plain text',
+        ),
+        ('/shop/price {"item": 1}', "Invalid params: item: expected string, not number"),
+        ("/shop/price", "Invalid params: item: expected string, not missing"),
+    ],
+)
+async def test_a_user_reads_what_is_wrong_with_the_params(prompt: str, message: str) -> None:
+    service = Service("shop")
+
+    @service.query
+    def price(item: str) -> int:
+        return 1
+
+    async with acp_client(service) as client:
+        refusal = await refused(client.prompt(await client.session(), prompt))
+    assert (refusal.code, refusal.message) == (-32602, message)
 
 
 async def test_a_number_whose_meaning_acp_fixes_stops_the_start() -> None:

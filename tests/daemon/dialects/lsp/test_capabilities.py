@@ -8,7 +8,7 @@ import pytest
 
 from discreet import DeclarationError, OperationError, Service, lsp
 from discreet.daemon.dialects.lsp.capabilities import Announcement, announcement, has_capability
-from discreet.daemon.dialects.lsp.declarations import RUN_COMMAND
+from discreet.daemon.dialects.lsp.declarations import RUN_COMMAND, needed_by
 from discreet.daemon.dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
 
 ROWS = {**REQUESTS, **NOTIFICATIONS}
@@ -52,12 +52,36 @@ def needed(method: str) -> dict[str, Any]:
 @pytest.mark.parametrize("method", ANNOUNCED)
 def test_every_method_that_has_a_capability_announces_it(method: str) -> None:
     service = server(method, options=needed(method))
+    first = needed_by(method)
     if "semanticTokens/" in method and not method.endswith("full"):  # which take their legend from it
-        full = "textDocument/semanticTokens/full"
-        service.operations += server(full, options=needed(full)).operations
+        first = "textDocument/semanticTokens/full"
+    if first is not None:
+        service.operations += server(first, options=needed(first)).operations
     capabilities = announcement(service.operations).capabilities
     assert has_capability(capabilities, ROWS[method]["server_capability"])
     assert capabilities["textDocumentSync"]["change"] == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "first"),
+    [
+        ("completionItem/resolve", "textDocument/completion"),
+        ("codeAction/resolve", "textDocument/codeAction"),
+        ("codeLens/resolve", "textDocument/codeLens"),
+        ("documentLink/resolve", "textDocument/documentLink"),
+        ("inlayHint/resolve", "textDocument/inlayHint"),
+        ("workspaceSymbol/resolve", "workspace/symbol"),
+        ("textDocument/prepareRename", "textDocument/rename"),
+        ("textDocument/rangesFormatting", "textDocument/rangeFormatting"),
+        ("textDocument/semanticTokens/full/delta", "textDocument/semanticTokens/full"),
+        ("workspace/diagnostic", "textDocument/diagnostic"),
+        ("callHierarchy/incomingCalls", "textDocument/prepareCallHierarchy"),
+        ("typeHierarchy/supertypes", "textDocument/prepareTypeHierarchy"),
+    ],
+)
+def test_a_method_that_editors_never_call_without_another_needs_that_one(method: str, first: str) -> None:
+    with pytest.raises(DeclarationError, match=f"operation {method}: .*{first} alone"):
+        announced(method, options=needed(method))
 
 
 @pytest.mark.parametrize("method", REGISTERED)

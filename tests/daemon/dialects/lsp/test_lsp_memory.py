@@ -37,7 +37,7 @@ async def test_open_documents_stay_within_the_memory_budget(serving: Any) -> Non
         for name in ("a", "b", "c", "d"):
             await wire.send(opened(name, "x" * (6 * MIB)))
         assert (await wire.call("texts/uris"))["result"] == ["a", "b"]
-        change = {"textDocument": {"uri": "a", "version": 2}, "contentChanges": [{"text": "y" * (9 * MIB + MIB // 2)}]}
+        change = {"textDocument": {"uri": "a", "version": 2}, "contentChanges": [{"text": "y" * (8 * MIB)}]}
         await wire.send(note("textDocument/didChange", change), note("textDocument/didChange", grown("b")))
         assert (await wire.call("texts/uris"))["result"] == ["a"]
         for name in ("a",):

@@ -66,6 +66,7 @@ async def test_the_editor_is_told_what_the_server_can(serving: Any) -> None:
             "capabilities": {
                 "positionEncoding": "utf-16",
                 "textDocumentSync": {"openClose": True, "change": 2},
+                "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
                 "hoverProvider": True,
             },
             "serverInfo": {"name": "toy", "version": "2.1"},
@@ -157,6 +158,45 @@ async def test_waiting_requests_can_be_cancelled(serving: Any) -> None:
         assert (answer["id"], answer["error"]["code"]) == (second["id"], -32800)
         gate.set()
         assert (await wire.receive())["id"] == first["id"]
+
+
+async def test_a_command_has_the_name_that_it_is_given(serving: Any) -> None:
+    service = Service("todo", dialect="lsp")
+
+    @service.command("words.count")
+    async def count(word: str) -> int:
+        return len(word)
+
+    async with serving(service) as wire:
+        result = await shake_hands(wire)
+        assert result["capabilities"]["executeCommandProvider"] == {"commands": ["words.count"]}
+        run = {"command": "words.count", "arguments": ["tea"]}
+        assert (await wire.call("workspace/executeCommand", run))["result"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome"),
+    [
+        ([], "all: "),
+        (["u"], "u: "),
+        (["u", 1, 2, 3], "u: 1,2,3"),
+        (["u", 1, "x"], "arguments.numbers[1]"),
+    ],
+)
+async def test_a_command_may_take_any_number_of_arguments(serving: Any, arguments: Any, outcome: str) -> None:
+    service = Service("todo", dialect="lsp")
+
+    @service.command
+    async def fix(ctx: Context, head: str = "all", *numbers: int) -> str:
+        return f"{head}: {','.join(map(str, numbers))}"
+
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        answer = await wire.call("workspace/executeCommand", {"command": "todo.fix", "arguments": arguments})
+        if "error" in answer:
+            assert answer["error"]["data"]["param"] == outcome
+        else:
+            assert answer["result"] == outcome
 
 
 async def test_commands_take_typed_arguments_by_position(serving: Any) -> None:

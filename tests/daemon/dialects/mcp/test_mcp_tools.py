@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
-from discreet import DeclarationError, OperationError, Service
+from discreet import DeclarationError, OperationError, Service, mcp
 from discreet.daemon.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from discreet.daemon.dialects.mcp.state import Offered
+from discreet.daemon.host import Host
 from discreet.daemon.operations.access import Access, Identity
+from discreet.daemon.settings import Settings
 from support.mcp_wire import MCP, McpClient
 
 pytestmark = pytest.mark.anyio
@@ -292,3 +296,125 @@ async def test_a_number_that_mcp_keeps_for_itself_fails_at_the_start(serving: An
     with pytest.raises(DeclarationError, match="number=-32042"):
         async with serving(service, **MCP):
             pass
+
+
+# -- options ---------------------------------------------------------------------------------------------------
+
+ICON = {"src": "https://shop.example/pen.png", "mimeType": "image/png"}
+
+
+async def test_options_of_a_tool_a_resource_and_a_prompt_are_listed(serving: Any, revision: str) -> None:
+    service = Service("shop")
+    told = {
+        "title": "Price of an item",
+        "annotations": {"destructiveHint": False, "idempotentHint": True, "openWorldHint": False, "title": "Price"},
+        "icons": [ICON],
+        "_meta": {"shop.example/group": 3},
+    }
+
+    @service.query(options=told)
+    def price() -> int:
+        return 1
+
+    @service.mutation(options=mcp.ToolOptions(annotations=mcp.ToolAnnotations(destructive_hint=True)))
+    def clear() -> None: ...
+
+    @service.resource("shop://prices", options={"annotations": {"priority": 0.5}, "icons": [ICON], "_meta": {"a": 1}})
+    def prices() -> str:
+        return ""
+
+    @service.prompt(options={"icons": [ICON], "_meta": {"a": 1}})
+    def sell() -> str:
+        return ""
+
+    async with serving(service, **MCP) as wire:
+        client = await client_of(wire, revision)
+        price_tool, clear_tool = (await client.call("tools/list"))["result"]["tools"]
+        assert ("title" in price_tool) == (revision >= "2025-06-18")
+        assert ("icons" in price_tool) == (revision >= "2025-11-25")
+        if revision >= "2025-11-25":
+            assert price_tool | told | {"annotations": {"readOnlyHint": True, **told["annotations"]}} == price_tool
+            assert clear_tool["annotations"] == {"readOnlyHint": False, "destructiveHint": True}
+            (resource,) = (await client.call("resources/list"))["result"]["resources"]
+            assert (resource["annotations"], resource["icons"], resource["_meta"]) == (
+                {"priority": 0.5},
+                [ICON],
+                {"a": 1},
+            )
+            (prompt,) = (await client.call("prompts/list"))["result"]["prompts"]
+            assert (prompt["icons"], prompt["_meta"]) == ([ICON], {"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"titel": "x"}, "there is no titel; nearest: title; MCP has icons, _meta, title, annotations"),
+        ({"annotations": {"readonlyHint": True}}, "there is no annotations.readonlyHint; nearest: readOnlyHint"),
+        ({"title": 3}, "Expected `str | null`, got `int`"),
+        (["title"], "they must be a dict"),
+    ],
+)
+def test_options_that_mcp_does_not_know_fail_at_the_start(options: Any, said: str) -> None:
+    service = Service("shop")
+
+    @service.query(options=options)
+    def price() -> int:
+        return 1
+
+    with pytest.raises(DeclarationError, match="operation shop/price: options: .*") as refused:
+        Offered(Host([service], Settings(), version="1"))
+    assert said in str(refused.value)
+
+
+def test_options_of_a_method_of_lsp_are_none_of_a_tool() -> None:
+    service = Service()
+
+    @service.query("textDocument/completion", options={"triggerCharacters": ["."]})
+    def complete(params: dict[str, Any], /) -> None: ...
+
+    Offered(Host([service], Settings(), version="1"))
+
+
+# -- arguments in strings --------------------------------------------------------------------------------------
+
+
+class Order(msgspec.Struct):
+    name: str
+    amount: int
+    sizes: list[float] = []
+    gift: bool | None = None
+    next: Order | None = None
+    notes: dict[str, int] = {}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"name": "3", "amount": "3"},
+        '{"name": "3", "amount": "3"}',
+        {"name": "3", "amount": 3, "sizes": ["1.5", 2]},
+        {"name": "3", "amount": 3, "sizes": '["1.5", 2]'},
+        {"name": "3", "amount": 3, "gift": "true", "next": '{"name": "x", "amount": "4"}'},
+        {"name": "3", "amount": 3, "notes": {"a": "7"}},
+    ],
+)
+async def test_what_is_no_string_may_come_as_json_in_a_string_anywhere(serving: Any, order: Any) -> None:
+    seen: list[tuple[Order, list[Order]]] = []
+    service = Service("shop")
+
+    @service.mutation(inline=True)
+    def buy(order: Order, more: list[Order]) -> None:
+        seen.append((order, more))
+
+    async with serving(service, **MCP) as wire:
+        client = await client_of(wire, "2025-11-25")
+        arguments = {"order": order, "more": [order]}
+        answer = await client.call("tools/call", {"name": "shop_buy", "arguments": arguments})
+        assert "isError" not in answer["result"]
+        wrong = {"order": {"name": "a", "amount": "many"}, "more": []}
+        refused = await client.call("tools/call", {"name": "shop_buy", "arguments": wrong})
+        assert refused["result"]["structuredContent"]["details"]["param"] == "arguments.order.amount"
+    ((bought, (again,)),) = seen
+    assert bought == again
+    assert (bought.name, bought.amount) == ("3", 3)
+    assert bought.next is None or bought.next.amount == 4

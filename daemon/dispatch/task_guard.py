@@ -1,0 +1,207 @@
+"""Keeps what foreign code leaves in its task from reaching other code: cancel scopes, task groups, cancellations, time limits.
+
+A handler may leave a scope open without meaning to: it breaks out of an async generator that holds a time limit or a task
+group. Its task then stands inside that scope, and the next request with it. anyio and trio offer no public way to ask for the
+innermost scope of a task, so their task states are read here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, final
+
+from ...lazy import anyio
+from ..logs import log
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+
+Switch: TypeAlias = Callable[[], object]
+
+
+class TaskGuard(Protocol):
+    """The running task as it was when the guard was made."""
+
+    def disturbed(self) -> bool:
+        """Whether something was left in the task since, or may still reach it. Cheap."""
+        ...
+
+    async def restore(self, step: str) -> None:
+        """Close the scopes and task groups that `step` left open, and undo the cancellations that it made."""
+        ...
+
+
+def guard_task() -> TaskGuard:
+    """A guard of the running task, before foreign code runs in it."""
+    return _AsyncioGuard() if _on_asyncio() else _TrioGuard()
+
+
+def _on_asyncio() -> bool:
+    return anyio.get_cancelled_exc_class().__module__ == "asyncio.exceptions"
+
+
+@final
+class _AsyncioGuard:
+    """`asyncio.timeout` keeps its task and cancels it when its time is over, wherever the task is then. So a task counts as
+    disturbed while more references to it exist than before. Where such a reference is harmless, a new task is all it costs.
+    """
+
+    __slots__ = ("_cancellations", "_references", "_scope", "_state", "_task")
+
+    def __init__(self) -> None:
+        from asyncio import current_task  # late: on trio it is not needed
+
+        from anyio._backends._asyncio import _task_states  # pyright: ignore[reportPrivateUsage]  # see above
+
+        task = current_task()
+        assert task is not None
+        if task not in _task_states:  # not begun by anyio
+            with anyio.CancelScope():
+                pass  # makes its state
+        self._task: asyncio.Task[Any] = task
+        self._state: Any = _task_states[task]
+        self._scope = self._state.cancel_scope
+        self._cancellations = task.cancelling()
+        del task
+        self._references = sys.getrefcount(self._task)
+
+    def disturbed(self) -> bool:
+        return (
+            sys.getrefcount(self._task) > self._references
+            or self._state.cancel_scope is not self._scope
+            or self._task.cancelling() > self._cancellations
+        )
+
+    async def restore(self, step: str) -> None:
+        left_open = False
+        while (scope := self._state.cancel_scope) is not None and scope is not self._scope:
+            scope.cancel()  # for the tasks of a task group
+            scope.__exit__(None, None, None)
+            left_open = True
+        if left_open:
+            _tell(step)
+        await self._forget_cancellations()
+
+    async def _forget_cancellations(self) -> None:
+        if self._task.cancelling() <= self._cancellations:
+            return
+        while self._task.cancelling() > self._cancellations:
+            self._task.uncancel()
+        from asyncio import CancelledError, sleep
+
+        try:
+            await sleep(0)  # before Python 3.13 `uncancel` leaves a cancellation that is yet to be delivered
+        except CancelledError:
+            pass
+
+
+@final
+class _TrioGuard:
+    __slots__ = ("_nurseries", "_status", "_task")
+
+    def __init__(self) -> None:
+        from trio.lowlevel import current_task  # late: only where trio is the event loop
+
+        self._task: Any = current_task()  # what is private of it is read too
+        self._status = self._task._cancel_status
+        self._nurseries = len(self._task.child_nurseries)
+
+    def disturbed(self) -> bool:
+        return self._task._cancel_status is not self._status
+
+    async def restore(self, step: str) -> None:
+        if not self.disturbed():
+            return
+        for nursery in self._task._child_nurseries[self._nurseries :]:
+            nursery.cancel_scope.cancel()
+            nursery._closed = True
+        del self._task._child_nurseries[self._nurseries :]
+        while (status := self._task._cancel_status) is not self._status and status.parent is not None:
+            status._scope.__exit__(None, None, None)
+        _tell(step)
+
+
+def _tell(step: str) -> None:
+    hint = "close async generators that hold a time limit or a task group: `async with contextlib.aclosing(…)`"
+    log.warning("handler.scope_left_open", method=step, hint=hint)
+
+
+# -- code that is no coroutine ---------------------------------------------------------------------------------
+
+
+def task_switch() -> tuple[Switch, Switch]:
+    """Two functions: the running task is out of reach for the code between a call of the first and one of the second.
+
+    Such code finds no current task, so it can neither cancel it nor enter a scope in it. It must not wait.
+    """
+    if _on_asyncio():
+        from asyncio import _enter_task, _leave_task, current_task, get_running_loop  # "Extending asyncio" in its docs
+
+        loop, running = get_running_loop(), current_task()
+        assert running is not None
+        return partial(_leave_task, loop, running), partial(_enter_task, loop, running)
+    from trio._core._run import GLOBAL_RUN_CONTEXT  # pyright: ignore[reportPrivateUsage]  # see the module's docstring
+
+    task = GLOBAL_RUN_CONTEXT.task
+    return partial(delattr, GLOBAL_RUN_CONTEXT, "task"), partial(setattr, GLOBAL_RUN_CONTEXT, "task", task)
+
+
+def out_of_task(work: Callable[[], T]) -> T:
+    """Call `work` with the running task out of reach. In an event loop, in a task or outside of all."""
+    if not _in_task():
+        return work()
+    leave, enter = task_switch()
+    leave()
+    try:
+        return work()
+    finally:
+        enter()
+
+
+def _in_task() -> bool:
+    try:
+        anyio.get_current_task()
+    except RuntimeError:  # no event loop runs, or a callback of it
+        return False
+    return True
+
+
+def hide_task() -> None:
+    """Take the running task out of `asyncio.all_tasks`, which foreign code may cancel as a whole. trio has no such list."""
+    if _on_asyncio():
+        from asyncio import _unregister_task, current_task  # as above
+
+        task = current_task()
+        assert task is not None
+        _unregister_task(task)
+
+
+@contextmanager
+def hidden_tasks() -> Iterator[None]:
+    """Do that with the tasks that begin during the block, before any of them runs."""
+    if not _on_asyncio():
+        yield
+        return
+    from asyncio import get_running_loop
+
+    loop = get_running_loop()
+    factory = loop.get_task_factory()
+    loop.set_task_factory(_hidden_task)
+    try:
+        yield
+    finally:
+        loop.set_task_factory(factory)
+
+
+def _hidden_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+    """A task factory of asyncio. Which options there are depends on the version of Python."""
+    from asyncio import Task, _unregister_task  # as above
+
+    task = Task(work, loop=loop, **options)
+    _unregister_task(task)
+    return task

@@ -1,0 +1,43 @@
+"""The event loop of asyncio, which goes on whatever a callback raises or stops. Imported late: it imports asyncio.
+
+asyncio ends its loop for a `SystemExit` or a `KeyboardInterrupt` of any task or callback, and for `loop.stop()`. In a daemon
+they come from the apps alone: its signals have handlers of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any, final
+
+from ..logs import log
+
+if TYPE_CHECKING or sys.platform != "win32":
+    _Loop = asyncio.SelectorEventLoop
+else:
+    _Loop = asyncio.ProactorEventLoop
+
+
+@final
+class LastingLoop(_Loop):
+    """From `begin` on it runs until the task that called it is done."""
+
+    _main: asyncio.Task[Any] | None = None
+
+    def begin(self) -> None:
+        self._main = asyncio.current_task()
+
+    def run_forever(self) -> None:
+        while True:
+            try:
+                super().run_forever()
+            except (SystemExit, KeyboardInterrupt) as exc:
+                if self._is_over:
+                    raise
+                log.error("loop.exception", message="the app tried to end the event loop", exc=exc)
+            if self._is_over:
+                return
+
+    @property
+    def _is_over(self) -> bool:
+        return self._main is None or self._main.done()

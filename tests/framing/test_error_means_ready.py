@@ -1,0 +1,189 @@
+"""Section 1.1 of docs/protocol.md, rule 9: who has read an error may send at once, and the next request is read.
+
+Every kind of fault meets everything that may follow it in the same write. The driver is a client that writes, waits for the
+first error, and sends its request on seeing it: over the parser alone, with silence in the place of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, repeat
+from random import Random
+from typing import Any, Literal
+
+import pytest
+
+from discreet.errors.failures import ParseFailure
+from discreet.framing.encoder import encode_frame
+from discreet.framing.parser import NEED_DATA, Fault, Frame, FrameLimits, Parser, parser_for
+
+LIMITS = FrameLimits(max_body=200, max_header=128)
+MOST_WAITS = 4
+"""Time-outs and silences until a client that waits has its error: a frame's time, and what follows it."""
+
+
+def f(body: bytes) -> bytes:
+    return encode_frame(body, "content-length")
+
+
+def declared(length: int, body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%b" % (length, body)
+
+
+ONE = b'{"id":1,"method":"a/b","params":["some text"]}'
+NEXT = b'{"id":2}'
+
+FAULTS: dict[str, bytes] = {
+    **{f"too long by {n}": declared(len(ONE) + n, ONE) for n in (1, 5, 13, 14, 18, 20, 22, 30)},
+    **{f"too short by {n}": declared(len(ONE) - n, ONE) for n in (1, 2, 10, len(ONE))},
+    "no JSON": f(b"{bad"),
+    "no JSON, whole": f(b"{]}"),
+    "no text": f(b"hello"),
+    "empty": f(b""),
+    "no UTF-8": f(b'"\xff"'),
+    "oversize": f(b"x" * 201),
+    "other type": b"Content-Type: a/b\r\nContent-Length: 2\r\n\r\n{}",
+    "other charset": b"Content-Length: 2\r\nContent-Type: application/vscode-jsonrpc;charset=x\r\n\r\n{}",
+    "no length": b"X: y\r\n\r\n",
+    "no length and a text": b"X: y\r\n\r\n" + ONE,
+    "bad length": b"Content-Length: x\r\n\r\n" + ONE,
+    "length twice": b"Content-Length: 46\r\nContent-Length: 46\r\n\r\n" + ONE,
+    "two lengths": b"Content-Length: 46\r\nContent-Length: 40\r\n\r\n" + ONE,
+    "huge length": b"Content-Length: %d\r\n\r\n" % 10**30 + ONE,
+    "malformed block": b"no header\r\n\r\n",
+    "malformed block with a length": b"log Content-Length: 46\r\n\r\n" + ONE,
+    "block without an end": b"no header",
+    "block that is too large": b"X: " + b"x" * 200 + b"\r\n\r\n",
+    "text": ONE,
+    "half a text": ONE[:20],
+    "text with a frame in it": b'{"a":"' + f(ONE) + b'"}',
+}  # fmt: skip
+
+FOLLOWING: dict[str, bytes] = {
+    "nothing": b"",
+    "a line end": b"\r\n",
+    "a frame": f(ONE),
+    "two frames": f(ONE) * 2,
+    "junk": b"junk\r\n\r\n",
+    "junk without an end": b"junk",
+    "a block without a length": b"X: y\r\n\r\n",
+    "a text": ONE,
+    "half a block": b"Content-Le",
+    "half a frame": f(ONE)[:40],
+    "another bad body": f(b"{bad"),
+    "a length that is too long": declared(len(ONE) + 7, ONE),
+    "an oversize frame": f(b"x" * 201),
+    "another type": b"Content-Type: a/b\r\nContent-Length: 2\r\n\r\n{}",
+    "a declaration behind a log line": b"log Content-Length: 46\r\n\r\n" + ONE,
+}
+
+
+IN_STEP = ["oversize", "other type", "other charset"]
+"""Refusals after which nothing is in doubt: what follows them is no part of their loss."""
+
+UNFINISHED = ["junk without an end", "half a block", "half a frame", "a length that is too long"]
+"""Losses of their own, if what is before them is in step; a client that waits has to wait for their error too."""
+
+
+def sizes(split: Literal["whole", "bytes"] | int) -> Iterator[int]:
+    match split:
+        case "whole":
+            return repeat(1 << 20)
+        case "bytes":
+            return repeat(1)
+        case seed:
+            random = Random(seed)
+            return (random.randint(1, 30) for _ in count())
+
+
+def cut(data: bytes, split: Any) -> Iterator[bytes]:
+    for size in sizes(split):
+        if not data:
+            return
+        yield data[:size]
+        data = data[size:]
+
+
+class Client:
+    """Writes to a parser, and reads what a daemon answers: bodies for frames, reasons for faults."""
+
+    def __init__(self, parser: Parser, split: Any) -> None:
+        self.parser, self.split = parser, split
+        self.answers: list[bytes | str] = []
+
+    def read(self) -> None:
+        while (event := self.parser.next_event()) is not NEED_DATA:
+            if isinstance(event, Fault):
+                self.answers.append(event.failure.reason)
+            elif isinstance(event, Frame) and event.body in (ONE, NEXT):
+                self.answers.append(event.body)
+            else:
+                self.parser.refuse_body(ParseFailure("invalid-json"))
+
+    def write(self, data: bytes) -> None:
+        for chunk in cut(data, self.split):
+            self.parser.receive_data(chunk)
+            self.read()
+
+    def wait(self) -> None:
+        """As long as the channel would before something changes."""
+        if self.parser.awaited_silence is not None:
+            self.parser.input_fell_silent()
+        else:
+            self.parser.frame_timed_out()
+        self.read()
+
+    @property
+    def errors(self) -> list[str]:
+        return [answer for answer in self.answers if isinstance(answer, str)]
+
+
+SPLITS: list[Any] = ["whole", "bytes", 1, 2, 3]
+
+
+@pytest.mark.parametrize("following", FOLLOWING)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_request_that_is_sent_on_seeing_the_error_is_read(fault: str, following: str) -> None:
+    for split in SPLITS:
+        send_on_seeing_the_error(fault, following, split)
+
+
+def send_on_seeing_the_error(fault: str, following: str, split: Any) -> None:
+    client = Client(parser_for("content-length", LIMITS), split)
+    client.write(FAULTS[fault] + FOLLOWING[following])
+    losses = 2 if fault in IN_STEP and following in UNFINISHED else 1
+    for _ in range(MOST_WAITS):
+        if len(client.errors) >= losses:
+            break
+        client.wait()
+    assert client.errors
+    client.write(f(NEXT))
+    assert client.answers[-1] == NEXT
+    assert client.answers.count(NEXT) == 1
+
+
+@pytest.mark.parametrize("following", FOLLOWING)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_chunks_change_no_answer(fault: str, following: str) -> None:
+    answers = []
+    for split in SPLITS:
+        client = Client(parser_for("content-length", LIMITS), split)
+        client.write(FAULTS[fault] + FOLLOWING[following])
+        client.wait()
+        client.write(f(NEXT))
+        answers.append(client.answers)
+    assert all(one == answers[0] for one in answers)
+
+
+@pytest.mark.parametrize("first", IN_STEP)
+@pytest.mark.parametrize("second", IN_STEP)
+def test_each_refusal_that_keeps_the_stream_in_step_is_an_error_of_its_own(first: str, second: str) -> None:
+    client = Client(parser_for("content-length", LIMITS), "whole")
+    client.write(FAULTS[first] + FAULTS[second])
+    assert len(client.errors) == 2
+
+
+def test_a_megabyte_of_junk_is_one_error() -> None:
+    client = Client(parser_for("content-length", LIMITS), 1)
+    client.write((b"garbage\r\n\r\n" + ONE + b"\nX: y\r\n\r\n") * 2000 + f(NEXT))
+    assert client.answers == ["malformed-header", NEXT]

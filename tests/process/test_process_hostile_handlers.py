@@ -1,0 +1,207 @@
+"""Handlers that fork, patch modules, end tasks and callbacks, or raise what can't be looked at: each request gets one answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.programs import environment
+from support.waits import DEADLINE_SECONDS
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
+
+APP = """
+import asyncio, os, sys, threading
+import anyio
+from discreet import Service
+
+app = Service("")
+kept = []
+
+async def limited():
+    with anyio.move_on_after(3600):
+        await anyio.lowlevel.checkpoint()
+        yield 1
+
+async def grouped():
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(anyio.sleep_forever)
+        await anyio.lowlevel.checkpoint()
+        yield 1
+
+@app.query
+async def breaks(how: str) -> str:
+    async for _ in {"limited": limited, "grouped": grouped}[how]():
+        break
+    return "broke"
+
+@app.query
+async def all_tasks() -> str:
+    for task in asyncio.all_tasks():
+        task.cancel()
+    return "cancelled"
+
+@app.query
+async def callback(how: str) -> str:
+    loop = asyncio.get_running_loop()
+    async def interrupt():
+        raise KeyboardInterrupt
+    if how == "exit":
+        loop.call_soon(sys.exit, 3)
+    elif how == "interrupt":
+        kept.append(asyncio.create_task(interrupt()))
+    else:
+        loop.stop()
+    return how
+
+def fork(how):
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if how == "exit":
+        sys.exit(3)
+    if how == "raise":
+        raise ValueError
+    return -1
+
+@app.query(inline=True)
+def fork_inline(how: str) -> int:
+    return fork(how)
+
+@app.query
+def fork_in_thread(how: str) -> int:
+    return fork(how)
+
+@app.query
+async def fork_async(how: str) -> int:
+    await anyio.lowlevel.checkpoint()
+    return fork(how)
+
+@app.query
+def patch(what: str) -> str:
+    match what:
+        case "modules":
+            sys.modules.clear()
+        case "hooks":
+            threading.excepthook = sys.excepthook = sys.unraisablehook = None
+        case "start":
+            threading.Thread.start = None
+        case "streams":
+            sys.stdout = sys.stderr = None
+        case _:
+            setattr(threading, what, None)
+    return what
+
+def _fail(cls):
+    raise ZeroDivisionError
+
+Meta = type("Meta", (type,), {"__name__": property(_fail), "__module__": property(_fail)})
+
+class Named(Exception, metaclass=Meta):
+    pass
+
+class Numbered(Exception):
+    __module__ = 5
+    __qualname__ = "\\udc00"
+
+class Disguised(Exception):
+    __class__ = property(_fail)
+
+class Silent(Exception):
+    def __getattribute__(self, name):
+        raise ZeroDivisionError
+
+class Grouped(ExceptionGroup):
+    exceptions = property(_fail)
+
+RAISED = {"named": Named(), "numbered": Numbered(), "disguised": Disguised(), "silent": Silent(),
+          "grouped": Grouped("g", [ValueError()])}
+
+@app.query
+async def raises(what: str) -> None:
+    raise RAISED[what]
+
+@app.query
+def raises_in_thread(what: str) -> None:
+    raise RAISED[what]
+
+@app.query(inline=True)
+def raises_inline(what: str) -> None:
+    raise RAISED[what]
+
+@app.query
+async def fine(number: int) -> int:
+    await anyio.lowlevel.checkpoint()
+    return number
+
+@app.query
+def fine_in_thread(number: int) -> int:
+    return number
+"""
+
+
+def answers(tmp_path: Path, method: str, params: dict[str, Any], backend: str = "asyncio") -> dict[int, dict[str, Any]]:
+    """The answers to this call and to good ones around it, by id. The daemon has read each when it has answered the one before."""
+    (tmp_path / "app.py").write_text(APP)
+    command = [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:app", "--framing", "newline"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**environment(), "DISCREET_BACKEND": backend},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    found: dict[int, dict[str, Any]] = {}
+    calls = [
+        ("fine", {"number": 1}),
+        (method, params),
+        *((f"fine{kind}", {"number": 1}) for kind in ("", "_in_thread") * 4),
+    ]
+    for number, (name, given) in enumerate(calls):
+        request = {"jsonrpc": "2.0", "id": number, "method": name, "params": given}
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        reply = json.loads(process.stdout.readline())
+        found[reply["id"]] = reply
+    rest, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert (rest, process.returncode, [*found]) == (b"", 0, [*range(len(calls))])
+    assert [reply["result"] for number, reply in found.items() if number != 1] == [1] * (len(calls) - 1)
+    return found
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("how", ["limited", "grouped"])
+def test_a_generator_that_a_handler_has_broken_out_of_is_nobodys(tmp_path: Path, backend: str, how: str) -> None:
+    assert answers(tmp_path, "breaks", {"how": how}, backend)[1]["result"] == "broke"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"), [("all_tasks", {}), *(("callback", {"how": how}) for how in ("exit", "interrupt", "stop"))]
+)
+def test_no_task_or_callback_of_an_app_ends_the_loop(tmp_path: Path, method: str, params: dict[str, str]) -> None:
+    assert "result" in answers(tmp_path, method, params)[1]
+
+
+@pytest.mark.parametrize("method", ["fork_inline", "fork_in_thread", "fork_async"])
+@pytest.mark.parametrize(("how", "status"), [("return", 0), ("exit", 3), ("raise", 1)])
+def test_a_fork_answers_nothing_and_ends_with_its_handler(tmp_path: Path, method: str, how: str, status: int) -> None:
+    assert answers(tmp_path, method, {"how": how})[1]["result"] == status
+
+
+@pytest.mark.parametrize("what", ["Thread", "Event", "start", "hooks", "current_thread", "Lock", "streams"])
+def test_what_a_handler_patches_leaves_no_call_without_an_answer(tmp_path: Path, what: str) -> None:
+    assert answers(tmp_path, "patch", {"what": what})[1]["result"] == what
+
+
+@pytest.mark.parametrize("method", ["raises", "raises_in_thread", "raises_inline"])
+@pytest.mark.parametrize("what", ["named", "numbered", "disguised", "silent", "grouped"])
+def test_an_exception_that_cant_be_looked_at_is_an_internal_error(tmp_path: Path, method: str, what: str) -> None:
+    assert answers(tmp_path, method, {"what": what})[1]["error"]["code"] == -32603
