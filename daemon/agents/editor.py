@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
@@ -185,7 +185,7 @@ class Editor(Protocol):
     @property
     def can_run(self) -> bool: ...
 
-    async def permit(
+    def permit(
         self,
         title: str,
         *,
@@ -194,7 +194,7 @@ class Editor(Protocol):
         content: Sequence[ToolContent] = (),
         options: Sequence[PermissionOption] = ALLOW_OR_REJECT,
         timeout: float | None = None,
-    ) -> Permission:
+    ) -> Coroutine[Any, Any, Permission]:
         """Ask the user whether the agent may do this."""
         ...
 
