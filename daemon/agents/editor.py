@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 import msgspec
 
+from ...awaited import refuses_bool
 from ...errors.nearest import nearest_hint
 from ..operations.context import ClientInfo
 from .model.types import Artifact, Part
@@ -185,7 +186,8 @@ class Editor(Protocol):
     @property
     def can_run(self) -> bool: ...
 
-    def permit(
+    @refuses_bool
+    async def permit(
         self,
         title: str,
         *,
@@ -194,7 +196,7 @@ class Editor(Protocol):
         content: Sequence[ToolContent] = (),
         options: Sequence[PermissionOption] = ALLOW_OR_REJECT,
         timeout: float | None = None,
-    ) -> Coroutine[Any, Any, Permission]:
+    ) -> Permission:
         """Ask the user whether the agent may do this."""
         ...
 

@@ -17,4 +17,4 @@ class ScrubLimits(NamedTuple):
     characters: int = 8 * 1024 * 1024
     """Characters that are read of one text; the rest is cut."""
     steps: int = 4096
-    """Checks and replacements in one text, besides one for every twelve characters of it."""
+    """Checks and replacements in one text, besides one for every sixteen characters of it."""

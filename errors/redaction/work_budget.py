@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .marks import REDACTED
 
-CHARACTERS_PER_STEP = 12
+CHARACTERS_PER_STEP = 16
 """How many characters add a step to the budget: a secret with its name is rarely shorter."""
 
 

@@ -40,6 +40,7 @@ class Pattern(NamedTuple):
     """Characters that the longest word of a line must have for the rule to be tried."""
 
 
+# Patterns that begin with a class of characters, and look back after it, are searched for faster than those with START.
 BASE64 = r"[\w+/=-]"
 LETTERS = r"[A-Za-z0-9]"
 DOTTED = r"[\w.=-]"
@@ -162,13 +163,16 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("Discord", "", r"(?P<s>[MNO](?<![\w.-].)[\w-]{22,27}\.[\w-]{5,7}\.[\w-]{8,}+)", True, min_word=37),
     Pattern("Discord users", "mfa.", r"START(?P<s>mfa\.[\w-]{12,}+)", True),
     Pattern("Twitch", "oauth:", r"START(?<!\w)oauth:(?P<s>[a-z0-9]{20,}+)", True),
-    Pattern("Bitwarden", "", r"START(?P<s>0\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.[\w+/=:]{8,}+)", min_word=47),
+    Pattern("Bitwarden", "",
+            r"(?P<s>0(?:(?<![A-Za-z0-9].)|(?<=\\[nrt].))\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}"
+            r"[0-9a-f]{12}\.[\w+/=:]{8,}+)", min_word=47),
     Pattern("1Password", "A3-", r"START(?P<s>A3-(?=[A-Z0-9-]{0,40}?\d)[A-Z0-9]{6}-[A-Z0-9-]{2,}+)"),
     Pattern("AWS, temporary", "ASIA ABIA ACCA A3T",
             r"START(?P<s>(?:ASIA|ABIA|ACCA|A3T[A-Z0-9])(?:[A-Z0-9]{16}(?![A-Za-z0-9])|(?=[A-Z]{0,16}\d)[A-Z0-9]{7,}+))"),
     Pattern("Terraform", ".atlasv1.", r"(?P<s>[A-Za-z0-9]{4,40}\.atlasv1\.[\w=-]*+)"),
     Pattern("Mailchimp", "-us", r"(?<![0-9a-f])(?P<s>[0-9a-f]{16,40}-us\d{1,2})\b"),
-    Pattern("Mailgun signing key", "", r"START(?P<s>[0-9a-h]{32}-[0-9a-h]{8}-[0-9a-h]{8})(?![\w-])", min_word=50),
+    Pattern("Mailgun signing key", "",
+            r"(?P<s>[0-9a-h](?:(?<![A-Za-z0-9].)|(?<=\\[nrt].))[0-9a-h]{31}-[0-9a-h]{8}-[0-9a-h]{8})(?![\w-])", min_word=50),
     Pattern("MaxMind", "_mmk", r"(?P<s>[A-Za-z0-9]{6}_[A-Za-z0-9]{20,40}_mmk)"),
     Pattern("Azure AD", "q~", r"(?<![\w~.])(?P<s>(?:(?<=\\)[nrt])?[\w~.]{3}\dQ~[\w~.-]{8,}+)"),
     Pattern("Facebook", "|", r"(?<!\d)(?P<s>\d{13,17}(?:\||%7C)[\w-]{16,}+)", min_word=30),

@@ -75,6 +75,12 @@ TOKENS = {
     "Asaas": "$aact_prod_{A80}",
     "MongoDB Atlas": "mdb_sa_sk_{W40}",
     "Weights & Biases": "{h40}",
+    "Databricks OAuth": "dose{h32}",
+    "ElevenLabs": "sk_{h48}",
+    "Braintree": "access_token$production${a16}${h32}",
+    "PayPal": "A21AA{W80}",
+    "Paddle": "pdl_live_apikey_{a26}_{A22}_{A3}",
+    "Polar": "polar_oat_{A43}",
     "Codecov": "{h8}-{h4}-4{h3}-a{h3}-{h12}",
 }  # fmt: skip
 SHAPELESS = {
@@ -231,6 +237,9 @@ FAMILIES = (
 )  # fmt: skip
 
 PATHS = (
+    "读取，/home/{u}/x.txt", "文件/home/{u}/x.txt", "<b>/home/{u}/x.txt</b>", "&quot;/home/{u}/x.txt&quot;", "&#47;home&#47;{u}&#47;x.txt",
+    "\\u002fhome\\u002f{u}\\u002fx.txt", "\\/home\\/{u}\\/x.txt", "smb://nas/home/{u}/x.txt", "sftp://host/home/{u}/x.txt",
+    "vscode://file/home/{u}/x.py:3", "vscode-remote://ssh-remote+host/home/{u}/x.py", "（/home/{u}/x.txt）", "→/home/{u}/x.txt",
     "--config=/home/{u}/app/config.toml", "--flag=/home/{u}/x", "-I/home/{u}/include", "--out=C:\\Users\\{u}\\out.txt", "C:\\Users\\{u}\\notes.txt", "C:\\Users\\{u}\\My Documents\\notes.txt",
     "\\\\?\\C:\\Users\\{u}\\x.txt", "\\\\?\\UNC\\srv\\share\\{u}\\x.txt", "C:/Users/{u}/x.txt", "open 'C:\\Users\\{u}\\x y.txt'", "\"C:\\\\Users\\\\{u}\\\\x.txt\"", "D:\\data\\{u}\\file.bin", "file:///C:/Users/{u}/x.txt",
     "file:///home/{u}/x.txt", "/home/{u}/a b/c.txt", "'/home/{u}/a b/c.txt'", "path=/home/{u}/x.py:12", "cd /home/{u} && ls", "HOME=/home/{u}", "PATH=/usr/bin:/home/{u}/bin", "/Users/{u}/Library/Application Support/x/y.db", "~{u}/x.txt",

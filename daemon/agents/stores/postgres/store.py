@@ -69,9 +69,8 @@ class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
         return statements.delete_expired(batch, self._retention, self._retained)
 
     async def probe(self) -> None:
-        self.check_reachable()
-        await self._read(check_tables)
         await super().probe()
+        await self._read(check_tables)
 
     # -- other daemons -----------------------------------------------------------------------------------------
 

@@ -71,8 +71,8 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
         return await self._write(self._open_store.expired_tasks.delete_batch)
 
     async def probe(self) -> None:
-        await self._read(check_tables)
         await super().probe()
+        await self._read(check_tables)
 
     # -- other daemons -----------------------------------------------------------------------------------------
 
@@ -183,6 +183,7 @@ class _OpenStore:
         connection = self.connections.loop_reader
         try:
             (version,) = connection.execute("PRAGMA data_version").fetchone()
+            self.pulse.beat_if_due()
             if self.pulse.take_was_late():
                 return True
             if version == self._sqlite_data_version:
