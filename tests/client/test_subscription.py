@@ -406,7 +406,9 @@ async def test_a_malformed_event_fails_the_stream_that_it_names(wired: Any) -> N
 
         async def serve() -> None:
             request = await server.read()
-            await server.write({"jsonrpc": "2.0", "method": "stream/event", "params": {"id": request["id"], "seq": "1"}})
+            await server.write(
+                {"jsonrpc": "2.0", "method": "stream/event", "params": {"id": request["id"], "seq": "1"}}
+            )
 
         tasks.start_soon(serve)
         with pytest.raises(InvalidReply):
