@@ -173,5 +173,5 @@ async def test_a_message_of_a_daemon_that_was_cut_off_is_not_executed_again_afte
                     back.set()
                     await task_of(front, request("three", task_id=task.id))
             done = await until_state(front, task.id, TaskState.INPUT_REQUIRED)
-    assert calls == ["one", "two", "three"]
-    assert said(done) == calls
+    assert said(done) == ["one", "two", "three"]
+    assert calls == said(done)
