@@ -13,7 +13,7 @@ from redis import exceptions
 
 from .....errors.printable import cut, printable
 from .....errors.redaction import scrub_known
-from ..interface import DamagedTaskError, StoreError
+from ..interface import DamagedTaskError, StoreError, StoreUnavailableError
 
 _MAX_REASON: Final = 300
 """Characters of what is said of a refused connection."""
@@ -36,6 +36,9 @@ _TEXTS: Final = {
     SUPERSEDED: "holds a later change of this daemon",
 }
 """By error code."""
+
+_PASSING: Final = frozenset({"BUSY", "MISCONF", "OOM"})
+"""Errors that may be gone with the next attempt."""
 
 _ENDED: Final = frozenset(
     {"ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOREPLICAS", "READONLY", "TRYAGAIN", NO_STORE}
@@ -84,7 +87,8 @@ def translate_errors(label: str) -> Iterator[None]:
         yield
     except redis.ResponseError as exc:
         code = code_of(exc)
-        raise StoreError(f"{label} {_TEXTS.get(code, f'can not be used: {code}')}") from None  # the text may hold data
+        error = StoreUnavailableError if code in _PASSING else StoreError
+        raise error(f"{label} {_TEXTS.get(code, f'can not be used: {code}')}") from None  # the text may hold data
     except redis.RedisError as exc:
         raise StoreError(f"{label} can't be used: {type(exc).__name__}") from None
     except msgspec.DecodeError as exc:

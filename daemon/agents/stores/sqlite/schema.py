@@ -14,7 +14,7 @@ import msgspec
 
 from ...model.states import TERMINAL
 from ...model.types import STATE_NUMBERS
-from ..interface import QUEUED, DamagedTaskError, StoreError
+from ..interface import QUEUED, DamagedTaskError, StoreError, StoreUnavailableError
 from .busy import STATEMENT_SECONDS, BusyWait
 from .files import create_private, make_private
 from .integrity import check_pages
@@ -199,8 +199,9 @@ def translate_errors(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as exc:
         name = getattr(exc, "sqlite_errorname", None) or type(exc).__name__
-        text = _ERROR_TEXTS.get(name.removeprefix("SQLITE_").split("_")[0], f"can't be used: {name}")
-        raise StoreError(f"{path} {text}") from exc
+        primary = name.removeprefix("SQLITE_").split("_")[0]
+        text = _ERROR_TEXTS.get(primary, f"can't be used: {name}")
+        raise (StoreUnavailableError if primary in _PASSING else StoreError)(f"{path} {text}") from exc
     except OSError as exc:
         raise StoreError(f"{path} can't be opened: {exc.strerror}") from exc
     except DamagedRowError as exc:
@@ -225,6 +226,9 @@ _ERROR_TEXTS: Final = {
     "IOERR": "can't be read or written: the disk fails",
     "BUSY": "is locked by another program",
 }
+
+_PASSING: Final = frozenset({"BUSY", "FULL", "IOERR"})
+"""Errors that may be gone with the next attempt."""
 
 
 def _is_own(connection: sqlite3.Connection) -> bool:
