@@ -27,6 +27,10 @@ QUEUED: Final = "queue"
 """Owner of a task that waits until a daemon has room for it: see `TaskStore.claim`. No daemon has this name."""
 
 
+RETRY_MS: Final = 2000
+"""How long callers are told to wait for a store that has no room."""
+
+
 class StoreError(Exception):
     """The store can't be used. The message is one line for the operator and never reaches a caller.
 
@@ -39,9 +43,12 @@ class StoreError(Exception):
 
 
 class StoreUnavailableError(StoreError):
-    """The store's server is away, and is looked for again. `retry_after_ms` is how long to wait until then."""
+    """The store can't be used now: its server is away and is looked for again, its disk or memory is full, it is locked.
 
-    def __init__(self, message: str, *, retry_after_ms: int, repeated: bool = False) -> None:
+    `retry_after_ms` is how long to wait until the next attempt.
+    """
+
+    def __init__(self, message: str, *, retry_after_ms: int = RETRY_MS, repeated: bool = False) -> None:
         super().__init__(message, repeated=repeated)
         self.retry_after_ms = retry_after_ms
 

@@ -175,7 +175,9 @@ def test_of_a_task_that_has_ended_the_row_shows_the_request_and_its_events_are_a
     page.click(".tasks li a")
     page.until_text(".task .state", "completed")
     page.click("summary", "Events")
-    page.until("document.querySelector('.task details[open]').textContent.includes('any more')")  # in memory none are kept
+    page.until(
+        "document.querySelector('.task details[open]').textContent.includes('any more')"
+    )  # in memory none are kept
 
 
 def test_while_the_agent_waits_for_an_answer_there_is_one_box(show: Show) -> None:

@@ -57,16 +57,17 @@ async def until_all_ended(port: int, record: Record, seconds: float) -> dict[str
             tasks = await all_tasks(port)
         except (BrokenError, RefusedError):
             tasks = {}
-        open_tasks = [task_id for task_id, task in tasks.items() if not _at_rest(task, task_id in record.begun)]
-        if tasks.keys() >= record.begun.keys() and not open_tasks:
+        begun = record.begun.keys() | record.talks.keys()
+        open_tasks = [task_id for task_id, task in tasks.items() if not _at_rest(task, task_id in begun)]
+        if tasks.keys() >= begun and not open_tasks:
             return tasks
         if time.monotonic() > deadline:
             break
         await asyncio.sleep(0.5)
-    for task_id in record.begun.keys() - tasks.keys():
+    for task_id in begun - tasks.keys():
         record.fail(f"{task_id}: it was acknowledged, and ListTasks does not have it")
     for task_id in open_tasks:
-        known = "acknowledged" if task_id in record.begun else "not acknowledged"
+        known = "acknowledged" if task_id in record.begun or task_id in record.talks else "not acknowledged"
         record.fail(f"{task_id} ({known}) hangs: {tasks[task_id]['status']}")
     return tasks
 
@@ -161,10 +162,10 @@ def faults_of_log(log: TaskLog) -> Iterable[str]:
     published = [event.key[1] for event in log.events if event.key[0] == "artifact"]
     if parts != published:
         yield f"GetTask has the chunks {parts}, its log {published}"
-    numbers = [int(text.split()[0]) for text in published]
+    numbers = [int(text.split()[0]) for text in published if "/" not in text]
     if numbers != list(range(1, len(numbers) + 1)):
         yield f"its numbers are {numbers}"
-    runs = [run for run, _ in groupby(text.split()[1] for text in published)]
+    runs = [run for run, _ in groupby(text.split()[-1 if "/" in text else 1] for text in published)]
     if len(runs) != len(set(runs)):
         yield f"two runs published by turns: {runs}"
 
