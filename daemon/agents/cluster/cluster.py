@@ -76,8 +76,9 @@ class Cluster:
         await self._following.follow(live)
 
     def drain(self) -> None:
-        """Take no more work from others."""
+        """Take no more work from others, and leave them what waits here."""
         self._owned_work.draining = True
+        self._runner.drain()
 
     async def run(self) -> None:
         """Run until cancelled. A fault of the store is logged, and the next turn tries again."""
@@ -126,7 +127,7 @@ class Cluster:
 
     @property
     def _has_work(self) -> bool:
-        return self._requests or (self._queued and self._owned_work.room > 0)
+        return self._requests or self._owned_work.inherited or (self._queued and self._owned_work.room > 0)
 
     async def _do_work(self) -> None:
         """What is left undone because the store fails is due again with the next look."""
@@ -136,6 +137,9 @@ class Cluster:
         while self._queued and self._owned_work.room:
             self._queued = False
             self._queued |= await self._owned_work.claim()
+        if self._owned_work.inherited:
+            self._owned_work.inherited = False
+            await self._owned_work.take_requests()
 
     async def _adopt_orphans(self) -> None:
         while await self._owned_work.adopt_orphans():
@@ -148,4 +152,5 @@ class Cluster:
             await self._try(self._adopt_orphans)
             if turn % OWNED_TURNS == 0:
                 await self._try(self._owned_work.begin_forgotten)
+            self._work_signal.notify()
             await anyio.sleep(IDLE_POLL_SECONDS)

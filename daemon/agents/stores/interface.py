@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from ..model.types import PushConfig, Task, TaskEvent, TaskState
+from ..model.types import PushConfig, Task, TaskEvent, TaskState, WaitingMessage
 
 CANCEL: Final = "cancel"
 """Kind of an `OwnerRequest`: cancel the task."""
@@ -110,8 +110,8 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
     The other fields describe the task after these events. `scope` says which callers see it. `state`, `context_id` and
     `status_timestamp` are what `TaskStore.list` filters by. `owner` is the daemon that works on the task, None for no one.
-    `snapshot` is the task after these events; None keeps the stored snapshot. A change without events sets only the
-    snapshot and the owner.
+    `snapshot` is the task after these events, and `waiting` are the messages whose execution is not over then; None keeps the
+    stored snapshot. A change without events sets only the snapshot and the owner.
 
     A task that another daemon owns can't be changed: its owner must be this store's `owner_id` or None. With
     `previous_owner` it must be exactly that daemon. A takeover from a dead daemon says so, and a change of a task that is
@@ -129,6 +129,7 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     status_timestamp: str
     owner: str | None
     snapshot: Task | None = None
+    waiting: tuple[WaitingMessage, ...] = ()
     previous_owner: str | None = None
     requests: tuple[OwnerRequest, ...] = ()
 
@@ -139,13 +140,15 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredTask(msgspec.Struct, frozen=True):
-    """A task as the store holds it: a snapshot as of `snapshot_generation`, and the events after it."""
+    """A task as the store holds it: a snapshot as of `snapshot_generation`, with the messages whose execution was not over then,
+    and the events after it."""
 
     snapshot: Task
     snapshot_generation: int
     later_events: tuple[LoggedEvent, ...]
     scope: str
     owner: str | None
+    waiting: tuple[WaitingMessage, ...] = ()
 
     @property
     def generation(self) -> int:

@@ -41,10 +41,10 @@ from ..interface import (
 from ..retained_tasks import RetainedTasks
 from ..serialization import (
     EncodedChange,
+    compact,
     decode_current_task,
     decode_events,
-    decode_task,
-    encode,
+    decode_stored,
     encode_change,
 )
 from .event_tails import EventTails
@@ -192,9 +192,7 @@ class MemoryStore:
         record.log += events
         record.log_bytes += sum(map(len, events))
         if not covered and (len(record.log) > self._limits.log_events or record.log_bytes > self._limits.log_bytes):
-            record.snapshot = encode(
-                decode_current_task(record.snapshot, record.log, record.id, include_artifacts=True)
-            )
+            record.snapshot = compact(record.snapshot, record.log, record.id)
             covered = True
         if covered:
             self._tails.extend(record.id, record.log)
@@ -275,9 +273,9 @@ class MemoryStore:
         record = self._tasks.get(task_id)
         if record is None:
             return None
-        later_events = decode_events(record.log or (), task_id, first_generation=record.snapshot_generation + 1)
-        task = decode_task(record.snapshot, task_id)
-        return StoredTask(task, record.snapshot_generation, later_events, record.scope, record.owner)
+        return decode_stored(
+            task_id, record.snapshot, record.snapshot_generation, record.log or (), record.scope, record.owner
+        )
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
         record = self._tasks.get(task_id)
