@@ -9,7 +9,7 @@ from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ..model.states import INTERRUPTED
 from ..stores.failures import log_failure
-from ..stores.interface import Changes, DamagedTaskError, LogTruncatedError, TaskStore
+from ..stores.interface import QUEUED, Changes, DamagedTaskError, LogTruncatedError, TaskStore
 from ..tasks.live_task import LiveTask, LossReason
 from ..tasks.task_cache import TaskCache
 
@@ -108,17 +108,17 @@ class Following:
         self._on_lost(live)
 
     async def _append_new_events(self, live: LiveTask) -> None:
-        while live.shared and live.lost is None:
+        while live.shared and not (live.pending or live.lost):
             before = live.generation
             batch = await self._store.event_log.read(live.id, after=before)
-            if live.pending or not live.shared:  # meanwhile it was changed here: the store will decide
+            if live.pending or live.lost or not live.shared:  # meanwhile it was changed here: the store will decide
                 return
             if live.generation != before:  # somebody else has read these, and maybe not all that there are
                 continue
             for logged in batch:
                 live.append_stored(logged)
-            if batch and not live.ended:
-                live.remote_owner = live.remote_owner or ""
+            if batch and not live.ended and live.remote_owner in (None, QUEUED):
+                live.remote_owner = ""
             if not (batch or await self._refresh_owner(live)):
                 return
 

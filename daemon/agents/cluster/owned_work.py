@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from time import monotonic
 from typing import Final, final
 
 import msgspec
@@ -70,6 +71,7 @@ class OwnedWork:
         self._one_at_a_time = anyio.Lock()
         self._forgotten: frozenset[str] = frozenset()
         self._unreadable: set[str] = set()
+        self._dead_since: dict[str, float] = {}
         self.draining = False
         self.inherited = False
 
@@ -204,7 +206,7 @@ class OwnedWork:
             limit = min(self.room, ADOPTION_BATCH) if self._runner.supports_resume else ADOPTION_BATCH
             if self.draining or not limit:
                 return False
-            listed = await self._store.list_orphans()
+            listed = self._dead_for_long(await self._store.list_orphans())
             self._unreadable.intersection_update(listed)
             # those that could not be read come last: there may be more of them than there is room
             found = sorted(listed, key=self._unreadable.__contains__)[:limit]
@@ -227,6 +229,12 @@ class OwnedWork:
                 for live in lives:
                     self._cache.unpin(live)
             return len(found) == limit and bool(taken)
+
+    def _dead_for_long(self, listed: Sequence[str]) -> Sequence[str]:
+        """Those whose owner has been dead for as long as it may work on without knowing."""
+        now = monotonic()
+        self._dead_since = {task_id: self._dead_since.get(task_id, now) for task_id in listed}
+        return [task_id for task_id, since in self._dead_since.items() if now - since >= self._store.grace_seconds]
 
     async def _pin_orphan(self, task_id: str, lives: list[LiveTask]) -> None:
         """Have the task in memory, with the owner that it has now, and add it to `lives`. Not one that can't be read, which must

@@ -264,6 +264,17 @@ class TaskStore(Protocol):
     @property
     def event_log(self) -> EventLog: ...
 
+    @property
+    def grace_seconds(self) -> float:
+        """How long a daemon must have been among the dead before its tasks are taken over: it may have lost the store, and still
+        work until it knows. See `lease_end`."""
+        ...
+
+    def lease_end(self) -> float:
+        """The time of `time.monotonic` until which no other daemon takes over a task of this one. Later ones are told as this
+        daemon hears of the store; `math.inf` where others take over only what has ended for certain. Never waits."""
+        ...
+
     def open_early(self) -> None:
         """Do what can be done of `open` without an event loop: it fails then where `open` would.
 

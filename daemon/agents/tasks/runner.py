@@ -335,11 +335,6 @@ class Runner:
         self.interrupt(live)
         return await wait_committed(live)
 
-    def stop(self, live: LiveTask) -> None:
-        """Cancel what runs for a task that another daemon may work on by now: it is lost."""
-        live.lose("unavailable")
-        self.interrupt(live)
-
     @property
     def tasks(self) -> Sequence[LiveTask]:
         """The tasks that this daemon executes something for."""

@@ -7,6 +7,7 @@ together are still too large. Of the events that a snapshot covers the last ones
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_left, insort
 from collections import Counter, deque
@@ -100,6 +101,13 @@ class MemoryStore:
     @property
     def event_log(self) -> MemoryStore:
         return self
+
+    @property
+    def grace_seconds(self) -> float:
+        return 0.0
+
+    def lease_end(self) -> float:
+        return math.inf
 
     def open_early(self) -> None:
         pass
