@@ -19,7 +19,17 @@ from .checker import TaskLog, check, until_all_ended
 from .client import Client, run_client
 from .conversation import Converser
 from .executions import check_executions
-from .figures import TAKEOVER_SECONDS, Happened, RunNote, arrivals, quantiles, readiness, run_notes, takeovers
+from .figures import (
+    BEGINNINGS,
+    TAKEOVER_SECONDS,
+    Happened,
+    RunNote,
+    arrivals,
+    quantiles,
+    readiness,
+    run_notes,
+    takeovers,
+)
 from .plan import Fault, plan_conversations, plan_faults, plan_tasks
 from .processes import Daemon, DaemonExit, Role, arguments
 from .proxy import Proxies
@@ -271,7 +281,11 @@ class Chaos:
         try:
             await self._ready(judge)
             tasks = await until_all_ended(judge.port, self.record, self.options.settle_seconds)
-            logs = await check(judge.port, self.record, tasks, resuming=self.options.resuming)
+            runs = Counter(note.task_id for note in self._run_notes() if note.kind in BEGINNINGS)
+            killed = len(self.happened)  # between what begins a run and the run itself
+            logs = await check(
+                judge.port, self.record, tasks, lambda task_id: runs[task_id] + killed, resuming=self.options.resuming
+            )
         finally:
             judge.kill()
         self._notes = self._run_notes()
