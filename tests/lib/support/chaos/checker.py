@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -79,9 +79,9 @@ def _at_rest(task: JsonObject, acknowledged: bool) -> bool:
 
 
 async def check(
-    port: int, record: Record, task_ids: Iterable[str], *, runs: Mapping[str, int], resuming: bool
+    port: int, record: Record, task_ids: Iterable[str], begun: Callable[[str], int], *, resuming: bool
 ) -> dict[str, TaskLog]:
-    """Notes in the record what is wrong with these tasks. Returns them."""
+    """Notes in the record what is wrong with these tasks. Returns them. `begun(task_id)` is how many executions may have begun."""
     logs: dict[str, TaskLog] = {}
     turns = asyncio.Semaphore(ASKED_AT_ONCE)
 
@@ -93,7 +93,7 @@ async def check(
                 if task_id in record.begun:  # nobody has collected the events of others
                     record.fail(f"{task_id}: its log can't be read: {exc}")
                 return
-        for text in faults_of_log(logs[task_id], runs=runs[task_id]):
+        for text in faults_of_log(logs[task_id], begun(task_id)):
             record.fail(f"{task_id}: {text}")
         if task_id in record.begun:
             for text in faults_of_promises(logs[task_id], record.begun[task_id], resuming=resuming):
@@ -145,17 +145,15 @@ def _state_of(task: JsonObject) -> State:
 # -- the log ----------------------------------------------------------------------------------------------------
 
 
-def faults_of_log(log: TaskLog, *, runs: int = 0) -> Iterable[str]:
-    """`runs` is how often the agent has noted that it executes or resumes something for the task."""
+def faults_of_log(log: TaskLog, begun: int) -> Iterable[str]:
     if log.state not in ENDED:
         return
     ids = [event.number for event in log.events]
     hidden = set(range(2, (ids or [1])[-1] + 1)) - set(ids)
     if ids != sorted(set(ids)):
         yield f"the numbers of its events are not in order: {ids}"
-    # Hidden are the client's messages after the first, and that an execution begins or is resumed, also one that was then cut off.
-    if len(hidden) > len(log.user_messages) - 1 + 2 * runs:
-        yield f"events {sorted(hidden)} are missing, with {len(log.user_messages)} messages of its client"
+    if len(hidden) > len(log.user_messages) - 1 + begun:  # what begins an execution is no event for clients either
+        yield f"events {sorted(hidden)} are missing, with {len(log.user_messages)} messages of its client and {begun} runs"
     if [event.key[1] in ENDED for event in log.events if event.key[0] == "status"].count(True) != 1:
         yield f"it ended more than once, or never: {log.events}"
     elif log.events[-1].key[0] != "status" or log.events[-1].key[1] != log.state:

@@ -282,7 +282,10 @@ class Chaos:
             await self._ready(judge)
             tasks = await until_all_ended(judge.port, self.record, self.options.settle_seconds)
             runs = Counter(note.task_id for note in self._run_notes() if note.kind in BEGINNINGS)
-            logs = await check(judge.port, self.record, tasks, runs=runs, resuming=self.options.resuming)
+            killed = len(self.happened)  # between what begins a run and the run itself
+            logs = await check(
+                judge.port, self.record, tasks, lambda task_id: runs[task_id] + killed, resuming=self.options.resuming
+            )
         finally:
             judge.kill()
         self._notes = self._run_notes()
