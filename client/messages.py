@@ -75,6 +75,12 @@ class StreamEvent(msgspec.Struct):
     value: Raw
 
 
+class EventId(msgspec.Struct):
+    """What may be left of the params of a `stream/event` that are none."""
+
+    id: int
+
+
 class StreamEnd(msgspec.Struct):
     """The result that ends a subscription. `events` is how many events the server sent."""
 

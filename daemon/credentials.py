@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
-from typing import cast
+from typing import Final, cast, final
 
 from .apps import AppError, load_object
+from .logs import log
 from .operations.access import PARENT, Access, Identity, IdentityProvider, StaticTokens, parse_token
 from .operations.service import Service
 from .settings import Settings
@@ -93,8 +96,8 @@ def missing_of_provider(found: object) -> str:
     return ", ".join(what for what, fits in fitting.items() if not fits)
 
 
-def credentials_of(settings: Settings, services: Iterable[Service]) -> dict[str, str]:
-    """The credentials that services declare, read from their files and made known to the scrubber.
+def credentials_of(settings: Settings, services: Iterable[Service]) -> Mapping[str, str]:
+    """The credentials that services declare, read from their files, also when these change, and made known to the scrubber.
 
     Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.
     """
@@ -104,7 +107,48 @@ def credentials_of(settings: Settings, services: Iterable[Service]) -> dict[str,
     if missing:
         add = " ".join(f"--credential {name}=FILE" for name in missing)
         raise AppError(f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no value; add {add}")
-    return {name: _read(name, given[name]) for name in wanted}
+    return FileCredentials({name: given[name] for name in wanted})
+
+
+@final
+class FileCredentials(Mapping[str, str]):
+    """Values by name, each that of its file as it is now. A file that is gone, or that can't be read, keeps its last value.
+
+    Raises `AppError` for a file that can't be read at first.
+    """
+
+    def __init__(self, paths: Mapping[str, str]) -> None:
+        self._paths: Final = paths
+        self._stamps = {name: _stamp(path) for name, path in paths.items()}
+        self._values = {name: _read(name, path) for name, path in paths.items()}
+
+    def __getitem__(self, name: str) -> str:
+        path = self._paths[name]
+        stamp = _stamp(path)
+        if stamp is not None and stamp != self._stamps[name]:
+            try:
+                value = _read(name, path)
+            except AppError:
+                log.warning("credential.unreadable", credential=name)
+            else:
+                self._values[name] = value or self._values[name]  # it is empty while it is being written
+            self._stamps[name] = stamp
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    """What changes with the content of a file; None for what is no regular file, such as a pipe, which is read once."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def _read(name: str, path: str) -> str:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""
 
+LEAVE_SHARE: Final = 0.4
+"""How much of that is left to the process, which closes the logs: a client that reads nothing must not take all of it."""
+
 LEAST_SECONDS: Final = 0.05
 """How much the export of the last spans gets in any case. The watchdog waits longer than that past the window."""
 
@@ -163,7 +166,7 @@ class Daemon:
                 if self.lifecycle.draining:
                     await self._drain()
                 serving.cancel_scope.cancel()
-            if not await self.connection.send_last(self._flush_seconds):
+            if not await self.connection.send_last(self._flush_seconds * (1 - LEAVE_SHARE)):
                 self.lifecycle.status = EXIT_FAILED
             if self._listener is not None:
                 await self._listener.finish(self._flush_seconds)

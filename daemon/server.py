@@ -40,7 +40,7 @@ from .process.address_space import save_address_space
 from .process.children import end_children, mark_children
 from .process.collector import begin_start, end_start
 from .process.forks import guard_forks
-from .process.hangup import HangupWatch
+from .process.hangup import HangupWatch, has_hung_up
 from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
 from .process.signals import Signals, let_through
@@ -195,7 +195,8 @@ class _Process:
 
     def run(self) -> int:
         ends = self._on_first_signal, self._on_second_signal
-        with Signals(*ends, on_reopen=self._logs.reopen, on_report=self._on_report):
+        on = {"on_reopen": self._logs.reopen, "on_report": self._on_report}
+        with Signals(*ends, **on, ends_after=self._hosted is None):
             if self._handed is not None:
                 let_through()
             if self._program is not None:
@@ -279,8 +280,12 @@ class _Process:
 
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
-        hint = stdio_guard.terminal_hint(self._streams.stdin)
-        if hint and self._handed is None and not self._settings.no_stdio and self._settings.tcp is None:
+        settings = self._settings
+        hint = stdio_guard.stdin_hint(self._streams.stdin)
+        ended = (
+            hint == stdio_guard.NULL_DEVICE_HINT and settings.http is not None
+        )  # what is said of that, later, is enough
+        if hint and not ended and self._handed is None and not settings.no_stdio and settings.tcp is None:
             complain(self._streams.stderr, hint)
         self._logs.announce(__version__, dialect=host.dialect)
 
@@ -367,10 +372,12 @@ class _Process:
         self._report()
 
     def _on_second_signal(self) -> None:
+        owed = self._daemon is None or (self._daemon.connection.owed and not has_hung_up(self._streams.stdout))
         end_children(0.0)
-        log.warning("daemon.aborted", reason="signal")
+        if owed:
+            log.warning("daemon.aborted", reason="signal")
         self._logs.close(LAST_LINE_SECONDS, reader_timeout=LAST_READER_SECONDS)
-        os._exit(EXIT_FAILED)
+        os._exit(EXIT_FAILED if owed else EXIT_OK)
 
     def _last_words(self) -> int:
         end_children(0.0)

@@ -113,7 +113,7 @@ class Parser(Protocol):
         ...
 
     def input_fell_silent(self) -> None:
-        """Note that the input was silent for as long as `awaited_silence` says. Ignored if that is None, and before `NEED_DATA`."""
+        """Note that the input was silent for as long as `awaited_silence` says. Ignored if it is None and before `NEED_DATA`."""
         ...
 
 

@@ -37,6 +37,11 @@ TERMINAL_HINT = (
     "to call it by hand, use `discreet call`. Ctrl-D ends it."
 )
 
+NULL_DEVICE_HINT = (
+    "stdin is the null device, so nothing will be read: discreet speaks JSON-RPC 2.0 on stdin and stdout; "
+    "to serve the network, use --http HOST:PORT --no-stdio"
+)
+
 
 class StandardStreams(msgspec.Struct, frozen=True):
     """The private descriptors that `redirect` made. All are above 2, and children inherit none of them.
@@ -203,9 +208,15 @@ def _redirect_to_null(fd: int, mode: int) -> None:
     os.close(null)
 
 
-def terminal_hint(stdin: int) -> str | None:
-    """One line for a user who started the daemon by hand; None if stdin is no terminal."""
-    return TERMINAL_HINT if os.isatty(stdin) else None
+def stdin_hint(stdin: int) -> str | None:
+    """One line for a user who started the daemon where no program will talk to it; None if one may."""
+    if os.isatty(stdin):
+        return TERMINAL_HINT
+    try:
+        is_null = is_open(stdin) and os.path.samestat(os.fstat(stdin), os.stat(os.devnull))
+    except OSError:
+        return None
+    return NULL_DEVICE_HINT if is_null else None
 
 
 def _open_missing(opened: list[int]) -> None:

@@ -1,4 +1,6 @@
-"""Three gateways and two workers on one store, clients with streams, and random faults. Prints figures, and what was wrong.
+"""Two gateways, two workers and a daemon that is both on one store, clients with streams and conversations, and random faults.
+
+Prints figures, and what was wrong.
 
 Exit status 1 where anything was wrong. The same --seed has the same tasks and faults at the same times. Needs Linux, and for the
 stores their servers on this machine.
@@ -24,6 +26,9 @@ def main() -> int:
     parser.add_argument("--store", choices=["postgresql", "redis", "sqlite"], default="postgresql")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long faults happen")
     parser.add_argument("--tasks", type=int, default=2000)
+    parser.add_argument(
+        "--conversations", type=int, default=100, help="tasks that take many messages while they are busy"
+    )
     parser.add_argument("--task-seconds", type=float, help="about how long a task takes; default: half of the minutes")
     parser.add_argument(
         "--pause", type=float, help="seconds between two numbers of a task; default: one number each 10 ms in all"
@@ -50,6 +55,9 @@ def main() -> int:
         seed=random.randrange(10**6) if chosen.seed is None else chosen.seed,
         seconds=seconds,
         tasks=chosen.tasks,
+        conversations=0 if chosen.without_resume else chosen.conversations,
+        fronts=2,
+        both=1,
         begin_seconds=begin_seconds,
         task_seconds=task_seconds,
         pause=chosen.pause or max(0.05, under_way * 0.01),

@@ -124,7 +124,7 @@ class IncomingMessages:
         try:
             event = decoder_for(messages.StreamEvent)(params or b"")
         except messages.DECODE_ERRORS:
-            self.fail_all("the server sent a malformed stream event")
+            self._fail_streams(params)
             return
         request = self._pending.find(event.id)
         match request:
@@ -139,6 +139,17 @@ class IncomingMessages:
                 return
         self._pending.remove(request.id)
         self._post(self._handlers.dialect.cancellation(request.id))
+
+    def _fail_streams(self, params: Raw | None) -> None:
+        """An event was lost: of the stream that it names, else perhaps of any. Calls go on: events answer none."""
+        try:
+            named = self._pending.find(decoder_for(messages.EventId)(params or b"").id)
+        except messages.DECODE_ERRORS:
+            named = None
+        for request in [*self._pending] if named is None else [named]:
+            if isinstance(request, PendingStream):
+                self._fail(request, "the server sent a malformed stream event")
+                self._post(self._handlers.dialect.cancellation(request.id))
 
     def _tell_progress(self, params: Raw | None) -> bool:
         """Whether this is the progress of a pending call that asked for it with `on_progress`."""

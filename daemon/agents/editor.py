@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 import msgspec
 
+from ...awaited import refuses_bool
 from ...errors.nearest import nearest_hint
 from ..operations.context import ClientInfo
 from .model.types import Artifact, Part
@@ -185,6 +186,7 @@ class Editor(Protocol):
     @property
     def can_run(self) -> bool: ...
 
+    @refuses_bool
     async def permit(
         self,
         title: str,

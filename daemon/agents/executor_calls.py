@@ -46,9 +46,9 @@ class ExecutorCalls:
             log.error("agent.failed", exc=checked.exc)
         raise FailureError(failure or Internal())
 
-    async def execute(self, context: RequestContext, events: TaskEvents) -> object:
-        """Execute a message, or resume a task where there is none; what the executor returned, or `Raised`."""
-        resumer = self._resumer if context.message is None else None
+    async def execute(self, context: RequestContext, events: TaskEvents, *, resumes: bool = False) -> object:
+        """Execute a message, or resume what was cut off; what the executor returned, or `Raised`."""
+        resumer = self._resumer if resumes else None
         work = self._executor.execute if resumer is None else resumer.resume
         return await attempt(lambda: work(context, events), step="agent.execute" if resumer is None else "agent.resume")
 

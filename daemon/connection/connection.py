@@ -194,6 +194,11 @@ class Connection:
         return not self._backlog.open and not self.writer.unsent
 
     @property
+    def owed(self) -> bool:
+        """True while the client waits for an answer, or for the rest of one. May be read in a signal handler."""
+        return not self._channel.broken and bool(self._responder.unanswered or self.writer.unsent)
+
+    @property
     def unanswered(self) -> int:
         """How many requests still wait for their answer."""
         return self._responder.unanswered

@@ -7,7 +7,7 @@ logged with its traceback.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Sequence
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from sys import exc_info
@@ -327,11 +327,9 @@ def _outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
 def _diagnose(spec: OperationSpec, call: Call, **fields: object) -> None:
     call.diagnosed = True
     traced = {} if call.span is None else call.span.log_fields
-    named: dict[str, object] = {"method": spec.name}
-    if call.origin is None:
-        named["id"] = call.id
-    else:
-        add_names(named, call.origin)
+    named: dict[str, object] = {}
+    add_names(named, call)
+    named = {**named, "method": spec.name, "id": named.get("id", call.id)}
     log.error("handler.failed", **named, **fields, **traced)
 
 
@@ -342,4 +340,6 @@ def _single(exc: BaseException) -> BaseException:
     return exc
 
 
-_exceptions_of: Final = BaseExceptionGroup.exceptions.__get__  # a subclass may have its own
+_exceptions_of: Final[Callable[[Any], Sequence[BaseException]]] = BaseExceptionGroup.__dict__[
+    "exceptions"
+].__get__  # a subclass may have its own

@@ -183,13 +183,19 @@ def hide_task() -> None:
 
 @contextmanager
 def hidden_tasks() -> Iterator[None]:
-    """Do that with the tasks that begin during the block, before any of them runs."""
+    """Do that with the tasks that begin during the block, before any of them runs.
+
+    In somebody else's loop they stay visible: debuggers and `anyio.wait_all_tasks_blocked` look for them.
+    """
     if not _on_asyncio():
         yield
         return
     from asyncio import get_running_loop
 
     loop = get_running_loop()
+    if not getattr(loop, "is_own", False):
+        yield
+        return
     factory = loop.get_task_factory()
     loop.set_task_factory(_hidden_task)
     try:

@@ -1,6 +1,6 @@
-"""How much work a schema makes of a value: validators try each alternative at each level, so few bytes can keep one busy for ever.
+"""How much work a schema makes of a value: validators try each alternative at each level, so few bytes can keep one busy long.
 
-Counts, before a value is checked, how often the validator would apply a schema to a part of it. The schemas that apply to one part
+Counts, before a value is checked, how often the validator would apply a schema to a part of it. The schemas that apply to a part
 are a state; a member of that part leads to another state, as in a deterministic automaton that is built as values come. Counting
 is linear in the value, whatever the schema. Checks no value.
 """
@@ -28,8 +28,8 @@ WORK_OF_EACH: Final = 50
 """Schemas that may be applied beyond that for each part of a value."""
 
 MOST_EXPLAINED: Final = 100_000
-"""Parts of a value, times the schemas applied to what they are in, where what is wrong is told, too: the error of each alternative
-copies the value that it is about.
+"""Parts of a value, times the schemas applied to what they are in, where what is wrong is told, too: the error of each
+alternative copies the value that it is about.
 """
 
 DEEPEST: Final = 8_000
@@ -68,8 +68,8 @@ class TooMuchWork(Exception):
 class Workload:
     """Counts the work of one schema, a document of its own. Raises `Unbounded`.
 
-    The validator remembers for each part of a value whether it fits a schema that refers to itself, if it is only to say whether a
-    value fits; `explains` is for errors, where it does not.
+    The validator remembers for each part of a value whether it fits a schema that refers to itself, if it is only to say whether
+    a value fits; `explains` is for errors, where it does not.
     """
 
     def __init__(self, document: JsonSchema, *, remembers: bool = True) -> None:

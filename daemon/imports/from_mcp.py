@@ -57,7 +57,7 @@ def from_mcp(  # noqa: PLR0913 - what can be said of an import
     names by name. Those that `expose` has a pattern for can be called from outside, all of them for True; the others by
     operations of the daemon alone. A caller needs all of `scopes`. All of this holds for what the server offers later, too.
 
-    Answers are checked against the server's schemas: `validate` says whether one that does not fit is an internal error, a line
+    Params and answers are checked against the server's schemas: `validate` says whether what does not fit is an error, a line
     in the log, or nothing. `timeout` is in seconds, as that of an operation. What was read is used again for `max_age` seconds;
     then the server is started with the first call alone.
 

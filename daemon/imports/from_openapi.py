@@ -70,7 +70,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
     `methods`; none of `exclude`. `rename` has new names by operationId or name. Those that `expose` has a pattern for can be
     called from outside, all of them for True; the others by operations of the daemon alone. A caller needs all of `scopes`.
 
-    Answers are checked against the document: `validate` says whether one that does not fit is an internal error, a line in the
+    Params and answers are checked against the document: `validate` says whether what does not fit is an error, a line in the
     log, or nothing. `timeout` is in seconds, as that of an operation. Private addresses are refused unless `allow_private`, and
     references to documents elsewhere unless `outside`. What was read of a URL is used again for `max_age` seconds.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .packed import Entry, Packed
 
 Validate: TypeAlias = Literal["on", "log", "off"]
-"""What becomes of an answer that is not what was declared: an error for the caller, a line in the log, or nothing."""
+"""What becomes of params or an answer that are not what was declared: an error for the caller, a line in the log, or nothing."""
 
 _CHECKERS: Final = 128
 """Schemas of one import that are kept ready to check values."""
@@ -247,9 +247,13 @@ class _Maker:
                 for name in META_MEMBERS:
                     if name not in properties:
                         params.pop(name, None)
-            checker = self._checker(index, ("input", 0)) if self._options.check_input else None
+            checks = self._options.check_input and self._options.validate != "off"
+            checker = self._checker(index, ("input", 0)) if checks else None
             fault = None if checker is None else checker.fault(params, prefix=prefix)
-            if fault is not None:
+            if fault is not None and self._options.validate == "log":
+                name = self.operation(index).name
+                log.warning("import.params_invalid", operation=name, param=fault.path, keyword=fault.keyword)
+            elif fault is not None:
                 raise FailureError(fault.as_invalid_params())
             if not isinstance(params, dict):
                 raise FailureError(InvalidParams(prefix or "$", "object", json_kind(params)))

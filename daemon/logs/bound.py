@@ -75,12 +75,16 @@ def add_bound(fields: dict[str, object]) -> None:
 
 
 def add_names(fields: dict[str, object], found: Bound | None) -> None:
-    """Name this, and those for whom it works, as far as `fields` don't."""
+    """Name this, and those for whom it works, as far as `fields` don't. An event about another method names no call."""
+    given = fields.get("method")
+    is_about_it = given is None
     while found is not None:
         if found.task is not None:
             fields.setdefault("task", found.task)
         if not isinstance(found, LoggedTask):
-            fields.setdefault("method", found.method)
-            if found.id is not None and found.id != b"null":
-                fields.setdefault("id", found.id)
+            is_about_it = is_about_it or given == found.method
+            if is_about_it:
+                fields.setdefault("method", found.method)
+                if found.id is not None and found.id != b"null":
+                    fields.setdefault("id", found.id)
         found = found.origin

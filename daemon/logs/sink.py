@@ -45,8 +45,10 @@ class LogSettings(msgspec.Struct, frozen=True):
 class Sink:
     """Owns one descriptor. `write` is for one thread at a time and may block as long as nobody reads."""
 
-    def __init__(self, fd: int, *, kind: SinkKind, name: str) -> None:
+    def __init__(self, fd: int, *, kind: SinkKind, name: str, spare: int = -1) -> None:
+        """`spare` is a descriptor of the caller's for the same: an app may have closed ours."""
         self._fd = fd
+        self._spare = spare
         self._path = os.path.abspath(name) if kind == "file" else name  # now: an app may change the working directory
         self._line_cut = False
         self._writing = False
@@ -76,6 +78,8 @@ class Sink:
             except BlockingIOError:
                 self._wait_writable()
             except OSError as fault:
+                if fault.errno == errno.EBADF and self._open_again():
+                    continue
                 self._line_cut = self._line_cut or len(rest) < size
                 self.silent = fault.errno not in _TEMPORARY
                 return False
@@ -84,6 +88,18 @@ class Sink:
                 rest = rest[taken:]
         self._line_cut = False
         return not self.silent
+
+    def _open_again(self) -> bool:
+        """Go on where the descriptor was closed by an app. Once: it may well be closed again."""
+        spare, self._spare = self._spare, -1
+        self._fd = -1  # the number may be that of anything now
+        if self.kind == "file":
+            return self.reopen() is None
+        try:
+            self._fd = os.dup(spare)
+        except OSError:
+            return False
+        return True
 
     def _wait_writable(self) -> None:
         """Wait until the reader makes room: a process that shares stderr may have made it non-blocking."""
@@ -164,10 +180,10 @@ def _open_stderr(stderr_fd: int, environ: Mapping[str, str]) -> Sink:
     except OSError:  # closed by the parent
         return Sink(-1, kind="stream", name="stderr")
     if os.isatty(fd):
-        return Sink(fd, kind="terminal", name="stderr")
+        return Sink(fd, kind="terminal", name="stderr", spare=stderr_fd)
     if _is_journal(fd, environ):
-        return Sink(fd, kind="journal", name="journal")
-    return Sink(fd, kind="stream", name="stderr")
+        return Sink(fd, kind="journal", name="journal", spare=stderr_fd)
+    return Sink(fd, kind="stream", name="stderr", spare=stderr_fd)
 
 
 def _is_journal(fd: int, environ: Mapping[str, str]) -> bool:

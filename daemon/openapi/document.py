@@ -20,7 +20,7 @@ from ..schemas.named_types import NamedTypes
 from .about import About
 from .errors import JSON, ErrorResponses
 from .examples import example_of
-from .keywords import to_openapi
+from .keywords import to_openapi, with_optional_members
 from .objects import (
     OPENAPI_VERSION,
     Components,
@@ -78,7 +78,11 @@ def openapi_document(specs: Iterable[OperationSpec], about: About) -> Document:
         Info(about.title, about.version),
         (Server(about.url),),
         paths,
-        Components(dict(sorted(types.schemas.items())), writer.errors.shared, {**about.security.schemes}),
+        Components(
+            {name: with_optional_members(types.schemas[name]) for name in sorted(types.schemas)},
+            writer.errors.shared,
+            {**about.security.schemes},
+        ),
         tags=tuple(tags.values()),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..schemas.json_schema import DURATION, JsonSchema
+from ..schemas.named_types import Schema, with_inner
 
 _YEAR: Final = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _MONTH_DAY: Final = (
@@ -29,10 +30,13 @@ _SHORT_DURATION: Final = DURATION.replace(r"\d+", r"\d{1,9}")
 
 
 def to_openapi(schema: JsonSchema) -> JsonSchema:
-    """A tuple without further items gets `maxItems` in place of `"items": false`, `"items": true` becomes `{}`, a format of our
-    own gets its pattern, and several types become alternatives of one."""
+    """Alternatives that are told apart by a tag become a `oneOf`, a tuple without further items gets `maxItems` in place of
+    `"items": false`, `"items": true` becomes `{}`, a format of our own gets its pattern, and several types become alternatives
+    of one."""
     if isinstance(chosen := schema.get("discriminator"), dict) and not _is_discriminator(chosen):
         schema = _without(schema, "discriminator")
+    if "anyOf" in schema and _maps_all(schema.get("discriminator"), schema["anyOf"]):
+        schema = {"oneOf" if word == "anyOf" else word: value for word, value in schema.items()}
     if isinstance(types := schema.get("type"), list):
         rest = _without(schema, "type", *_OF_TEXT)
         text: JsonSchema = {word: schema[word] for word in _OF_TEXT if word in schema}
@@ -51,8 +55,24 @@ def to_openapi(schema: JsonSchema) -> JsonSchema:
             return schema
 
 
+def with_optional_members(schema: Schema) -> Schema:
+    """A named type in which `default` is `x-default`: openapi-typescript takes members with the former for such that are always
+    there, also in what is sent."""
+    if isinstance(schema, bool):
+        return schema
+    written = with_inner(schema, with_optional_members)
+    return {_DEFAULT if word == "default" else word: value for word, value in written.items()}
+
+
+_DEFAULT: Final = "x-default"
+
+
 def from_openapi(schema: JsonSchema) -> JsonSchema:
     """The schema from which `to_openapi` made this one, or one with the same values."""
+    if _DEFAULT in schema:
+        schema = {"default" if word == _DEFAULT else word: value for word, value in schema.items()}
+    if "oneOf" in schema and _maps_all(schema.get("discriminator"), schema["oneOf"]):
+        schema = {"anyOf" if word == "oneOf" else word: value for word, value in schema.items()}
     if "pattern" in schema and PATTERNS.get(schema.get("format", "")) == schema["pattern"]:
         schema = _without(schema, "pattern")
     elif schema.get("pattern") == _SHORT_DURATION:
@@ -77,3 +97,10 @@ def _is_discriminator(value: dict[str, Any]) -> bool:
         and value.keys() <= {"propertyName", "mapping"}
         and isinstance(value.get("mapping", {}), dict)
     )
+
+
+def _maps_all(chosen: Any, branches: list[Any]) -> bool:
+    """Whether a discriminator leads to these alternatives, all of which are references."""
+    mapping = chosen.get("mapping") if isinstance(chosen, dict) else None
+    places = [each.get("$ref") for each in branches if isinstance(each, dict)]
+    return isinstance(mapping, dict) and len(places) == len(branches) and set(mapping.values()) == set(places)

@@ -138,7 +138,7 @@ class _Reader:
                 continue
             schema = self._schema(found.content[JSON].schema)
             meanings = dict(line.split(": ", 1) for line in found.description.splitlines() if ": " in line)
-            for each in schema.get("oneOf", [schema]):
+            for each in schema.get("oneOf") or schema.get("anyOf") or [schema]:
                 error = self._error(int(status), self._schema(each), meanings)
                 if error.code not in RESERVED_CODES:
                     yield error

@@ -80,7 +80,7 @@ class Catalogue:
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         """The configured credentials that the services of this namespace declare."""
         declared = frozenset[str]().union(*(s.credentials for s in self.services if s.namespace == namespace))
-        return Credentials({name: value for name, value in self._credentials.items() if name in declared})
+        return Credentials({name: self._credentials[name] for name in self._credentials if name in declared})
 
 
 class Credentials(dict[str, str]):

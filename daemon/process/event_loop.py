@@ -20,8 +20,9 @@ else:
 
 @final
 class LastingLoop(_Loop):
-    """From `begin` on it runs until the task that called it is done."""
+    """From `begin` on it runs until the task that called it is done. `is_own` says that nothing but a daemon runs on it."""
 
+    is_own = True
     _main: asyncio.Task[Any] | None = None
 
     def begin(self) -> None:

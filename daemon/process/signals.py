@@ -26,6 +26,8 @@ class Signals:
     """While entered, the first signal to end calls `on_first()`, every further one `on_second()`.
 
     SIGUSR1 calls `on_reopen()`, SIGUSR2 calls `on_report()`. All are called in the main thread, and must not raise.
+
+    If the process `ends_after` the block, further signals are ignored from there on: its status is known by then.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Signals:
         *,
         on_reopen: Callable[[], None],
         on_report: Callable[[], None],
+        ends_after: bool = False,
     ) -> None:
         self._on_first = on_first
         self._on_second = on_second
@@ -42,6 +45,7 @@ class Signals:
         self._handlers |= {_REOPEN: lambda *_: on_reopen(), _REPORT: lambda *_: on_report()}
         self._before: dict[int, Any] = {}  # Any: whatever `signal.signal` says stood there
         self._seen = False
+        self._ends_after = ends_after
 
     def __enter__(self) -> Signals:
         for name, handler in self._handlers.items():
@@ -52,7 +56,7 @@ class Signals:
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if self._seen and self._ends_after else handler)
         self._before.clear()
 
     def _end(self, number: int, frame: FrameType | None) -> None:

@@ -10,7 +10,7 @@ import enum
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -89,6 +89,7 @@ def json_schema(tp: Any, *, extra: Any = None, titled: bool = True) -> JsonSchem
         body["additionalProperties"] = writer.write(type_info(extra)) or True
     if not titled:
         body.pop("title", None)
+    writer.require_tags()
     definitions = {"$defs": dict(sorted(writer.definitions.items()))} if writer.definitions else {}
     return {"$schema": DIALECT} | body | definitions
 
@@ -99,6 +100,16 @@ class _Writer:
     def __init__(self) -> None:
         self.definitions: dict[str, JsonSchema] = {}
         self._names: dict[Any, str] = {}
+        self._tags: dict[str, str] = {}
+        """The tags of the types that a union tells apart by them, by the types' names."""
+
+    def require_tags(self) -> None:
+        """Have these types require their tags, which a struct may omit where it is no member of a union. It is said of the types
+        themselves, as many readers ignore what stands beside a reference."""
+        for name, tag_field in self._tags.items():
+            schema = self.definitions[name]
+            schema["properties"][tag_field] = {"const": schema["properties"][tag_field]["enum"][0]}
+            schema["required"] = [tag_field, *schema.get("required", ())]
 
     def write(self, node: types.Type) -> JsonSchema:
         """The schema of a type; for a named type a reference."""
@@ -122,7 +133,7 @@ class _Writer:
             case types.Metadata():
                 return self.body(node.type) | without_known_secrets(node.extra_json_schema or {})
             case types.UnionType():
-                return {"anyOf": self._members_of_union(node)}
+                return self._union(node)
             case types.LiteralType():
                 return {"enum": list(node.values)}
             case types.EnumType():
@@ -160,16 +171,30 @@ class _Writer:
         self.definitions[name] = self.body(node)
         return name
 
-    def _members_of_union(self, union: types.UnionType) -> list[JsonSchema]:
-        tag_fields = [_tag_field(member) for member in union.types]
-        several = len([name for name in tag_fields if name]) > 1
-        written: list[JsonSchema] = []
-        for member, tag_field in zip(union.types, tag_fields, strict=True):
-            schema = self.write(member)
-            if several and tag_field:
-                schema["required"] = [tag_field]  # outside of a union, a struct may omit its tag
-            written += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
-        return written
+    def _union(self, union: types.UnionType) -> JsonSchema:
+        """The alternatives. Structs that are told apart by their tags are one of them, if there are others."""
+        tagged = [member for member in union.types if _tag_field(member)]
+        if len(tagged) < 2:
+            tagged = []
+        written: list[JsonSchema] = [self._tagged(tagged)] if tagged else []
+        if len(tagged) == len(union.types):
+            return written[0]
+        for member in union.types:
+            if member not in tagged:
+                schema = self.write(member)
+                written += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
+        return {"anyOf": written}
+
+    def _tagged(self, members: Sequence[types.Type]) -> JsonSchema:
+        """Structs whose tags differ. The keyword `discriminator` is that of OpenAPI, where tags are texts."""
+        written = [self.write(member) for member in members]
+        plain: list[Any] = [without_metadata(member) for member in members]
+        tag_field = plain[0].tag_field
+        self._tags |= {self._names[each.cls]: tag_field for each in plain}
+        if not all(isinstance(each.tag, str) for each in plain):
+            return {"anyOf": written}
+        mapping = {each.tag: f"#/$defs/{self._names[each.cls]}" for each in plain}
+        return {"anyOf": written, "discriminator": {"propertyName": tag_field, "mapping": mapping}}
 
     def _object(self, node: ObjectLike) -> JsonSchema:
         properties: dict[str, JsonSchema] = {}

@@ -16,7 +16,18 @@ from .json_schema import JsonSchema
 
 _ALL_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 ANNOTATIONS: Final = frozenset(
-    {"$schema", "$id", "$comment", "$defs", "title", "description", "default", "examples", "deprecated"}
+    {
+        "$schema",
+        "$id",
+        "$comment",
+        "$defs",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "discriminator",
+    }
 )
 _FEW: Final[dict[str, tuple[Any, ...]]] = {"null": (None,), "boolean": (False, True)}
 _SIDES: Final = (("min", -1), ("max", 1))

@@ -155,6 +155,10 @@ def rewritten(
     written = with_inner(body, lambda inner: rewritten(inner, references, adapt))
     if "$ref" in written:
         written["$ref"] = references.get(written["$ref"], written["$ref"])
+    chosen = written.get("discriminator")
+    if isinstance(chosen, dict) and isinstance(chosen.get("mapping"), dict):
+        mapping = {tag: references.get(place, place) for tag, place in chosen["mapping"].items()}
+        written["discriminator"] = {**chosen, "mapping": mapping}
     return adapt(written)
 
 

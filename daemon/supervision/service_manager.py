@@ -100,6 +100,10 @@ class ServiceManager:
             log.warning("manager.unreachable", error=name)
 
 
+LEAST_PING_SECONDS: Final = 0.01
+"""Pings at shorter intervals would take a processor, and no manager means so short a limit."""
+
+
 def _ping_interval(limit: str, pid: str) -> float | None:
     """Seconds between two pings; None where there is no watchdog, or where it is meant for another process."""
     if not limit or pid not in ("", str(os.getpid())):
@@ -107,4 +111,4 @@ def _ping_interval(limit: str, pid: str) -> float | None:
     if not (limit.isascii() and limit.isdecimal() and len(limit) <= USEC_DIGITS and int(limit)):
         log.warning("manager.watchdog_unusable", reason="WATCHDOG_USEC is no number of microseconds")
         return None
-    return int(limit) / MICROSECONDS / PINGS
+    return max(LEAST_PING_SECONDS, int(limit) / MICROSECONDS / PINGS)

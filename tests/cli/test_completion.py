@@ -264,3 +264,8 @@ def test_zsh_offers_what_the_daemon_lists(folder: Path) -> None:
         check=True,
     )
     assert done.stdout.split() == ["shop/price", "net=", "net=true", "net=false", "files"]
+
+
+def test_a_line_with_a_token_that_may_never_come_is_not_completed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    assert parse_partial_line(f"discreet call --token-file {tmp_path / 'fifo'} ./shop.py:shop ") is None

@@ -380,3 +380,36 @@ class Padded(msgspec.Struct):
     """The part of a message that is kept."""
 
     value: msgspec.Raw
+
+
+@pytest.mark.parametrize(
+    "params",
+    [None, {}, [], {"id": "x", "seq": 1, "value": 1}, {"id": 99, "seq": 0.5}, {"seq": 1, "value": 1}, {"id": 1}],
+)
+async def test_an_odd_event_fails_no_call(wired: Any, params: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        results: list[Any] = []
+
+        async def call() -> None:
+            results.append(await peer.call("x/read"))
+
+        tasks.start_soon(call)
+        request = await server.read()
+        odd = {"jsonrpc": "2.0", "method": "stream/event", **({} if params is None else {"params": params})}
+        await server.write(odd)
+        await server.reply(request, 7)
+    assert results == [7]
+
+
+async def test_a_malformed_event_fails_the_stream_that_it_names(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def serve() -> None:
+            request = await server.read()
+            await server.write(
+                {"jsonrpc": "2.0", "method": "stream/event", "params": {"id": request["id"], "seq": "1"}}
+            )
+
+        tasks.start_soon(serve)
+        with pytest.raises(InvalidReply):
+            [event async for event in peer.subscribe("s")]

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from discreet import lsp
+from discreet.daemon.documents.store import Documents
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
 
@@ -74,7 +75,9 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
 
 def test_what_the_editor_and_a_document_have_is_there_and_nothing_else() -> None:
     assert names("The editor") - {"method"} == public(lsp.Editor) - {"can"}
-    assert names("Documents") | {"offset_at", "position_at", "word_at"} <= public(lsp.TextDocument)
+    found = names("Documents") - {"ctx"}
+    assert found | {"offset_at", "position_at", "word_at"} <= public(lsp.TextDocument) | {*dir(Documents())}
+    assert found >= {"read", "of_text", "folders"}
 
 
 def test_the_settings_of_helix_are_toml() -> None:

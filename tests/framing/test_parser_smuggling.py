@@ -112,7 +112,7 @@ def chunks(stream: bytes, split: int) -> Iterator[bytes]:
         stream = stream[size:]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(junk=junks, rest=st.booleans(), frame=outer_frames(), split=st.integers(0, 9))
 def test_a_frame_inside_a_payload_never_runs_and_the_next_good_frame_does(
     drive: Any, outline: Any, junk: bytes, rest: bool, frame: bytes, split: int

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from discreet.framing.stdio_guard import terminal_hint
+from discreet.framing.stdio_guard import stdin_hint
 from discreet.framing.stray_output import (
     MAX_HELD_TEXTS,
 )
@@ -285,14 +285,16 @@ report(facts)
     assert facts == [True, True, True]
 
 
-def test_a_terminal_gets_a_hint_of_one_line_and_nothing_else_does() -> None:
+def test_a_terminal_and_the_null_device_get_a_hint_of_one_line_and_nothing_else_does() -> None:
     controlling, controlled = pty.openpty()
     reading, writing = os.pipe()
-    hint = terminal_hint(controlled)
-    assert hint is not None
-    assert hint.splitlines() == [hint]
-    assert terminal_hint(reading) is None
-    for fd in (controlling, controlled, reading, writing):
+    null = os.open(os.devnull, os.O_RDONLY)
+    for fd in (controlled, null):
+        hint = stdin_hint(fd)
+        assert hint is not None
+        assert hint.splitlines() == [hint]
+    assert stdin_hint(reading) is None
+    for fd in (controlling, controlled, reading, writing, null):
         os.close(fd)
 
 

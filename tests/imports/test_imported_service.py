@@ -112,7 +112,10 @@ async def test_an_undeclared_error_is_internal_and_its_code_stands_in_the_log(
     async with in_memory(nodes(upstream)) as peer:
         with pytest.raises(InternalError):
             await peer.call("list/nodes/get", {"id": 1})
-    assert "import.error_undeclared operation=list/nodes/get code=HTTP_418\n" in capfd.readouterr().err
+    assert (
+        "import.error_undeclared method=list/nodes/get id=1 operation=list/nodes/get code=HTTP_418\n"
+        in capfd.readouterr().err
+    )
 
 
 REPLIES = {"on": InternalError, "log": None, "off": None}
@@ -130,7 +133,7 @@ async def test_an_answer_that_is_not_what_was_declared(validate: str, capfd: pyt
             assert validate != "on"
             assert result == {"name": "secret", "next": {"name": 3}}
     text = capfd.readouterr().err
-    line = "import.reply_invalid operation=list/nodes/get param=next.name keyword=type\n"
+    line = "import.reply_invalid method=list/nodes/get id=1 operation=list/nodes/get param=next.name keyword=type\n"
     assert (line in text) == (validate != "off")
     assert "secret" not in text
 
@@ -151,7 +154,10 @@ async def test_details_that_are_not_what_was_declared_are_left_out_and_the_code_
         with pytest.raises(OperationFailed) as caught:
             await peer.call("list/nodes/get", {"id": 1})
     assert (caught.value.failure.code, caught.value.failure.details) == ("HTTP_404", None)
-    assert "import.error_invalid operation=list/nodes/get code=HTTP_404 param=why" in capfd.readouterr().err
+    assert (
+        "import.error_invalid method=list/nodes/get id=1 operation=list/nodes/get code=HTTP_404 param=why"
+        in capfd.readouterr().err
+    )
 
 
 async def test_events_come_in_order_and_one_that_does_not_fit_ends_the_stream() -> None:

@@ -100,6 +100,35 @@ def test_a_client_with_the_types_of_openapi_typescript_compiles_and_calls_the_ex
     assert said(run("node", "session_openapi.mjs", notes, folder=tmp_path)) == SESSION
 
 
+@pytest.fixture
+def shapes(tmp_path: Path) -> Iterator[str]:
+    """The URL of a service of tagged unions."""
+    pytest.importorskip("uvicorn")
+    shutil.copy(HERE / "shapes.py", tmp_path)
+    with http_daemon(tmp_path, "./shapes.py:shapes", "--http-operations") as url:
+        yield url.rstrip("/")
+
+
+def test_a_client_of_openapi_python_client_can_forget_no_tag(shapes: str, tmp_path: Path) -> None:
+    generator = [python(), "-m", "openapi_python_client", "generate", "--meta", "none", "--output-path", "generated"]
+    (tmp_path / "config.json").write_text(json.dumps({"post_hooks": []}))
+    run(*generator, "--url", f"{shapes}/openapi.json", "--config", "config.json", folder=tmp_path)
+    session = shutil.copy(HERE / "session_shapes.py", tmp_path)
+    assert said(run(python(), session, shapes, folder=tmp_path)) == {"area": "4.0", "swap": "1.0", "forgotten": "True"}
+
+
+def test_a_client_with_the_types_of_openapi_typescript_can_forget_no_tag_and_omit_what_has_a_default(
+    shapes: str, tmp_path: Path
+) -> None:
+    (tmp_path / "node_modules").symlink_to(node_modules())
+    tools = tmp_path / "node_modules" / ".bin"
+    run(tools / "openapi-typescript", f"{shapes}/openapi.json", "-o", "shapes.d.ts", folder=tmp_path)
+    shutil.copy(HERE / "session_shapes.ts", tmp_path / "session_shapes.mts")
+    options = ["--strict", "--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom", "--skipLibCheck"]
+    run(tools / "tsc", *options, "session_shapes.mts", folder=tmp_path)
+    assert said(run("node", "session_shapes.mjs", shapes, folder=tmp_path)) == {"area": "4", "swap": "1"}
+
+
 CONFIG = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 429, 431, "5xx"]

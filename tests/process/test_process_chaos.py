@@ -1,4 +1,5 @@
-"""Gateways and workers on one store while processes and connections fail at random: nothing is lost, and every task ends.
+"""Daemons of all roles on one store while processes and connections fail at random: nothing is lost, every message is executed once and
+in its order, and every task ends.
 
 `bench/chaos` runs the same for longer. Where one fails, its seed there shows more.
 """
@@ -23,6 +24,9 @@ def disturbed(folder: Path, store: str, *, roles: bool = True, resuming: bool = 
             seed=SEED,
             seconds=10.0,
             tasks=tasks,
+            conversations=12 if resuming else 0,
+            fronts=2,
+            both=1,
             begin_seconds=6.0,
             task_seconds=6.0,
             pause=0.4,

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from itertools import count
+from math import inf
+from time import monotonic
 from typing import Final, final
 
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
+from ...logs import log
 from ..stores.failures import log_failure
 from ..stores.interface import TaskStore
 from ..tasks.change_signal import ChangeSignal
@@ -25,6 +28,9 @@ SHARED_POLL_SECONDS: Final = 0.04
 IDLE_POLL_SECONDS: Final = 1.0
 """How often it is read otherwise, and how often it is searched for the tasks of dead daemons and for work that nobody has told
 of."""
+
+LEASE_POLL_SECONDS: Final = 0.1
+"""How often it is asked for the store while it does not answer."""
 
 OWNED_TURNS: Final = 5
 """Every so many of these looks, it is asked which tasks this daemon owns."""
@@ -53,6 +59,7 @@ class Cluster:
         self._cache = cache
         self._runner = runner
         self._executes = executes
+        self._on_lost = on_lost
         self._shared_poll_seconds = shared_poll_seconds
         self._following = Following(store, cache, on_lost)
         self._owned_work = OwnedWork(store, cache, runner, self._following, spawn, max_runs=max_runs)
@@ -76,8 +83,9 @@ class Cluster:
         await self._following.follow(live)
 
     def drain(self) -> None:
-        """Take no more work from others."""
+        """Take no more work from others, and leave them what waits here."""
         self._owned_work.draining = True
+        self._runner.drain()
 
     async def run(self) -> None:
         """Run until cancelled. A fault of the store is logged, and the next turn tries again."""
@@ -86,6 +94,7 @@ class Cluster:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
             tasks.start_soon(self._repeat, self._following_signal, lambda: self._following.behind, self._follow)
+            tasks.start_soon(self._watch_lease)
             if self._executes:
                 tasks.start_soon(self._look_after)
                 await self._repeat(self._work_signal, lambda: self._has_work, self._do_work)
@@ -126,7 +135,7 @@ class Cluster:
 
     @property
     def _has_work(self) -> bool:
-        return self._requests or (self._queued and self._owned_work.room > 0)
+        return self._requests or self._owned_work.inherited or (self._queued and self._owned_work.room > 0)
 
     async def _do_work(self) -> None:
         """What is left undone because the store fails is due again with the next look."""
@@ -136,10 +145,24 @@ class Cluster:
         while self._queued and self._owned_work.room:
             self._queued = False
             self._queued |= await self._owned_work.claim()
+        if self._owned_work.inherited:
+            self._owned_work.inherited = False
+            await self._owned_work.take_requests()
 
     async def _adopt_orphans(self) -> None:
         while await self._owned_work.adopt_orphans():
             pass
+
+    async def _watch_lease(self) -> None:
+        """Stop what runs when other daemons may take over its tasks, as this one has not heard of the store for long."""
+        while (left := self._store.lease_end() - monotonic()) < inf:
+            lives = [live for live in self._runner.tasks if live.lost is None] if left <= 0 else ()
+            if lives:
+                log.warning("task.lease_ended", tasks=len(lives))
+            for live in lives:
+                live.lose("unavailable")
+                self._on_lost(live)
+            await anyio.sleep(min(max(left, LEASE_POLL_SECONDS), IDLE_POLL_SECONDS))
 
     async def _look_after(self) -> None:
         for turn in count():
@@ -148,4 +171,5 @@ class Cluster:
             await self._try(self._adopt_orphans)
             if turn % OWNED_TURNS == 0:
                 await self._try(self._owned_work.begin_forgotten)
+            self._work_signal.notify()
             await anyio.sleep(IDLE_POLL_SECONDS)

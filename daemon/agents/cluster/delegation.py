@@ -12,20 +12,22 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
+from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ..errors import takes_no_message
-from ..model.ids import new_id
-from ..model.states import INACTIVE, INTERRUPTED
-from ..model.types import Message, MessageAdded, Task, TaskState
+from ..model.types import Message, Task
 from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, wait_committed
-from ..tasks.runner import Runner, Spawn
+from ..tasks.runner import MAX_WAITING, Runner, Spawn, call_of
 from ..tasks.submitted import Submitted
 from ..tasks.task_cache import TaskCache
-from .queued_message import decode_message, encode_message
+from .queued_message import encode_message
 
 SaveConfigs: TypeAlias = Callable[[], Awaitable[None]]
+
+RESEND_SECONDS: Final = 5.0
+"""After so long a message is sent to the owner of its task once more."""
 
 MAX_DELEGATIONS: Final = 1024
 """Messages that may be under way to other daemons; beyond it they are refused as overload. Each is until somebody has it, also
@@ -34,21 +36,16 @@ when its sender has gone."""
 
 @final
 class Delegation(Submitted):
-    """One message that is left to another daemon, and what is seen of its task. The work on it counts as begun when the
-    message is in the history.
+    """One message that is left to another daemon. `delegated` says that the store has it, and what is to be done for it. `fault`
+    is what was raised before."""
 
-    Where the other daemon stops before it takes the message, and this one executes messages itself, `execution` is that.
-    `delegated` says that the store has the message. `fault` is what the store raised before.
-    """
+    __slots__ = ("context", "delegated", "fault", "key")
 
-    __slots__ = ("context", "delegated", "execution", "fault", "key")
-
-    def __init__(self, live: LiveTask, context: RequestContext) -> None:
+    def __init__(self, live: LiveTask, context: RequestContext, key: str) -> None:
         super().__init__(live)
         self.context = context
-        self.key = new_id()
+        self.key = key
         self.delegated = False
-        self.execution: Submitted | None = None
         self.fault: BaseException | None = None
 
     @property
@@ -57,30 +54,12 @@ class Delegation(Submitted):
         return self.context.message
 
     @property
-    def accepted_generation(self) -> int | None:
-        return self.start_generation if self.execution is None else self.execution.accepted_generation
-
-    @property
-    def over(self) -> bool:
-        if self.execution is not None:
-            return self.execution.over
-        live = self.live
-        return live.ended and self.accepted_generation is not None and live.committed == live.generation
-
-    @property
-    def began(self) -> int | None:
-        return self.start_generation if self.execution is None else self.execution.began
-
-    @property
     def given_up(self) -> bool:
-        execution = self.execution
-        return self.fault is not None or super().given_up or (execution is not None and execution.given_up)
+        return self.fault is not None or super().given_up
 
     def raise_refusal(self) -> None:
         if self.fault is not None:
             raise self.fault
-        if self.execution is not None:
-            self.execution.raise_refusal()
         super().raise_refusal()
 
     async def wait_delegated(self) -> None:
@@ -110,21 +89,21 @@ class Delegator:
         """Whether the next message for this task is one for other daemons."""
         return live.remote or (self._queues and not live.busy)
 
-    def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None) -> Delegation:
+    def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str) -> Delegation:
         """Leave the message of the context to another daemon. `save_configs()` stores the push configs that came with it, before
-        anybody can work on it.
+        anybody can work on it. `key` tells the message from all others, however often it is submitted.
 
         Raises the executor's refusal, and `FailureError(Overloaded)`; then nothing was published.
         """
         self._runner.check(live, context)
         if self._count >= MAX_DELEGATIONS:
             raise FailureError(Overloaded())
-        delegation = Delegation(live, context)
+        delegation = Delegation(live, context, key)
         if not live.generation:
-            live.ensure_created()
-            delegation.start_generation = live.generation
+            live.ensure_created(call_of(context), begun=False)
             if save_configs is None:
-                self._queue(delegation)
+                live.queue()
+                delegation.delegated = True
                 return delegation
         live.pins += 1
         self._count += 1
@@ -132,19 +111,16 @@ class Delegator:
         self._spawn(partial(self._run, delegation, save_configs))
         return delegation
 
-    def _queue(self, delegation: Delegation) -> None:
-        delegation.live.queue(encode_message(delegation.context, accepted=True, key=delegation.key))
-        delegation.delegated = True
-        delegation.live.notify()
-
     async def _run(self, delegation: Delegation, save_configs: SaveConfigs | None) -> None:
         live = delegation.live
         try:
             done = await attempt(partial(self._delegate, delegation, save_configs))
             if isinstance(done, Raised):
                 delegation.fault = done.exc
-            if delegation.accepted_generation is None and live.ended and live.lost is None:
+            elif delegation.accepted_generation is None and live.ended and live.lost is None:
                 delegation.refusal = takes_no_message(live)
+            else:
+                delegation.delegated = True
         finally:
             self._count -= 1
             self._cache.count_message(delegation.message, -1)
@@ -153,58 +129,54 @@ class Delegator:
 
     async def _delegate(self, delegation: Delegation, save_configs: SaveConfigs | None) -> None:
         live = delegation.live
-        created = delegation.start_generation is not None
+        created = delegation.accepted_generation is not None
         await _until_stored(live)
         try:
             if save_configs is not None and live.lost is None:
                 await save_configs()
-            if not created:
-                await self._leave_with_owner(delegation)
         finally:
-            if created and live.lost is None and not live.ended:  # it is in the store, so somebody must work on it
-                self._queue(delegation)
-        if not (created or delegation.start_generation or live.ended or live.lost):
-            self._continue(delegation)
+            if created:  # it is in the store, so somebody must work on it
+                live.queue()
+        if not created:
+            await self._leave_with_owner(delegation)
 
     async def _leave_with_owner(self, delegation: Delegation) -> None:
-        """Send the message to the daemon that works on the task, until it has published it, or nobody works on it any more.
+        """Have the message published: by the daemon that works on the task, or here where none does.
 
-        The store drops the request when the task stops; until then it goes to each new owner, which may become this daemon.
-        None publishes such a message after it has stopped the task.
+        The store drops a request when the task stops. An owner may drop it, too, when it has lost the task, or has no room; so
+        it is sent again now and then. An owner knows the message by its key.
         """
-        live = delegation.live
-        body = encode_message(delegation.context, accepted=False, key=delegation.key)
-        request = OwnerRequest(live.id, MESSAGE, body)
-        asked: str | None = None
-        expected = live.expect(decode_message(body).message)  # as the other daemon publishes it
-        try:
-            while live.lost is None and (live.remote or live.state not in INACTIVE):
-                if live.remote_owner and live.remote_owner != asked:
-                    is_inherited, asked = asked == QUEUED, live.remote_owner
-                    if not is_inherited:
-                        await self._store.send_owner_request(request)
-                else:
-                    await live.wait_for_change()
-                if expected.generation:
-                    delegation.start_generation = expected.generation
-                    delegation.delegated = True
-                    return live.notify()
-        finally:
-            live.expect_no_more(expected)
+        live, key = delegation.live, delegation.key
+        request = OwnerRequest(live.id, MESSAGE, encode_message(delegation.context, key))
+        with live.expecting():
+            while key not in live.received and not (live.ended or live.lost):
+                if not live.remote or live.remote_owner == QUEUED:
+                    return self._publish(delegation)
+                asked = live.remote_owner
+                if asked:
+                    await self._store.send_owner_request(request)
+                with anyio.move_on_after(RESEND_SECONDS):
+                    while self._still(live, asked) and key not in live.received:
+                        await live.wait_for_change()
+        if key in live.received:
+            delegation.accept(live.received[key])
 
-    def _continue(self, delegation: Delegation) -> None:
-        """Nobody works on the task: publish the message here."""
-        live = delegation.live
-        if self._queues and not live.busy:
-            if live.state in INTERRUPTED:
-                live.set_status(TaskState.WORKING)
-            live.publish(MessageAdded(delegation.message))
-            delegation.start_generation = live.generation
-            return self._queue(delegation)
-        context = msgspec.structs.replace(delegation.context, task=live.task())
-        delegation.execution = self._runner.submit(live, context)
-        delegation.delegated = True
-        live.notify()
+    @staticmethod
+    def _still(live: LiveTask, owner: str | None) -> bool:
+        return live.remote_owner == owner and not (live.ended or live.lost)
+
+    def _publish(self, delegation: Delegation) -> None:
+        """No daemon works on the task. If another one publishes something now, the store decides which of them does."""
+        live, context, key = delegation.live, delegation.context, delegation.key
+        if live.remote_owner != QUEUED and (live.busy or not self._queues):
+            context = msgspec.structs.replace(context, task=live.task())
+            position = self._runner.submit(live, context, key=key).position
+            assert position is not None, "there is a task"
+            return delegation.accept(position)
+        if len(live.waiting) >= MAX_WAITING:
+            raise FailureError(Overloaded())
+        delegation.accept(live.add_message(delegation.message, call_of(context, key), begun=False))
+        live.queue()
 
 
 async def _until_stored(live: LiveTask) -> None:

@@ -7,9 +7,9 @@ from typing import Final, final
 
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
-from ..model.states import INACTIVE, INTERRUPTED
+from ..model.states import INTERRUPTED
 from ..stores.failures import log_failure
-from ..stores.interface import Changes, DamagedTaskError, LogTruncatedError, TaskStore
+from ..stores.interface import QUEUED, Changes, DamagedTaskError, LogTruncatedError, TaskStore
 from ..tasks.live_task import LiveTask, LossReason
 from ..tasks.task_cache import TaskCache
 
@@ -73,14 +73,13 @@ class Following:
     async def _is_up_to_date(self, live: LiveTask) -> bool:
         """Whether this daemon knows now what was stored when it was called.
 
-        It does not where it has asked the task's caller and its execution is not over, or its commit was not heard of. Another
-        daemon may have changed the task, and may never write again.
+        It does not where its commit was not heard of: another daemon may have changed the task, and may never write again.
         """
         if live.shared:
             await self.follow(live)
-        elif live.state in INTERRUPTED or live.pending:
+        elif live.pending:
             return live.lost is not None
-        elif live.state not in INACTIVE:
+        elif not live.ended:
             await self._find_out_if_taken(live)
         return True
 
@@ -109,30 +108,31 @@ class Following:
         self._on_lost(live)
 
     async def _append_new_events(self, live: LiveTask) -> None:
-        while live.shared and live.lost is None:
+        while live.shared and not (live.pending or live.lost):
             before = live.generation
             batch = await self._store.event_log.read(live.id, after=before)
-            if live.pending or not live.shared:  # meanwhile it was changed here: the store will decide
+            if live.pending or live.lost or not live.shared:  # meanwhile it was changed here: the store will decide
                 return
             if live.generation != before:  # somebody else has read these, and maybe not all that there are
                 continue
             for logged in batch:
                 live.append_stored(logged)
-            if batch and live.state not in INACTIVE:
-                live.remote_owner = live.remote_owner or ""
+            if batch and not live.ended and live.remote_owner in (None, QUEUED):
+                live.remote_owner = ""
             if not (batch or await self._refresh_owner(live)):
                 return
 
     async def _refresh_owner(self, live: LiveTask) -> bool:
         """Find out who works on a task now. True where there are new events to read first."""
-        if live.state in INACTIVE:
+        if live.ended:
             live.remote_owner = None
             live.notify()
-        elif not live.remote_owner or live.expects:
+        elif live.remote_owner == "" or (live.remote and (live.expects or live.state in INTERRUPTED)):
             stored = await self._store.load(live.id)
             if stored is not None and stored.generation != live.generation:
                 return stored.generation > live.generation  # else it was changed here meanwhile: the store will decide
             owner = None if stored is None else stored.owner
-            live.remote_owner = None if owner == self._store.owner_id else owner
+            live.owned = owner == self._store.owner_id
+            live.remote_owner = None if live.owned else owner
             live.notify()
         return False

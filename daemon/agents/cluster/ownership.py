@@ -18,6 +18,7 @@ async def take_ownership(store: TaskStore, lives: Sequence[tuple[LiveTask, str]]
     taken = [live for (live, _), refusal in zip(lives, refusals, strict=True) if refusal is None]
     for live in taken:
         live.remote_owner = None
+        live.owned = True
         live.notify()
     return taken
 

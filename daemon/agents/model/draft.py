@@ -6,15 +6,18 @@ The cost is linear in what the events append.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
 import msgspec
 
 from .ids import new_id
+from .states import INACTIVE, TERMINAL
 from .timestamps import now
 from .types import (
     Artifact,
     ArtifactChanged,
+    Call,
+    ExecutionBegun,
     Message,
     MessageAdded,
     Part,
@@ -24,16 +27,24 @@ from .types import (
     TaskEvent,
     TaskState,
     TaskStatus,
+    WaitingMessage,
 )
+
+NOT_EXECUTED: Final = "notExecuted"
+"""Member of the metadata of a message that was stored, and whose task ended before its turn; it says so in words."""
+
+NOT_EXECUTED_TEXT: Final = "The task ended before this message was executed."
 
 
 @final
 class TaskDraft:
-    """A mutable copy of a task."""
+    """A mutable copy of a task. `waiting` are the messages whose execution is not over, in the order of the history: only the
+    first may have begun. A message is no longer among them when the task has stopped since its execution began."""
 
-    __slots__ = ("_artifacts", "_frozen", "_history", "context_id", "id", "metadata", "status")
+    __slots__ = ("_artifacts", "_frozen", "_history", "context_id", "id", "metadata", "status", "waiting")
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, waiting: Iterable[WaitingMessage] = ()) -> None:
+        self.waiting = [*waiting]
         self._reset(task)
 
     def _reset(self, task: Task) -> None:
@@ -52,6 +63,13 @@ class TaskDraft:
         if isinstance(event, TaskCreated):
             if event.task is not self._frozen:
                 self._reset(event.task)
+            self._wait(event.call, begun=event.begun)
+            return
+        if isinstance(event, ExecutionBegun):
+            self.waiting = [
+                msgspec.structs.replace(each, begun=True) if each.position == event.position else each
+                for each in self.waiting
+            ]
             return
         self._frozen = None
         match event:
@@ -66,10 +84,36 @@ class TaskDraft:
                 if self.status.message is not None:
                     self._history.append(self.status.message)
                 self.status = status
+                self._stop(status.state)
             case MessageAdded(message):
                 self._history.append(message)
+                self._wait(event.call, begun=event.begun)
             case _:
                 assert_never(event)
+
+    @property
+    def messages(self) -> int:
+        """How many messages the history has."""
+        return len(self._history)
+
+    def message(self, position: int) -> Message:
+        return self._history[position]
+
+    def _wait(self, call: Call | None, *, begun: bool) -> None:
+        if call is not None:
+            self.waiting.append(WaitingMessage(len(self._history) - 1, call, begun))
+
+    def _stop(self, state: TaskState) -> None:
+        """What has begun is over when the task stops; what has not never begins when it ends."""
+        if not self.waiting or state not in INACTIVE:
+            return
+        self.waiting = [each for each in self.waiting if not each.begun]
+        if state in TERMINAL:
+            for each in self.waiting:
+                message = self._history[each.position]
+                metadata = {**(message.metadata or {}), NOT_EXECUTED: NOT_EXECUTED_TEXT}
+                self._history[each.position] = msgspec.structs.replace(message, metadata=metadata)
+            self.waiting = []
 
     def freeze(self) -> Task:
         """The task as it is now. Later events do not change the returned task."""

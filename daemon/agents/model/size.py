@@ -12,6 +12,8 @@ from ...memory import CONTAINER_BYTES, VALUE_BYTES
 from .types import (
     Artifact,
     ArtifactChanged,
+    Call,
+    ExecutionBegun,
     Message,
     MessageAdded,
     Part,
@@ -35,11 +37,13 @@ def size_of_event(event: TaskEvent) -> int:
         case ArtifactChanged():
             return _OBJECT_BYTES + size_of_artifact(event.artifact) + _json_size(event.metadata)
         case MessageAdded(message):
-            return _OBJECT_BYTES + size_of_message(message)
+            return _OBJECT_BYTES + size_of_message(message) + _call_size(event.call)
+        case ExecutionBegun():
+            return _OBJECT_BYTES
         case StatusChanged(status):
             return _OBJECT_BYTES + _status_size(status) + _json_size(event.metadata)
         case TaskCreated(task):
-            return _OBJECT_BYTES + size_of_task(task)
+            return _OBJECT_BYTES + size_of_task(task) + _call_size(event.call)
         case _:
             assert_never(event)
 
@@ -68,6 +72,10 @@ def size_of_message(message: Message) -> int:
     for text in (*message.extensions, *message.reference_task_ids):
         size += len(text)
     return size
+
+
+def _call_size(call: Call | None) -> int:
+    return 0 if call is None else _OBJECT_BYTES + _json_size(call.metadata)
 
 
 def _status_size(status: TaskStatus) -> int:

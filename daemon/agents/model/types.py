@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from ...operations.access import Identity
+
 JsonObject: TypeAlias = dict[str, Any]  # Any: JSON that the daemon does not read
 NonEmptyStr: TypeAlias = Annotated[str, Meta(min_length=1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -125,16 +127,48 @@ class Task(WireStruct, frozen=True):
     metadata: JsonObject | None = None
 
 
-class TaskCreated(msgspec.Struct, frozen=True, tag="created"):
-    """The first event of every task."""
+class Call(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an execution needs to know of the call that a message came with. Holds no credentials: the service params of the
+    call, which may, stay with the daemon that was called.
+
+    `key` tells the message from every other one where it goes through other daemons.
+    """
+
+    metadata: JsonObject | None = None
+    accepted_output_modes: tuple[str, ...] | None = None
+    extensions: tuple[str, ...] = ()
+    identity: Identity | None = None
+    key: str = ""
+
+
+class WaitingMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message at this place of a task's history whose execution is not over. `begun` says that it has begun."""
+
+    position: int
+    call: Call
+    begun: bool = False
+
+
+class TaskCreated(msgspec.Struct, frozen=True, omit_defaults=True, tag="created"):
+    """The first event of every task. With a `call` its message is to be executed; `begun` says that this begins now."""
 
     task: Task
+    call: Call | None = None
+    begun: bool = False
 
 
-class MessageAdded(msgspec.Struct, frozen=True, tag="message"):
-    """The client sent another message."""
+class MessageAdded(msgspec.Struct, frozen=True, omit_defaults=True, tag="message"):
+    """The client sent another message. `call` and `begun` are as of `TaskCreated`."""
 
     message: Message
+    call: Call | None = None
+    begun: bool = False
+
+
+class ExecutionBegun(msgspec.Struct, frozen=True, tag="begun"):
+    """A daemon begins, or resumes, the execution of the message at this place of the history; -1 where there is none."""
+
+    position: int
 
 
 class StatusChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="status"):
@@ -153,7 +187,7 @@ class ArtifactChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="arti
     metadata: JsonObject | None = None
 
 
-TaskEvent: TypeAlias = TaskCreated | MessageAdded | StatusChanged | ArtifactChanged
+TaskEvent: TypeAlias = TaskCreated | MessageAdded | ExecutionBegun | StatusChanged | ArtifactChanged
 """An entry of a task's event log."""
 
 

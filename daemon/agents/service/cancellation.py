@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from contextlib import suppress
+from typing import Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import TimedOut
 from ....lazy import anyio
 from ..cluster.ownership import take_ownership
-from ..errors import not_cancelable_any_more
-from ..model.types import JsonObject, Task
+from ..errors import TaskConflict, not_cancelable_any_more
+from ..model.types import JsonObject, Task, TaskState
 from ..requests import Caller
 from ..stores.interface import CANCEL, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, raise_if_lost, wait_committed
 from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
+
+MAX_LOSSES: Final = 8
+"""How often another daemon may change the task before it is cancelled."""
 
 
 @final
@@ -31,10 +35,18 @@ class Cancellation:
 
     async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
         """Cancel a task; returns it as it is then. Raises `FailureError` where it can't be cancelled."""
+        for _ in range(MAX_LOSSES):
+            with suppress(TaskConflict):  # another daemon has changed it meanwhile: look again
+                return await self._cancel(task_id, metadata, caller)
+        raise TaskConflict
+
+    async def _cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended:
                 raise FailureError(not_cancelable_any_more(live))
             was_queued = await self._cancel_remotely(live)
+            if live.ended and live.state is not TaskState.CANCELED:  # it ended by itself before
+                raise FailureError(not_cancelable_any_more(live))
             if live.ended:
                 return await wait_committed(live)
             context = RequestContext(
@@ -44,7 +56,7 @@ class Cancellation:
                 return await self._runner.cancel(live, context)
             finally:
                 if was_queued and not live.busy:  # the executor has refused, or the caller has gone
-                    live.requeue()
+                    live.queue()
 
     async def _cancel_remotely(self, live: LiveTask) -> bool:
         """Have the task cancelled by the daemon that works on it. Returns when none does any more: a task that has stopped

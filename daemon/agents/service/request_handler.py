@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, suppress
 from typing import Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
 from ..errors import TaskConflict, has_no_events
+from ..model.ids import new_id
 from ..model.states import INACTIVE, TERMINAL
 from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
 from ..stores.interface import LoggedEvent, LogTruncatedError, TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
 from ..tasks.live_task import LiveTask, wait_committed
+from ..tasks.submitted import Submitted
 from ..tasks.task_cache import TaskCache
 from .cancellation import Cancellation
 from .push_configs import PushConfigs
@@ -58,17 +60,25 @@ class RequestHandler:
         returned has it in its history.
         """
         self._store.check_reachable()
-        async with self._submission.submitted(request, caller) as execution:
-            stopped: Task | None = None
-            if request.configuration.return_immediately:
-                execution.accept_new()
-                await execution.wait_accepted()
-            else:
-                stopped = await execution.wait_settled()
-            if execution.reply is not None:
-                return execution.reply
-            task = await self._submission.wait_stored(request, execution)
-            return stopped or task
+        key, submitted = new_id(), None
+        for _ in range(MAX_LOSSES):
+            async with self._submission.submitted(request, caller, key, submitted) as submitted:
+                with suppress(TaskConflict):  # another daemon has changed the task: see what became of the message
+                    return await self._answer(request, submitted)
+        raise TaskConflict
+
+    async def _answer(self, request: SendRequest, submitted: Submitted) -> Task | Message:
+        stopped: Task | None = None
+        if request.configuration.return_immediately:
+            submitted.accept_new()
+            await submitted.wait_accepted()
+        else:
+            submitted.awaited = True
+            stopped = await submitted.wait_settled()
+        if submitted.reply is not None:
+            return submitted.reply
+        task = await self._submission.wait_stored(request, submitted)
+        return stopped or task
 
     async def stream(self, request: SendRequest, caller: Caller) -> AsyncGenerator[StreamItem, None]:
         """Send a message to the agent, and get the task and its updates until it ends or waits for its caller.
@@ -83,28 +93,50 @@ class RequestHandler:
     async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
         """The same. What is there already comes together."""
         self._store.check_reachable()
-        async with self._submission.submitted(request, caller) as execution:
-            live = execution.live
-            await execution.wait_delegated()  # the stream begins with the task as it is then
-            with closing(EventReader(live, self._store.event_log)) as reader:
-                if live.generation:
-                    yield [await self._submission.wait_stored(request, execution)]
-                else:
-                    while not (live.generation or execution.settled):
-                        await live.wait_for_change()
-                    if execution.reply is not None:
-                        yield [execution.reply]
-                        return
-                    await self._submission.wait_stored(request, execution)  # the first event is the new task itself
-                while batch := await reader.next_batch(lambda: execution.settled):
-                    until = _first_stop(batch, execution.began)
-                    yield [
-                        TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
-                        for logged in batch[:until]
-                    ]
-                    if until is not None:
-                        return
-                await execution.wait_settled()
+        key, submitted, covered = new_id(), None, None
+        for _ in range(MAX_LOSSES):
+            async with self._submission.submitted(request, caller, key, submitted) as submitted:
+                submitted.awaited = True
+                try:
+                    async with aclosing(self._batches(request, submitted, covered)) as batches:
+                        async for generation, batch in batches:
+                            covered = generation
+                            yield batch
+                    return
+                except TaskConflict:  # another daemon has changed the task: go on with what became of the message
+                    pass
+        raise TaskConflict
+
+    async def _batches(
+        self, request: SendRequest, submitted: Submitted, covered: int | None
+    ) -> AsyncGenerator[tuple[int, Sequence[StreamItem]], None]:
+        """Batches, each with the generation that it covers; those after generation `covered`, if it is given."""
+        live = submitted.live
+        await submitted.wait_delegated()  # the stream begins with the task as it is then
+        if covered is not None and covered > live.generation:  # it has seen more elsewhere than was heard of here
+            await self._follow(live)
+        with closing(EventReader(live, self._store.event_log, after=covered)) as reader:
+            if covered is not None:
+                pass
+            elif live.generation:
+                begins_at = live.generation
+                yield begins_at, [await self._submission.wait_stored(request, submitted)]
+            else:
+                while not (live.generation or submitted.settled):
+                    await live.wait_for_change()
+                if submitted.reply is not None:
+                    yield 0, [submitted.reply]
+                    return
+                await self._submission.wait_stored(request, submitted)  # the first event is the new task itself
+            while batch := await reader.next_batch(lambda: submitted.settled):
+                until = _first_stop(batch, submitted.began)
+                yield (
+                    batch[-1].generation,
+                    [TaskUpdate(live.id, live.context_id, logged.event, logged.generation) for logged in batch[:until]],
+                )
+                if until is not None:
+                    return
+            await submitted.wait_settled()
 
     # -- tasks -------------------------------------------------------------------------------------------------
 

@@ -164,8 +164,9 @@ class Runtime:
         return self.handler
 
     def drain(self) -> None:
-        """Take no more work from the store."""
-        self._cluster.drain()
+        """Take no more work from the store, and leave to other daemons what waits here."""
+        if self._store.durable:
+            self._cluster.drain()
 
     # -- what operators ask ------------------------------------------------------------------------------------
 

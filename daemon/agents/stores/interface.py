@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from ..model.types import PushConfig, Task, TaskEvent, TaskState
+from ..model.types import PushConfig, Task, TaskEvent, TaskState, WaitingMessage
 
 CANCEL: Final = "cancel"
 """Kind of an `OwnerRequest`: cancel the task."""
@@ -27,6 +27,10 @@ QUEUED: Final = "queue"
 """Owner of a task that waits until a daemon has room for it: see `TaskStore.claim`. No daemon has this name."""
 
 
+RETRY_MS: Final = 2000
+"""How long callers are told to wait for a store that has no room."""
+
+
 class StoreError(Exception):
     """The store can't be used. The message is one line for the operator and never reaches a caller.
 
@@ -39,9 +43,12 @@ class StoreError(Exception):
 
 
 class StoreUnavailableError(StoreError):
-    """The store's server is away, and is looked for again. `retry_after_ms` is how long to wait until then."""
+    """The store can't be used now: its server is away and is looked for again, its disk or memory is full, it is locked.
 
-    def __init__(self, message: str, *, retry_after_ms: int, repeated: bool = False) -> None:
+    `retry_after_ms` is how long to wait until the next attempt.
+    """
+
+    def __init__(self, message: str, *, retry_after_ms: int = RETRY_MS, repeated: bool = False) -> None:
         super().__init__(message, repeated=repeated)
         self.retry_after_ms = retry_after_ms
 
@@ -110,8 +117,8 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
     The other fields describe the task after these events. `scope` says which callers see it. `state`, `context_id` and
     `status_timestamp` are what `TaskStore.list` filters by. `owner` is the daemon that works on the task, None for no one.
-    `snapshot` is the task after these events; None keeps the stored snapshot. A change without events sets only the
-    snapshot and the owner.
+    `snapshot` is the task after these events, and `waiting` are the messages whose execution is not over then; None keeps the
+    stored snapshot. A change without events sets only the snapshot and the owner.
 
     A task that another daemon owns can't be changed: its owner must be this store's `owner_id` or None. With
     `previous_owner` it must be exactly that daemon. A takeover from a dead daemon says so, and a change of a task that is
@@ -129,6 +136,7 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
     status_timestamp: str
     owner: str | None
     snapshot: Task | None = None
+    waiting: tuple[WaitingMessage, ...] = ()
     previous_owner: str | None = None
     requests: tuple[OwnerRequest, ...] = ()
 
@@ -139,13 +147,15 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredTask(msgspec.Struct, frozen=True):
-    """A task as the store holds it: a snapshot as of `snapshot_generation`, and the events after it."""
+    """A task as the store holds it: a snapshot as of `snapshot_generation`, with the messages whose execution was not over then,
+    and the events after it."""
 
     snapshot: Task
     snapshot_generation: int
     later_events: tuple[LoggedEvent, ...]
     scope: str
     owner: str | None
+    waiting: tuple[WaitingMessage, ...] = ()
 
     @property
     def generation(self) -> int:
@@ -253,6 +263,17 @@ class TaskStore(Protocol):
 
     @property
     def event_log(self) -> EventLog: ...
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long a daemon must have been among the dead before its tasks are taken over: it may have lost the store, and still
+        work until it knows. See `lease_end`."""
+        ...
+
+    def lease_end(self) -> float:
+        """The time of `time.monotonic` until which no other daemon takes over a task of this one. Later ones are told as this
+        daemon hears of the store; `math.inf` where others take over only what has ended for certain. Never waits."""
+        ...
 
     def open_early(self) -> None:
         """Do what can be done of `open` without an event loop: it fails then where `open` would.

@@ -11,8 +11,9 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from ..model.draft import apply_events
+from ..model.draft import TaskDraft, apply_events
 from ..model.types import (
+    ExecutionBegun,
     JsonObject,
     Message,
     MessageAdded,
@@ -21,9 +22,10 @@ from ..model.types import (
     TaskCreated,
     TaskEvent,
     TaskStatus,
+    WaitingMessage,
 )
 from .failures import DamagedRecordError
-from .interface import LoggedEvent, PushTarget, TaskChange, Unserializable
+from .interface import LoggedEvent, PushTarget, StoredTask, TaskChange, Unserializable
 
 
 class _TaskWithoutArtifacts(msgspec.Struct, frozen=True, rename="camel"):
@@ -34,11 +36,17 @@ class _TaskWithoutArtifacts(msgspec.Struct, frozen=True, rename="camel"):
     metadata: JsonObject | None = None
 
 
+class _Snapshot(Task, frozen=True):
+    """What is stored of a task: also the messages whose execution is not over, of which its callers learn nothing."""
+
+    waiting: tuple[WaitingMessage, ...] = ()
+
+
 class _SkippedArtifact(msgspec.Struct, frozen=True, tag="artifact"):
     """An `ArtifactChanged` whose content is not decoded."""
 
 
-_EventWithoutArtifact: TypeAlias = TaskCreated | MessageAdded | StatusChanged | _SkippedArtifact
+_EventWithoutArtifact: TypeAlias = TaskCreated | MessageAdded | ExecutionBegun | StatusChanged | _SkippedArtifact
 
 T = TypeVar("T")
 
@@ -47,6 +55,7 @@ Decoders: TypeAlias = tuple[msgspec.msgpack.Decoder[T], msgspec.json.Decoder[T]]
 _BRACE: Final = b"{"
 _msgpack: Final = msgspec.msgpack.Encoder()
 _tasks: Final = (msgspec.msgpack.Decoder(Task), msgspec.json.Decoder(Task))
+_snapshots: Final = (msgspec.msgpack.Decoder(_Snapshot), msgspec.json.Decoder(_Snapshot))
 _tasks_without_artifacts: Final = (
     msgspec.msgpack.Decoder(_TaskWithoutArtifacts),
     msgspec.json.Decoder(_TaskWithoutArtifacts),
@@ -76,10 +85,15 @@ def encode_change(change: TaskChange) -> EncodedChange | Unserializable:
     if change.expected_generation == 0:
         created, *_ = events
         assert isinstance(created, TaskCreated), "`check_changes` refuses anything else"
+        if snapshot is None:
+            draft = TaskDraft(created.task)
+            draft.apply(created)
+            change = msgspec.structs.replace(change, waiting=tuple(draft.waiting))
         events, snapshot = events[1:], snapshot or created.task
     try:
         f"{change.task_id}{change.scope}{change.context_id}{change.status_timestamp}".encode()  # no lone surrogates
-        return EncodedChange(None if snapshot is None else encode(snapshot), tuple(map(encode, events)))
+        encoded = None if snapshot is None else _encode_snapshot(snapshot, change.waiting)
+        return EncodedChange(encoded, tuple(map(encode, events)))
     except (TypeError, ValueError, RecursionError):
         return Unserializable()
 
@@ -101,11 +115,48 @@ def decode_either(decoders: Decoders[T], encoded: bytes) -> T:
         raise msgspec.DecodeError(type(exc).__name__) from None
 
 
+def _encode_snapshot(task: Task, waiting: Sequence[WaitingMessage]) -> bytes:
+    """Raises as `encode`."""
+    if not waiting:
+        return encode(task)
+    fields = msgspec.structs.asdict(task)
+    return encode(_Snapshot(**fields, waiting=tuple(waiting)))
+
+
 # Each of these decodes a part of the task with the id `task_id`. They raise `DamagedRecordError`.
 
 
 def decode_task(encoded: bytes, task_id: str) -> Task:
+    """The task of a snapshot."""
     return _of_task(_decode(_tasks, encoded, "the snapshot", task_id), task_id)
+
+
+def decode_stored(
+    task_id: str,
+    snapshot: bytes,
+    snapshot_generation: int,
+    later_events: Sequence[bytes],
+    scope: str,
+    owner: str | None,
+) -> StoredTask:
+    """A task as a store holds it."""
+    task, waiting = _decode_snapshot(snapshot, task_id)
+    events = decode_events(later_events, task_id, first_generation=snapshot_generation + 1)
+    return StoredTask(task, snapshot_generation, events, scope, owner, waiting)
+
+
+def compact(snapshot: bytes, later_events: Sequence[bytes], task_id: str) -> bytes:
+    """The snapshot after these events."""
+    draft = TaskDraft(*_decode_snapshot(snapshot, task_id))
+    for event in later_events:
+        draft.apply(_decode(_events, event, "an event", task_id))
+    return _encode_snapshot(draft.freeze(), draft.waiting)
+
+
+def _decode_snapshot(encoded: bytes, task_id: str) -> tuple[Task, tuple[WaitingMessage, ...]]:
+    found = _decode(_snapshots, encoded, "the snapshot", task_id)
+    task = Task(found.id, found.context_id, found.status, found.artifacts, found.history, found.metadata)
+    return _of_task(task, task_id), found.waiting
 
 
 def decode_push_target(encoded: bytes, task_id: str) -> PushTarget:

@@ -83,6 +83,8 @@ class ServerLink(Generic[S]):
         self._closing = threading.Event()
         self._lost_at = 0.0
         self._reopened_at = -math.inf
+        self.reached_at = monotonic()
+        """When that was asked to which the server has answered last. Any thread may read it."""
         self._failures = 0
         self._next_try = 0.0
         self._busy = False
@@ -121,8 +123,11 @@ class ServerLink(Generic[S]):
         while True:
             session = self._open()
             self._busy = True
+            asked_at = monotonic()
             try:
-                return work(session)
+                result = work(session)
+                self.reached_at = asked_at
+                return result
             except self._errors as exc:
                 if not session.closed:
                     raise

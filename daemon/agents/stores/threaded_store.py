@@ -5,6 +5,7 @@ The event loop never waits for a disk or a server; and both event loops run the 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -210,6 +211,13 @@ class ThreadedStore(ABC, Generic[S, R, W]):
     async def probe(self) -> None:
         self.check_reachable()
         await self._write(lambda _: None)  # a transaction with nothing in it but its own mark, which goes to the disk
+
+    @property
+    def grace_seconds(self) -> float:
+        return 0.0
+
+    def lease_end(self) -> float:
+        return math.inf
 
     def free(self, size: int) -> None:
         """Nothing: no task is in memory."""

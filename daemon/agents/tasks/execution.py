@@ -10,8 +10,8 @@ from ....errors.failures import DomainFailure
 from ....lazy import anyio
 from ...logs import log
 from ..faults import declared_failure
-from ..model.states import INACTIVE, INTERRUPTED
-from ..model.types import Message, MessageAdded, Part, TaskState
+from ..model.states import INACTIVE
+from ..model.types import Call, ExecutionBegun, Message, Part
 from .executor import RequestContext
 from .live_task import LiveTask
 from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts, note_failed
@@ -30,30 +30,34 @@ _RESERVED: Final = (
 
 @final
 class Execution(Submitted):
-    """`superseded` says that its task waited for its caller and that the next message came while this execution still ran: it
-    need not stop its task again. `origin` is the span in which it was asked for, `asked_by` the call that did, for
-    the log. `done` says that it is over. With `accepted` its message is in the task's history already.
+    """`resumes` says that it goes on with one that was cut off. `call` is what is stored with its message. `origin` is the span
+    in which it was asked for, `asked_by` the call that did, for the log.
+    `started_generation` is that of the task when it began, `done` says that it is over.
     """
 
     __slots__ = (
-        "_accepted_generation",
-        "_creates_task",
+        "_is_begun",
         "asked_by",
+        "call",
         "context",
         "done",
         "events",
         "origin",
+        "resumes",
         "scope",
-        "superseded",
+        "started_generation",
     )
 
-    def __init__(self, live: LiveTask, context: RequestContext, *, may_reply: bool, accepted: bool = False) -> None:
+    def __init__(
+        self, live: LiveTask, context: RequestContext, call: Call, *, may_reply: bool = False, resumes: bool = False
+    ) -> None:
         super().__init__(live)
         self.context = context
-        self.events = TaskEvents(live, may_reply=may_reply and live.generation == accepted)
-        self._creates_task = live.generation == 0
-        self._accepted_generation = live.generation if accepted else None
-        self.superseded = False
+        self.call = call
+        self.resumes = resumes
+        self.events = TaskEvents(live, may_reply=may_reply)
+        self._is_begun = False
+        self.started_generation: int | None = None
         self.origin: Origin = None
         self.asked_by: LoggedCall | None = None
         self.scope: anyio.CancelScope | None = None
@@ -63,34 +67,30 @@ class Execution(Submitted):
     def reply(self) -> Message | None:
         return self.events.sent_reply
 
-    @property
-    def accepted_generation(self) -> int | None:
-        if self._creates_task:
-            return 1 if self.live.generation else None
-        return self._accepted_generation
-
-    def accept(self) -> None:
-        """Publish the message: from then on it is a part of the task, whatever becomes of this execution.
-
-        A new task begins with its message. A task that waits for its caller first goes on, so that the agent's question
-        precedes the answer in the history. Raises what `LiveTask.publish` raises.
+    def publish(self, *, begun: bool) -> None:
+        """Publish the message: from then on it is a part of the task, whatever becomes of this execution. `begun` says that no
+        other one comes before it. Raises what `LiveTask.publish` raises.
         """
         live, message = self.live, self.context.message
+        assert message is not None, "only messages are published"
+        self._is_begun = begun
         if self._creates_task:
-            live.ensure_created()
-        elif message is not None:
-            self.go_on()
-            live.publish(MessageAdded(message))
-            self._accepted_generation = live.generation
+            live.ensure_created(self.call, begun=begun)
+        else:
+            self.accept(live.add_message(message, self.call, begun=begun))
 
     def accept_new(self) -> None:
-        if self._creates_task:
-            self.accept()
+        if self._creates_task and not self.live.generation:
+            self.publish(begun=True)
 
-    def go_on(self) -> None:
-        """Have a task that waits for its caller go on."""
-        if self.live.state in INTERRUPTED:
-            self.live.set_status(TaskState.WORKING)
+    def begin(self) -> None:
+        """Publish that it begins, unless that is known. The executor may run when the store has that."""
+        live = self.live
+        if live.generation and not self._is_begun:
+            if not self.resumes:
+                live.go_on()
+            live.publish(ExecutionBegun(-1 if self.position is None else self.position))
+        self.started_generation = live.generation
 
     def conclude(self, fault: BaseException | None, returned: object = None) -> None:
         """Fail the task where the executor raised this `fault`, or left it neither ended nor waiting for its caller."""
@@ -99,18 +99,23 @@ class Execution(Submitted):
             if fault is not None and not was_overtaken(self.events, fault):
                 log.error("agent.failed", task=live.id, exc=fault)
             return
-        live.ensure_created()
+        live.ensure_created(self.call)
         if fault is not None:
             fail_task(live, *_parts_of(fault, live, of_editor=self.context.editor is not None))
-        elif live.state not in INACTIVE and not self.superseded:
+        elif live.state not in INACTIVE and not self._was_answered:
             log.error("agent.unfinished", task=live.id, state=live.state.name.lower(), hint=_way_to_end(returned))
             fail_task(live, Part(text=UNFINISHED_TEXT))
 
     @property
+    def _was_answered(self) -> bool:
+        """Whether it has asked, and the answer waits for it to be over: it need not stop its task again."""
+        started = self.started_generation
+        return started is not None and self.live.stop_generation > started and bool(self.live.waiting)
+
+    @property
     def over(self) -> bool:
         live = self.live
-        ended = live.ended and self.accepted_generation is not None
-        return (self.done or ended) and live.committed == live.generation
+        return (self.done and live.committed == live.generation) or super().over
 
 
 def _way_to_end(returned: object) -> str:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class RequestContext(msgspec.Struct, frozen=True):
     """The request that an executor works on.
 
-    `task` is the task when its execution began, with this message in its history. `message` is the caller's message; None
-    in `cancel` and in `resume`. `metadata` is the request's own, `extensions` are those that the caller named,
-    `accepted_output_modes` the media types that the caller accepts (None: any). `identity` is the caller, None without
+    `task` is the task when its execution began, with this message in its history. `message` is the caller's message; in `resume`
+    that whose execution was cut off; None in `cancel`. `metadata` is the request's own, `extensions` are those that the caller
+    named, `accepted_output_modes` the media types that the caller accepts (None: any). `identity` is the caller, None without
     accepted credentials. `service_params` are the call's `serviceParams` with keys in lower case; they may hold
     credentials: don't log them, and they are empty where another daemon has taken the call. `checked` is what the executor's
     own `check` returned for this message. `editor` is the caller's editor where the caller speaks the Agent Client Protocol,
@@ -89,7 +89,11 @@ class SupportsResume(Protocol):
     """An executor that can continue a task after its daemon has ended. Without it such tasks fail."""
 
     async def resume(self, context: RequestContext, events: TaskEvents) -> None:
-        """As `execute`, for a task that was being worked on when its daemon ended, or was taken for dead."""
+        """As `execute`, for a task that was being worked on when its daemon ended, or was taken for dead.
+
+        `context.message` is the message whose execution was cut off. It may have been cut off before `execute` was called.
+        Messages that came later are executed afterwards, in their order.
+        """
         ...
 
 

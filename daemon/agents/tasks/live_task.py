@@ -6,31 +6,39 @@ waits for a watcher.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final, Literal, TypeAlias, assert_never, final
+
+import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
 from ...memory import SMALL
 from ..errors import InvalidStateTransition, TaskConflict
-from ..model.draft import TaskDraft
+from ..model.draft import NOT_EXECUTED_TEXT, TaskDraft
+from ..model.ids import new_id
 from ..model.size import size_of_artifact, size_of_event, size_of_task
 from ..model.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
 from ..model.timestamps import now
 from ..model.types import (
     Artifact,
     ArtifactChanged,
+    Call,
+    ExecutionBegun,
     Message,
     MessageAdded,
+    Part,
+    Role,
     StatusChanged,
     Task,
     TaskCreated,
     TaskEvent,
     TaskState,
     TaskStatus,
+    WaitingMessage,
 )
-from ..stores.interface import MESSAGE, QUEUED, LoggedEvent, OwnerRequest, PushTarget, TaskChange
+from ..stores.interface import QUEUED, LoggedEvent, PushTarget, TaskChange
 from ..task_memory import TaskMemory
 from .change_signal import ChangeSignal
 from .event_buffer import BufferUsage, EventBuffer
@@ -55,52 +63,44 @@ _RESTING_SNAPSHOT_BYTES: Final = 16 * 1024
 
 
 @final
-class Expected:
-    """A message that another daemon is to publish. `generation` is that with which it has come, 0 before. Its id alone would not
-    tell: callers choose them, and two may choose the same."""
-
-    __slots__ = ("generation", "message")
-
-    def __init__(self, message: Message) -> None:
-        self.message = message
-        self.generation = 0
-
-
-@final
 class LiveTask:
     """A task in memory. `generation` is the number of its last event, `committed` that of the last one in the store.
 
     A task *stops* when it ends or waits for its caller. `stop_generation` is the event by which it stopped last, 0 where it
     has not since it was loaded, and `stopped_task` the task at that event.
 
-    `busy` is set by the runner while this daemon executes something for it or has that queued. `pins` counts the users
+    `waiting` are its messages whose execution is not over; `begun` has the generation by which each execution began last, by
+    the message's place in the history, and `received` the places of messages by the keys of their calls: both since it was
+    loaded, and of what was waiting then.
+    `busy` is set by the runner while this daemon executes something for it, or is about to. `pins` counts the users
     that need it in memory. `local_owner` is this daemon's name in the store; `remote_owner` is another daemon that works
-    on the task, `QUEUED` where one is still to be found, empty where it is unknown which one.
-    `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
+    on the task, `QUEUED` where one is still to be found, empty where it is unknown which one; `owned` says that the store has
+    this daemon as its owner. `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
     """
 
     __slots__ = (
         "_artifact_sizes",
         "_bytes_since_snapshot",
         "_draft",
-        "_expected",
+        "_expecting",
         "_memory",
         "_on_publish",
         "_queued",
-        "_received",
-        "_requeued",
         "_signal",
         "_size",
         "_snapshot_bytes",
+        "begun",
         "buffer",
         "busy",
         "committed",
         "generation",
         "local_owner",
         "lost",
+        "owned",
         "pending",
         "pins",
         "push_targets",
+        "received",
         "remote_owner",
         "scope",
         "stop_generation",
@@ -117,8 +117,9 @@ class LiveTask:
         on_publish: Callable[[LiveTask], None],
         usage: BufferUsage | None = None,
         memory: TaskMemory | None = None,
+        waiting: Sequence[WaitingMessage] = (),
     ) -> None:
-        self._draft = TaskDraft(task)
+        self._draft = TaskDraft(task, waiting)
         self._memory = memory or TaskMemory()
         self._size = 0
         self._artifact_sizes = {artifact.artifact_id: size_of_artifact(artifact) for artifact in task.artifacts}
@@ -127,10 +128,10 @@ class LiveTask:
         self._on_publish = on_publish
         self._signal = ChangeSignal()
         self._bytes_since_snapshot = 0
-        self._queued: list[bytes] = []
-        self._requeued = False
-        self._expected: list[Expected] = []
-        self._received: set[str] = set()
+        self._queued = False
+        self._expecting = 0
+        self.begun = {each.position: generation for each in waiting if each.begun}
+        self.received = {each.call.key: each.position for each in waiting if each.call.key}
         self.scope = scope
         self.generation = generation
         self.committed = generation
@@ -139,6 +140,7 @@ class LiveTask:
         self.stopped_task: Task | None = None
         self.local_owner = local_owner
         self.remote_owner: str | None = None
+        self.owned = False
         self.lost: LossReason | None = None
         self.busy = False
         self.pins = 0
@@ -174,24 +176,56 @@ class LiveTask:
     @property
     def shared(self) -> bool:
         """Whether another daemon may change it: because that one works on it, or because nobody does."""
-        return self.remote or (self.released and not self.busy)
+        return self.remote or self.released
 
     @property
     def released(self) -> bool:
-        """Whether the store has it as waiting for its caller. Any daemon may then go on with it, also while an execution
-        that has asked its caller is not yet over."""
-        return self.state in INTERRUPTED and not self.pending
+        """Whether the store has it as waiting for its caller, without an owner. Any daemon may then go on with it."""
+        return self.state in INTERRUPTED and not (self.pending or self.owned or self.remote)
 
     def task(self) -> Task:
         """The task as of `generation`."""
         return self._draft.freeze()
 
+    # -- its messages ------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> Sequence[WaitingMessage]:
+        return self._draft.waiting
+
+    @property
+    def last_position(self) -> int:
+        """The place of the last message of the history."""
+        return self._draft.messages - 1
+
+    def message(self, position: int) -> Message:
+        """The message at this place of the history."""
+        return self._draft.message(position)
+
+    def waits(self, position: int) -> bool:
+        """Whether the execution of the message at this place is still to come, or not over."""
+        return any(each.position == position for each in self._draft.waiting)
+
+    def add_message(self, message: Message, call: Call, *, begun: bool) -> int:
+        """Publish a message that is to be executed; returns its place in the history. Raises as `publish`.
+
+        A task that waits for its caller first goes on, so that the agent's question precedes the answer in the history.
+        """
+        self.go_on()
+        self.publish(MessageAdded(message, call, begun))
+        return self.last_position
+
+    def go_on(self) -> None:
+        """Have a task that waits for its caller go on."""
+        if self.state in INTERRUPTED:
+            self.set_status(TaskState.WORKING)
+
     # -- events ------------------------------------------------------------------------------------------------
 
-    def ensure_created(self) -> None:
-        """Publish a new task before its first event."""
+    def ensure_created(self, call: Call | None = None, *, begun: bool = True) -> None:
+        """Publish a new task before its first event. Its message is to be executed, or that has `begun`."""
         if not self.generation:
-            self.publish(TaskCreated(self.task()))
+            self.publish(TaskCreated(self.task(), call or Call(), begun))
 
     def publish(self, event: TaskEvent, *, limited: bool = False) -> None:
         """Append an event. Of a lost task it is dropped.
@@ -203,6 +237,8 @@ class LiveTask:
         self._check(event)
         if self.lost is not None:
             return
+        if isinstance(event, StatusChanged) and event.status.state in TERMINAL:
+            event = self._with_unexecuted(event)
         size = size_of_event(event)
         if limited and (size > SMALL or not isinstance(event, StatusChanged)):
             self._memory.check(size)
@@ -226,6 +262,22 @@ class LiveTask:
         self.committed = self.generation
         self.notify()
 
+    def _with_unexecuted(self, event: StatusChanged) -> StatusChanged:
+        """The end of the task, which says how many messages have waited for their turn in vain."""
+        count = sum(not each.begun for each in self.waiting)
+        if not count:
+            return event
+        text = Part(
+            text=NOT_EXECUTED_TEXT if count == 1 else f"{count} messages were not executed: the task ended before."
+        )
+        before = event.status.message
+        message = (
+            Message(new_id(), Role.AGENT, (text,), context_id=self.context_id, task_id=self.id)
+            if before is None
+            else msgspec.structs.replace(before, parts=(*before.parts, text))
+        )
+        return msgspec.structs.replace(event, status=msgspec.structs.replace(event.status, message=message))
+
     def _check(self, event: TaskEvent) -> None:
         current = self.state
         target = event.status.state if isinstance(event, StatusChanged) else None
@@ -237,14 +289,20 @@ class LiveTask:
         self._count(self._growth(event, size))
         self.generation += 1
         self._bytes_since_snapshot += size
-        if isinstance(event, StatusChanged) and event.status.state in INACTIVE:
-            self.stop_generation = self.generation
-            self.stopped_task = self.task()
-        elif isinstance(event, MessageAdded):
-            for expected in self._expected:
-                if not expected.generation and expected.message == event.message:
-                    expected.generation = self.generation
-                    break
+        match event:
+            case StatusChanged(status):
+                if status.state in INACTIVE:
+                    self.stop_generation = self.generation
+                    self.stopped_task = self.task()
+            case MessageAdded() | TaskCreated():
+                if event.begun:
+                    self.begun[self.last_position] = self.generation
+                if event.call is not None and event.call.key:
+                    self.received[event.call.key] = self.last_position
+            case ExecutionBegun(position):
+                self.begun[position] = self.generation
+            case ArtifactChanged():
+                pass
         self.watchers.add(LoggedEvent(self.generation, event), size)
 
     def _growth(self, event: TaskEvent, size: int) -> int:
@@ -255,8 +313,8 @@ class LiveTask:
                 before = self._artifact_sizes.get(identity, 0)
                 self._artifact_sizes[identity] = after = size + (before if event.append else 0)
                 return after - before
-            case TaskCreated():
-                return 0  # it was counted from the beginning
+            case TaskCreated() | ExecutionBegun():
+                return 0  # it was counted from the beginning, or takes nothing
             case _:
                 return size
 
@@ -277,26 +335,19 @@ class LiveTask:
         """Wait for the next `notify`. The caller finds out what has changed."""
         await self._signal.wait()
 
-    def expect(self, message: Message) -> Expected:
-        """Note when this message, which another daemon is to publish, comes into the history, until `expect_no_more`."""
-        expected = Expected(message)
-        self._expected.append(expected)
-        return expected
-
-    def expect_no_more(self, expected: Expected) -> None:
-        """Undo `expect`."""
-        self._expected.remove(expected)
+    @contextmanager
+    def expecting(self) -> Iterator[None]:
+        """During the block it matters who owns the task: another daemon is to publish a message."""
+        self._expecting += 1
+        try:
+            yield
+        finally:
+            self._expecting -= 1
 
     @property
     def expects(self) -> bool:
         """Whether another daemon is to publish a message."""
-        return bool(self._expected)
-
-    def receive(self, key: str) -> bool:
-        """Whether a message with this key has not come yet. It has from now on. One without a key is always new."""
-        is_new = not key or key not in self._received
-        self._received.add(key)
-        return is_new
+        return bool(self._expecting)
 
     def watch(self) -> Watcher:
         """A watcher of the events from now on. It must be closed."""
@@ -304,22 +355,22 @@ class LiveTask:
 
     # -- the store ---------------------------------------------------------------------------------------------
 
-    def queue(self, body: bytes) -> None:
-        """Leave the task to the first daemon that has room for it, with this request of the kind `MESSAGE`. It is another
-        daemon's as soon as the store has that."""
-        self._queued.append(body)
-        self._on_publish(self)
+    def queue(self) -> None:
+        """Leave the task to the first daemon that has room for it. It is another daemon's as soon as the store has that. One that
+        has ended, waits for its caller or was lost stays as it is."""
+        if not self.ended and (self.state not in INTERRUPTED or self.waiting) and self.lost is None:
+            self._queued = True
+            self._on_publish(self)
 
-    def requeue(self) -> None:
-        """Leave a task that came from the queue to the first daemon that has room for it, as it came. One that has stopped or
-        was lost stays as it is."""
-        if self.state not in INACTIVE and self.lost is None:
-            self._requeued = True
+    def settle(self) -> None:
+        """Nothing is executed for it any more: have the store know that it waits for its caller, if it does."""
+        if self.owned and self.state in INTERRUPTED and not self.waiting and self.lost is None:
             self._on_publish(self)
 
     def next_change(self) -> TaskChange:
         """Everything that the store does not have yet, as one change."""
-        resting = self.state in INACTIVE
+        resting = self.ended or (self.state in INTERRUPTED and not (self.busy or self.waiting))
+        in_queue = self.remote_owner == QUEUED
         new = self.committed == 0
         snapshot = None
         # As many bytes of events as the last snapshot had: so the work of all snapshots stays linear.
@@ -337,21 +388,22 @@ class LiveTask:
             context_id=self.context_id,
             state=self.state,
             status_timestamp=self._draft.status.timestamp or "",
-            owner=None if resting else QUEUED if self._queued or self._requeued else self.local_owner,
+            owner=None if resting else QUEUED if self._queued or in_queue else self.local_owner,
+            previous_owner=QUEUED if in_queue else None,
             snapshot=snapshot,
-            requests=() if resting else tuple(OwnerRequest(self.id, MESSAGE, body) for body in self._queued),
+            waiting=() if snapshot is None else tuple(self.waiting),
         )
 
     def mark_committed(self, change: TaskChange) -> None:
         """The store has this change."""
         del self.pending[: len(change.events)]
         self.committed = change.generation
-        del self._queued[: len(change.requests)]
+        self.owned = change.owner == self.local_owner
         if change.owner == QUEUED:
             self.remote_owner = QUEUED
-            self._requeued = False
-        elif change.owner is None:  # it has stopped before
-            self._queued.clear()
+            self._queued = False
+        elif change.owner is None:
+            self._queued = False
         self.notify()
 
     def lose(self, reason: LossReason) -> None:

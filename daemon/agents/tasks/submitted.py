@@ -1,8 +1,9 @@
-"""A message that was submitted for a task, and when its sender can be answered. Runs nothing."""
+"""A message that was submitted for a task, and when its sender can be answered. Runs nothing.
+
+What became of a message is told by the task's events alone. So it does not matter which daemon has executed it.
+"""
 
 from __future__ import annotations
-
-from abc import ABC, abstractmethod
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure
@@ -10,32 +11,55 @@ from ..model.types import Message, Task
 from .live_task import LiveTask, raise_if_lost, wait_committed
 
 
-class Submitted(ABC):
-    """`refusal` is why the work on the message never begins. `live.notify` is called after each change."""
+class Submitted:
+    """`position` is the place of the message in the task's history, and `accepted_generation` that of the event that put it
+    there; None before. `refusal` is why it never comes there. `live.notify` is called after each change. `awaited` says that
+    the sender waits for what becomes of it.
+    """
 
-    __slots__ = ("live", "refusal", "start_generation")
+    __slots__ = ("_accepted_generation", "_creates_task", "_position", "awaited", "live", "refusal")
 
     def __init__(self, live: LiveTask) -> None:
         self.live = live
-        self.start_generation: int | None = None
+        self._creates_task = not live.generation
+        self._position: int | None = None
+        self._accepted_generation: int | None = None
         self.refusal: Failure | None = None
+        self.awaited = False
 
     @property
-    @abstractmethod
+    def position(self) -> int | None:
+        return 0 if self._creates_task and self.live.generation else self._position
+
+    @property
     def accepted_generation(self) -> int | None:
-        """The generation of the event that put the message into the task's history, None before."""
+        return 1 if self._creates_task and self.live.generation else self._accepted_generation
+
+    def accept(self, position: int) -> None:
+        """The message is at this place of the history, as of the task's present generation."""
+        if self.live.lost is None:
+            self._position, self._accepted_generation = position, self.live.generation
+            self.live.notify()
 
     @property
-    @abstractmethod
+    def stored(self) -> bool:
+        """Whether the store has the message in the task's history."""
+        return self.accepted_generation is not None and self.live.committed >= self.accepted_generation
+
+    @property
     def over(self) -> bool:
         """Whether nothing more comes of the message, and the store has what came of it."""
+        live, position = self.live, self.position
+        if position is None or live.committed < live.generation:
+            return False
+        return live.ended or not live.waits(position)
 
     @property
     def reply(self) -> Message | None:
         """The agent's answer where there is no task."""
         return None
 
-    def accept_new(self) -> None:  # noqa: B027 - only an agent that may answer without a task has something to do
+    def accept_new(self) -> None:
         """Begin a new task now, also where the agent might have answered without one: its sender does not wait."""
 
     async def wait_accepted(self) -> None:
@@ -44,7 +68,7 @@ class Submitted(ABC):
             await self.live.wait_for_change()
         self.raise_refusal()
 
-    async def wait_delegated(self) -> None:  # noqa: B027 - only a message for another daemon has something to wait for
+    async def wait_delegated(self) -> None:
         """Wait until the store has the message where it is left to another daemon; else return at once, without a pause.
 
         Raises as `wait_accepted`.
@@ -68,7 +92,7 @@ class Submitted(ABC):
     @property
     def began(self) -> int | None:
         """The task's generation when the work on the message began, None before."""
-        return self.start_generation
+        return None if self.position is None else self.live.begun.get(self.position)
 
     @property
     def stopped(self) -> bool:

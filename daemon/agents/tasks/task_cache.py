@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, final
 
@@ -10,8 +10,7 @@ from ....lazy import anyio
 from ..errors import task_not_found
 from ..model.draft import apply_events
 from ..model.size import size_of_message, size_of_task
-from ..model.states import INACTIVE
-from ..model.types import Message, Task
+from ..model.types import Message, Task, WaitingMessage
 from ..stores.interface import StoredTask, TaskStore
 from ..task_memory import TaskMemory
 from .event_buffer import BufferUsage
@@ -128,20 +127,22 @@ class TaskCache:
         if stored is None:
             return None
         push_targets = await self._store.load_push_targets(task_id)
-        live = self._new(stored.snapshot, stored.snapshot_generation, stored.scope)
+        live = self._new(stored.snapshot, stored.snapshot_generation, stored.scope, stored.waiting)
         for logged in stored.later_events:
             live.append_stored(logged)
         live.stop_generation = 0
         live.push_targets = push_targets
-        if stored.owner != self._store.owner_id and live.state not in INACTIVE:
-            live.remote_owner = stored.owner
+        if not live.ended:
+            live.owned = stored.owner == self._store.owner_id
+            live.remote_owner = None if live.owned else stored.owner
         self._tasks[task_id] = live
         if live.shared:
             self.on_load(live)
         return live
 
-    def _new(self, task: Task, generation: int, scope: str) -> LiveTask:
-        return LiveTask(task, generation, scope, self._store.owner_id, self._on_publish, self._usage, self._memory)
+    def _new(self, task: Task, generation: int, scope: str, waiting: Sequence[WaitingMessage] = ()) -> LiveTask:
+        owner_id = self._store.owner_id
+        return LiveTask(task, generation, scope, owner_id, self._on_publish, self._usage, self._memory, waiting)
 
     def evict_unused(self, live: LiveTask) -> None:
         """Evict a task that is not pinned, once the store has all of it."""

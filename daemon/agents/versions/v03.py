@@ -20,6 +20,7 @@ from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
 from ..model.states import INACTIVE
 from ..model.types import (
     ArtifactChanged,
+    ExecutionBegun,
     Message,
     MessageAdded,
     PushConfig,
@@ -146,7 +147,7 @@ class _V03:
                 return _to_json(_update(item, event))
             case TaskCreated(task):
                 return self.encode_task(task, history_length=history_length)
-            case MessageAdded():
+            case MessageAdded() | ExecutionBegun():
                 return None
             case _:
                 assert_never(item.event)
@@ -156,7 +157,7 @@ class _V03:
         match update.event:
             case TaskCreated() | StatusChanged():
                 return self.encode_task(task())
-            case ArtifactChanged() | MessageAdded():
+            case ArtifactChanged() | MessageAdded() | ExecutionBegun():
                 return None
             case _:
                 assert_never(update.event)

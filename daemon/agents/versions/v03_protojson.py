@@ -22,6 +22,7 @@ from ..model.types import (
     Artifact,
     ArtifactChanged,
     Authentication,
+    ExecutionBegun,
     Message,
     MessageAdded,
     Part,
@@ -315,7 +316,7 @@ class _V03Rest:
                 return _to_json(ProtoResponse(artifact_update=change))
             case TaskCreated(task):
                 return self.encode_send_result(task, history_length=history_length)
-            case MessageAdded():
+            case MessageAdded() | ExecutionBegun():
                 return None
             case _:
                 assert_never(item.event)

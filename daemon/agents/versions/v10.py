@@ -28,6 +28,7 @@ from ..model.results import PushConfigList, SendResponse, TaskArtifactUpdate, Ta
 from ..model.timestamps import ceil_timestamp
 from ..model.types import (
     ArtifactChanged,
+    ExecutionBegun,
     Message,
     MessageAdded,
     PushConfig,
@@ -176,7 +177,7 @@ class _V10:
                 return Raw(_encode(SendResponse(artifact_update=change)))
             case TaskCreated(task):
                 return self.encode_send_result(task, history_length=history_length)
-            case MessageAdded():
+            case MessageAdded() | ExecutionBegun():
                 return None
             case _:
                 assert_never(item.event)

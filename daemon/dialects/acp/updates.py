@@ -13,6 +13,7 @@ from ...agents.model.states import INACTIVE
 from ...agents.model.types import (
     Artifact,
     ArtifactChanged,
+    ExecutionBegun,
     Message,
     MessageAdded,
     Part,
@@ -96,6 +97,8 @@ class Updates:
                 kind = _SHOWN.get(status.state, AgentMessageChunk if self._replay else None)
                 if kind is not None and status.message is not None:
                     yield from self._chunks(kind, status.message.message_id, status.message.parts)
+            case ExecutionBegun():
+                pass
             case _:
                 assert_never(event)
 

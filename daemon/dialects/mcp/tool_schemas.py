@@ -187,6 +187,11 @@ def _size(part: Any, definitions: dict[str, JsonSchema], recursive: set[str], kn
             return 1
 
 
+def _is_discriminator(key: str, item: Any) -> bool:
+    """Whether this keyword names definitions, which will be in place."""
+    return key == "discriminator" and isinstance(item, dict) and isinstance(item.get("propertyName"), str)
+
+
 def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]) -> Any:
     match part:
         case dict():
@@ -194,7 +199,7 @@ def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]
             beside = {
                 key: _in_place(item, definitions, recursive)
                 for key, item in part.items()
-                if name is None or key != "$ref"
+                if (name is None or key != "$ref") and not _is_discriminator(key, item)
             }
             if name is None:
                 return beside

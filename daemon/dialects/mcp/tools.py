@@ -32,6 +32,11 @@ PAGE: Final = 500
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """How much one page of tools holds: those of imported operations may be large."""
 
+LONGEST_NAME: Final = 64
+"""Of a tool. Models' APIs refuse longer ones."""
+_DIGEST: Final = 8
+"""Hexadecimal digits that end a shortened name."""
+
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _raw_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _raw: Final = msgspec.json.Decoder(Raw).decode
@@ -178,8 +183,16 @@ def _unpacked(given: Raw) -> Raw:
 
 
 def tool_name(operation: str) -> str:
-    """The name of an operation as a tool: models take letters, digits, `_` and `-`."""
-    return _NOT_IN_NAMES.sub("_", operation)
+    """The name of an operation as a tool: models take at most 64 letters, digits, `_` and `-`. A longer one is cut, and ends with
+    a digest of the whole, so that it is the same wherever it is made.
+    """
+    name = _NOT_IN_NAMES.sub("_", operation)
+    if len(name) <= LONGEST_NAME:
+        return name
+    from hashlib import sha256  # late: few names are so long
+
+    digest = sha256(operation.encode()).hexdigest()[:_DIGEST]
+    return f"{name[: LONGEST_NAME - _DIGEST - 1]}_{digest}"
 
 
 def tools_of(specs: Iterable[OperationSpec]) -> dict[str, Tool]:

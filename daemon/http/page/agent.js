@@ -56,7 +56,7 @@ function agentPage() {
       announce("Write something to send.");
       return first.querySelector("textarea").focus();
     }
-    const contextId = (same.checked && current?.task?.contextId) || undefined, now = current = taskView("h3");
+    const contextId = (same.checked && current?.task?.contextId) || undefined, now = current = taskView("h3", (task) => { form.hidden = isWaiting(task) && now === current; again.hidden = !form.hidden; });
     place.replaceChildren(now.node);
     sameLine.hidden = false;
     announce("Sending");
@@ -67,8 +67,11 @@ function agentPage() {
     if (value) data.write(value);
     (value ? data.input : text).focus();
   };
+  // While the agent waits for an answer, there is one box: that of the answer.
+  const again = button("plain", "Send another message", () => { again.hidden = true; form.hidden = false; text.focus(); });
+  again.hidden = true;
   const form = el("form", { novalidate: true, submit }, first, more, el("div.actions", el("button.primary", "Send"), sameLine));
-  const node = el("div.agent", el("section.talk", heading("Send a message"), form, place), aboutNode(use));
+  const node = el("div.agent", el("section.talk", heading("Send a message"), form, place, again), aboutNode(use));
   return { node, resume: (signal) => isActive(current?.task) ? current.watch(signal) : null };
 }
 function showAgent(signal) {

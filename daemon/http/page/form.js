@@ -21,6 +21,8 @@ const button = (kind, text, click) => el(`button.${kind}`, { type: "button", cli
 const heading = (text, kind = "h2") => el(kind, { tabindex: "-1" }, text);
 const dots = (...parts) => parts.flat().filter(Boolean).join(" \u00b7 ");
 
+// `date-time` with a time zone is also that without one: a field writes its own.
+const timeFormat = ({ type, format = "" }) => type === "string" && /^(date-)?time(-local)?$/.test(format) && format.replace("-local", "");
 // A schema without its reference, and without null where that is one of two choices.
 function plain(schema, root) {
   let found = schema && typeof schema === "object" ? schema : {};
@@ -29,6 +31,8 @@ function plain(schema, root) {
     if (ref) {
       const target = ref.slice(2).split("/").reduce((at, part) => at?.[part.replace(/~1/g, "/").replace(/~0/g, "~")], root);
       found = { title: ref.split("/").pop(), ...(typeof target === "object" ? target : {}), ...rest };
+    } else if (anyOf && anyOf.every((each) => each.type === "null" || timeFormat(each))) {
+      found = { ...rest, type: "string", format: timeFormat(anyOf[0]), nullable: anyOf.some((each) => each.type === "null") };
     } else if (anyOf?.length === 2 && anyOf.some((each) => each.type === "null")) {
       found = { ...anyOf.find((each) => each.type !== "null"), ...rest, nullable: true };
     } else if (Array.isArray(type) && type.length === 2 && type.includes("null")) {
@@ -54,6 +58,25 @@ const limits = (found) => Object.entries(LIMITS).filter(([key]) => found[key] !=
 class Wrong extends Error {
   constructor(input) { super("wrong"); this.input = input; }
 }
+// Fields for points in time, by format: the kind of input, and the text that stands for its value. Seconds may not be left out.
+const CLOCKS = { date: ["date"], "date-time": ["datetime-local", offset], "date-time-local": ["datetime-local"], time: ["time", () => offset(new Date())], "time-local": ["time"] };
+function offset(value) {
+  const minutes = -new Date(value).getTimezoneOffset(), two = (n) => String(Math.trunc(Math.abs(n))).padStart(2, "0");
+  return `${minutes < 0 ? "-" : "+"}${two(minutes / 60)}:${two(minutes % 60)}`;
+}
+function clockControl([type, zone = () => ""], required, attributes) {
+  const node = el("input", { type, step: type === "date" ? undefined : 1, ...attributes });
+  const read = () => {
+    if (node.validity.badInput) throw new Error("This is not complete.");
+    const { value } = node;
+    return value ? JSON.stringify(`${value}${/(^|T)\d\d:\d\d$/.test(value) ? ":00" : ""}${zone(value)}`) : undefined;
+  };
+  const write = (value) => {
+    const text = String(value ?? ""), time = new Date(text), zoned = type === "datetime-local" && /(Z|[-+]\d\d:?\d\d)$/i.test(text) && !Number.isNaN(time.getTime());
+    node.value = zoned ? new Date(time - time.getTimezoneOffset() * 60000).toISOString().slice(0, 19) : text.replace(/(Z|[-+]\d\d:?\d\d)$/i, "");
+  };
+  return { node, read, write };
+}
 // Controls by kind: `node`, `read()` to JSON text, undefined for nothing, `write(value)`. `read` throws what is wrong, as a sentence.
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/;
 function control(found, required, attributes) {
@@ -64,6 +87,7 @@ function control(found, required, attributes) {
       ...all.map((value) => el("option", { value: JSON.stringify(value) }, typeof value === "string" ? value : JSON.stringify(value))));
     return { node, read: () => node.value || undefined, write: (value) => { node.value = JSON.stringify(value); } };
   }
+  if (found.type === "string" && CLOCKS[found.format] && !(found.nullable && required)) return clockControl(CLOCKS[found.format], required, attributes);
   const text = found.type === "string", simple = (text || ["integer", "number"].includes(found.type)) && !(found.nullable && required);
   const placeholder = example === undefined ? undefined : simple && text ? String(example) : JSON.stringify(example);
   const all = { autocomplete: "off", spellcheck: "false", placeholder, ...attributes };
@@ -125,16 +149,20 @@ function schemaForm(schema, root, example) {
   let asJson = !fields.length, more = {};
   whole.node.hidden = !asJson || nothing;
   whole.input.rows = 8;
-  const fromFields = () => {
+  // With `faults` what is wrong is taken as it was written, and what is missing is left out.
+  const fromFields = (faults = false) => {
     const parts = Object.entries(more).map((each) => each.map((it) => JSON.stringify(it)).join(":"));
     let wrong;
     for (const each of fields) {
       try {
         const text = each.read();
         if (text !== undefined) parts.push(`${JSON.stringify(each.name)}:${text}`);
-      } catch (error) { wrong = wrong || error; }
+      } catch (error) {
+        wrong = wrong || error;
+        if (each.input.value) parts.push(`${JSON.stringify(each.name)}:${JSON.stringify(each.input.value)}`);
+      }
     }
-    if (wrong) throw wrong;
+    if (wrong && !faults) throw wrong;
     return `{${parts.join(",")}}`;
   };
   const write = (value) => {
@@ -152,7 +180,7 @@ function schemaForm(schema, root, example) {
   const toggle = (json) => {
     if (json === asJson) return;
     try {
-      if (json) whole.write(fields.some(({ input }) => input.value) ? parsed(fromFields()) : example ?? {});
+      if (json) whole.write(fields.some(({ input }) => input.value) ? parsed(fromFields(true)) : example ?? {});
       else write(parsed(whole.read() || "{}"));
     } catch (error) { return error.input.focus(); }
     asJson = json;
@@ -161,8 +189,11 @@ function schemaForm(schema, root, example) {
     press();
   };
   const modes = el("div.modes", { role: "group", "aria-label": "Params as" }, ...["Form", "JSON"].map((text) => button("mode", text, () => toggle(text === "JSON"))));
-  const press = () => { for (const each of modes.children) each.setAttribute("aria-pressed", String((each.textContent === "JSON") === asJson)); };
+  const press = () => { for (const each of modes.children) if (each.textContent !== "Example") each.setAttribute("aria-pressed", String((each.textContent === "JSON") === asJson)); };
   press();
+  // The example of the document, in whichever form is shown.
+  const fill = () => { if (asJson) whole.write(example); else write(example); whole.fail(""); };
+  if (fields.length && example !== undefined) modes.append(button("mode", "Example", fill));
   const read = () => {
     try {
       return asJson ? whole.read() || "{}" : fromFields();

@@ -107,6 +107,7 @@ function operationPage(operation) {
   const call = async (text, signal) => {
     const since = performance.now(), response = await open(text, signal), answer = await textOf(response), ms = performance.now() - since;
     tell(outcomeHead("Result", response.status, took(ms), answer && bytes(new Blob([answer]).size)), answer ? shortened(answer) : el("p", "Done. There is no result."));
+    result.append(el("details", el("summary", "Headers"), el("pre.code", [...response.headers].map((each) => each.join(": ")).join("\n"))));
     if (answer.length > MAX_SHOWN) result.append(el("p.muted", `The first ${bytes(MAX_SHOWN)} are shown.`));
     announce(`Done, after ${took(ms)}`);
   };
@@ -168,13 +169,22 @@ function operationPage(operation) {
     for (const { code, details } of own) all[`Details of ${code}`] = details;
     for (const [title, schema] of Object.entries(all)) if (schema !== undefined) schemas.append(el("h4", title), json(schemaText(schema)));
   });
+  // The same call from a shell. The token stays out of it: what is shown may be copied anywhere.
+  const curl = el("details", el("summary", "curl")), quoted = (text) => `'${text.replace(/'/g, "'\\''")}'`;
+  curl.addEventListener("toggle", () => {
+    while (curl.children.length > 1) curl.lastChild.remove();
+    const text = curl.open ? form.read() : null;
+    if (text === null) { curl.open = false; return; }
+    const url = new URL(`operations/${pathOf(operation.name)}`, location.href.replace(/[#?].*/, "")).href;
+    curl.append(el("pre.code", { tabindex: "0" }, [`curl ${live ? "-N " : ""}${quoted(url)}`, "-H 'Content-Type: application/json'", token && '-H "Authorization: $AUTHORIZATION"', `-d ${quoted(text)}`].filter(Boolean).join(" \\\n  ")));
+  });
   const { all = [], any } = operation["x-scopes"] || {}, needs = [...all, any && `one of ${any.join(", ")}`].filter(Boolean).join(", ");
   return el("article",
     el("a.back", { href: "#/operations" }, "\u2190 Operations"), heading(operation.name, "h2.code"),
     el("p.muted.facts", dots(operation.kind, needs && `needs ${needs}`)),
     operation.description ? el("p.description", operation.description) : null,
     el("form", { novalidate: true, submit }, el("div.section-head", el("h3", "Params"), form.modes), form.node, el("div.actions", send, stop)),
-    result,
+    result, curl,
     own.length ? el("section", el("h3", "Errors"), errorTable(own)) : null,
     common.length ? el("details", el("summary", "Errors of every operation"), errorTable(common)) : null,
     schemas);

@@ -1,6 +1,6 @@
 // Tasks: one as it changes, with its artifacts, messages and events; and the list of them.
 const STATES = ["SUBMITTED", "WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED"].map((name) => `TASK_STATE_${name}`);
-const MAX_TEXT = 200000, MAX_BLOCKS = 200, TASKS_ON_A_PAGE = 25, LIST_SECONDS = 3;
+const MAX_TEXT = 200000, MAX_BLOCKS = 200, TASKS_ON_A_PAGE = 25, LIST_SECONDS = 3, REQUEST_WITHIN = 10; // last messages, among which the first is looked for
 const isActive = (task) => STATES.slice(0, 2).includes(task?.status.state), isWaiting = (task) => STATES.slice(2, 4).includes(task?.status.state);
 const wordOf = (state) => state.replace("TASK_STATE_", "").toLowerCase().replace(/_/g, " ");
 const stateNode = (state) => el(`span.state.is-${wordOf(state).replace(/ /g, "-")}`, wordOf(state));
@@ -32,8 +32,8 @@ function link(url) {
 }
 const messageNode = ({ role, parts }) => el("li", el("h4", role === "ROLE_AGENT" ? "Agent" : "User"), ...addParts([], parts).map(blockNode));
 
-// One task. `take` takes what a stream or a call tells; `watch` follows it.
-function taskView(kind) {
+// One task. `take` takes what a stream or a call tells; `watch` follows it. `drawn(task)` is called with what is shown of it.
+function taskView(kind, drawn = () => {}) {
   let task = null, planned = 0, lone = null, state = el("span");
   const artifacts = new Map(), changed = new Set(), events = eventList("Events"), title = heading("Task", kind);
   const id = el("code"), facts = el("p.muted.facts"), problem = el("div"), answer = el("textarea", { rows: 2, id: fresh("reply") });
@@ -48,6 +48,25 @@ function taskView(kind) {
   const results = el("div.artifacts"), history = el("ol.messages");
   const resultsPart = el("section", el("h3", "Artifacts"), results), historyPart = el("section", el("h3", "Messages"), history);
   const log = el("details", el("summary", "Events"), events.total, events.list), whole = el("details", el("summary", "Task as JSON"));
+  // The events of a task that has ended, or whose events came before this was opened: once, from the first on.
+  let told = 0;
+  log.addEventListener("toggle", () => {
+    if (!log.open || events.list.children.length || isActive(task) || told++ || !streams()) return;
+    const ended = !isWaiting(task), done = new AbortController();
+    view.signal.addEventListener("abort", () => done.abort(), { once: true });
+    const last = async () => {
+      const response = await rpc("SubscribeToTask", { id: task.id }, { last: "0", signal: done.signal });
+      if (response instanceof Response) for await (const event of eventsOf(response)) {
+        const { result } = parsed(event.text);
+        if (result) events.add(JSON.stringify(result), event.id);
+        if (!ended && result?.statusUpdate && isWaiting({ status: result.statusUpdate.status })) return done.abort();
+      }
+    };
+    last().catch((error) => {
+      if (error.code === "EVENTS_LOST") log.append(el("p.muted", "The log does not hold the events of this task any more."));
+      else if (!done.signal.aborted) fail(problemOf(error));
+    });
+  });
   whole.addEventListener("toggle", () => {
     while (whole.children.length > 1) whole.lastChild.remove();
     if (whole.open) whole.append(shortened(JSON.stringify({ ...task, artifacts: [...artifacts.values()].map(({ about, blocks }) => ({ ...about, parts: blocks })) })));
@@ -70,7 +89,7 @@ function taskView(kind) {
     changed.forEach(drawArtifact);
     changed.clear();
     head.hidden = whole.hidden = facts.hidden = !task;
-    log.hidden = !events.list.children.length && !isActive(task);
+    log.hidden = !task;
     resultsPart.hidden = !artifacts.size;
     const messages = [...(task?.history || []), task?.status.message, lone].filter(Boolean), over = !isActive(task) && !isWaiting(task);
     history.replaceChildren(...messages.map(messageNode));
@@ -84,6 +103,7 @@ function taskView(kind) {
     state.replaceWith(now);
     state = now;
     id.textContent = task.id;
+    drawn(task);
     facts.textContent = dots(`context ${task.contextId}`, when(task.status.timestamp));
   }
   function setArtifact({ artifactId, parts, ...about }, append) {
@@ -161,7 +181,8 @@ function sendMessage(parts, more, signal) {
 }
 
 function taskRow({ id, status, history = [] }, chosen, query) {
-  const text = (status.message || history.at(-1))?.parts.find((part) => part.text)?.text || id;
+  const words = (message) => message?.parts.find((part) => part.text)?.text;
+  const text = words(history.find(({ role }) => role !== "ROLE_AGENT")) || words(status.message || history.at(-1)) || id;
   return el("li", el("a", { href: `#/tasks/${encodeURIComponent(id)}${query}`, "aria-current": id === chosen && "page" },
     el("span.row-text", text.slice(0, 120)), stateNode(status.state), el("span.muted", when(status.timestamp))));
 }
@@ -199,5 +220,5 @@ function showTasks(id, params, signal) {
     }, one.fail);
   }
   panes(list, detail, id);
-  return polling(LIST_SECONDS, signal, async () => draw(await rpc("ListTasks", { pageSize: TASKS_ON_A_PAGE, historyLength: 1, status, pageToken }, { signal })));
+  return polling(LIST_SECONDS, signal, async () => draw(await rpc("ListTasks", { pageSize: TASKS_ON_A_PAGE, historyLength: REQUEST_WITHIN, status, pageToken }, { signal })));
 }

@@ -99,7 +99,7 @@ class UrlUpstream:
         body, headers = _encode(arguments), carried(ctx, self._name, self._identity)
         last = ctx.last_event_id if operation.numbered else None
         begun = False
-        failures = 0
+        failures = reconnections = 0
         while True:
             asked = headers if last is None else {**headers, LAST_EVENT_ID: str(last)}
             lost: FaultReason = "lost"
@@ -128,9 +128,8 @@ class UrlUpstream:
             may_go_on = lost in _PASSING and (last is not None or (not begun and lost in _UNSENT))
             if not may_go_on or failures > (MAX_RECONNECTIONS if begun else ATTEMPTS - 1):
                 raise self._lost(operation, lost)
-            await anyio.sleep(
-                exponential_backoff(RECONNECT_INITIAL, RECONNECT_CAP, failures - 2) if failures > 1 else 0
-            )
+            await anyio.sleep(reconnect_pause(failures, reconnections))
+            reconnections += 1
 
     # -- what comes back -----------------------------------------------------------------------------------------
 
@@ -172,7 +171,7 @@ class UrlUpstream:
 
     def _lost(self, operation: DaemonOperation, reason: FaultReason) -> FailureError:
         log.warning("import.unavailable", import_=self._name, operation=operation.method, reason=reason)
-        return FailureError(failure_of(reason, repeatable=operation.repeatable))
+        return FailureError(failure_of(UpstreamFault(reason), repeatable=operation.repeatable))
 
     @property
     def _gateway(self) -> Gateway:
@@ -181,6 +180,13 @@ class UrlUpstream:
             if loop is here:
                 return gateway
         raise FailureError(Unavailable())
+
+
+def reconnect_pause(failures: int, reconnections: int) -> float:
+    """Seconds before a stream is taken up again. Only the first time is immediate, whatever comes in between: a server that cuts
+    off each stream behind one event must not be asked without end.
+    """
+    return exponential_backoff(RECONNECT_INITIAL, RECONNECT_CAP, max(failures - 2, 0)) if reconnections else 0.0
 
 
 def _may_repeat(operation: DaemonOperation, exc: OutboundError | UpstreamFault) -> bool:

@@ -57,11 +57,13 @@ class Body(Struct, frozen=True):
 
 class Reply(Struct, frozen=True):
     """A response that the document declares. `status` is `200`, `2XX` or `default`; `forms` by media type (`*/*` and
-    `text/*` are possible). `code` is that of the error it stands for, empty for a success."""
+    `text/*` are possible). `code` is that of the error it stands for, empty for a success. `asked` are the media types that come
+    only if a caller asks for them."""
 
     status: str
     forms: Mapping[str, ReplyForm] = {}
     code: str = ""
+    asked: tuple[str, ...] = ()
 
 
 class SecurityScheme(Struct, frozen=True):
@@ -75,7 +77,9 @@ class SecurityScheme(Struct, frozen=True):
 class HttpOperation(ImportedOperation, frozen=True, kw_only=True):
     """`server` is the base URL of the document for this operation, its variables filled in; it may be relative or empty.
 
-    `method` is as it is sent. `security` are alternatives, each the names of the schemes that it needs together; empty for none.
+    `method` is as it is sent. `bodies` are those of other media types than that of `body`; the input's member `content_type`
+    names the one that is sent. The member `accept` names the media type that is asked for. `security` are alternatives, each the
+    names of the schemes that it needs together; empty for none.
     """
 
     method: str
@@ -83,6 +87,9 @@ class HttpOperation(ImportedOperation, frozen=True, kw_only=True):
     server: str = ""
     params: tuple[Param, ...] = ()
     body: Body | None = None
+    bodies: Mapping[str, Body] = {}
+    content_type: str = ""
+    accept: str = ""
     replies: tuple[Reply, ...] = ()
     security: tuple[tuple[str, ...], ...] = ()
 

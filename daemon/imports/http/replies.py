@@ -50,13 +50,15 @@ def parse_media_type(text: str) -> MediaType:
     return MediaType(name.strip().lower(), charset.strip().strip('"').lower())
 
 
-def accepted_types(operation: HttpOperation, *, streamed: bool) -> str:
-    """The header `Accept`: what a success can be, then what errors can be."""
+def accepted_types(operation: HttpOperation, *, streamed: bool, asked: str = "") -> str:
+    """The header `Accept`: what a success can be, or what is `asked` for, then what errors can be."""
     wanted: dict[str, None] = {}
     others: dict[str, None] = {}
     for reply in operation.replies:
         for media_type, form in reply.forms.items():
-            if not reply.code and (form in STREAMS) is streamed:
+            if not reply.code and (
+                media_type == asked if asked else media_type not in reply.asked and (form in STREAMS) is streamed
+            ):
                 wanted[media_type] = None
             elif reply.code and form not in STREAMS:
                 others[media_type] = None

@@ -209,8 +209,12 @@ def _in_cookie(param: Param, value: Any) -> list[str]:
 def _body(operation: HttpOperation, arguments: Mapping[str, Any]) -> WrittenBody | None:
     if operation.body is None:
         return None
-    value = by_member(operation.body, arguments, frozenset(param.name for param in operation.params))
-    return None if value is msgspec.UNSET else write_body(operation.body, value)
+    body = operation.body
+    if operation.content_type in arguments:
+        body = operation.bodies.get(arguments[operation.content_type], body)
+    others = {operation.content_type, operation.accept, *(param.name for param in operation.params)}
+    value = by_member(body, arguments, frozenset(others))
+    return None if value is msgspec.UNSET else write_body(body, value)
 
 
 def _content(param: Param, value: Any, *, escaped: bool = False) -> str:

@@ -205,7 +205,7 @@ class HttpUpstream:
         route = self._route(operation)
         headers = {
             "user-agent": f"discreet/{__version__}",
-            "accept": accepted_types(operation, streamed=streamed),
+            "accept": accepted_types(operation, streamed=streamed, asked=arguments.get(operation.accept, "")),
             "accept-encoding": "identity" if streamed else ACCEPTED,
         }
         authorization = authorize(route.security, ctx.credentials) if route.security else authorize((), {})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final, final
 
+import msgspec
 from msgspec import Struct
 
 from ..http.model import Body, Serialization, Style
@@ -20,6 +22,8 @@ _PART_STYLES: Final[tuple[Style, ...]] = ("form", "spaceDelimited", "pipeDelimit
 class ReadBody(Struct, frozen=True):
     body: Body
     schema: Schema
+    others: Mapping[str, Body] = {}
+    """Bodies of other media types that may be chosen, by these."""
 
 
 @final
@@ -47,10 +51,28 @@ class BodyReader:
         if content is None or not types:
             raise node.wrong("the body has no media type in `content`")
         types.sort(key=lambda each: body_rank(each[0]))
-        name, media_type = types[0]
-        if len(types) > 1:
-            others = quoted(", ".join(other for other, _ in types[1:]))
-            self._note(content.pointer, "changed", f"sent as {quoted(name)}, and not as {others}")
+        required = node.flag("required") or False
+        (name, first), *rest = types
+        body, read = self._media_type(name, first, shared=shared, required=required)
+        others: dict[str, Body] = {}
+        schemas = [read]
+        for other, media_type in rest:
+            if "*" in other:
+                continue
+            try:
+                others[other], schema = self._media_type(other, media_type, shared=shared, required=required)
+                schemas.append(schema)
+            except PartError as exc:
+                self._note(exc.pointer, "left-out", exc.reason)
+        if rest:
+            names = quoted(", ".join(other for other, _ in rest))
+            self._note(content.pointer, "changed", f"sent as {quoted(name)}, and as {names} where a caller says so")
+        read = any_of(schemas)
+        if description := node.prose("description"):
+            read = self._schemas.extended(read, {"description": description})
+        return ReadBody(body, read, others)
+
+    def _media_type(self, name: str, media_type: Node, *, shared: bool, required: bool) -> tuple[Body, Schema]:
         form = body_form(name)
         media_type = self._documents.follow(media_type)
         media_type.object()
@@ -63,10 +85,7 @@ class BodyReader:
             read = text_schema(read)
         elif form == "binary":
             read = binary_schema(read, name)
-        if description := node.prose("description"):
-            read = self._schemas.extended(read, {"description": description})
-        required = node.flag("required") or False
-        return ReadBody(Body(sent_as(name), form, parts=parts, required=required), read)
+        return Body(sent_as(name), form, parts=parts, required=required), read
 
     def _parts(self, media_type: Node, schema: Node | None, *, is_multipart: bool) -> dict[str, Serialization]:
         """How the members are written, where that does not follow from their types."""
@@ -140,3 +159,11 @@ def binary_schema(schema: Schema, media_type: str) -> Schema:
     )
     known = {} if "*" in media_type else {"contentMediaType": media_type}
     return {"type": "string", **said, "contentEncoding": "base64", **known}
+
+
+def any_of(schemas: Iterable[Schema]) -> Schema:
+    """The schema of what one of these accepts."""
+    different = list({msgspec.json.encode(schema): schema for schema in schemas}.values())
+    if len(different) == 1:
+        return different[0]
+    return True if True in different or not different else {"anyOf": different}

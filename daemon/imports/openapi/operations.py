@@ -137,13 +137,16 @@ class OperationReader:
         params = self._params.read((place.item.get("parameters"), node.get("parameters")), place.found.path)
         params = named(params, _BODY if body is not None else None, self._note)
         replies = self._replies.read(node.get("responses"), node.pointer, has_body=method != "HEAD")
+        taken = {_BODY, *(read.param.name for read in params)}
+        content_type = _free("contentType", taken) if body is not None and body.others else ""
+        accept = _free("accept", taken) if replies.choices else ""
         self._parts += len(params) + len(replies.replies)
         if self._parts > MAX_PARTS:
             raise DocumentError("its operations share too many params and responses", "/paths")
         return HttpOperation(
             name=name,
             kind="subscription" if replies.streams else _kind(method),
-            input=self._input(params, body),
+            input=self._input(params, body, content_type, accept, replies.choices),
             output=replies.output,
             errors=replies.errors,
             description=_description(node, place.item),
@@ -154,16 +157,25 @@ class OperationReader:
             server=self._servers.read(node.get("servers"), place.item.get("servers"), root.get("servers")),
             params=tuple(read.param for read in params),
             body=body.body if body is not None else None,
+            bodies=body.others if body is not None else {},
+            content_type=content_type,
+            accept=accept,
             replies=replies.replies,
             security=self._security.required(node.get("security") or root.get("security")),
         )
 
-    def _input(self, params: list[ReadParam], body: ReadBody | None) -> JsonSchema:
+    def _input(
+        self, params: list[ReadParam], body: ReadBody | None, content_type: str, accept: str, choices: tuple[str, ...]
+    ) -> JsonSchema:
         members: dict[str, Schema] = {read.param.name: read.schema for read in params}
         required = [read.param.name for read in params if read.param.required]
         if body is not None:
             members[_BODY] = body.schema
             required += [_BODY] if body.body.required else []
+            if content_type:
+                members[content_type] = _choice("body", (body.body.content_type, *body.others))
+        if accept:
+            members[accept] = _choice("result", choices)
         schema: JsonSchema = {"type": "object", "properties": members}
         if required:
             schema["required"] = required
@@ -174,6 +186,17 @@ class OperationReader:
         if callbacks is not None and isinstance(callbacks.value, dict):
             for name, callback in callbacks.members():
                 self._note(callback.pointer, "left-out", f"{quoted(name)} is a callback, which the other side calls")
+
+
+def _choice(what: str, types: tuple[str, ...]) -> JsonSchema:
+    """The schema of a param that names one of several media types."""
+    return {"enum": [*dict.fromkeys(types)], "description": f"The media type of the {what}: {types[0]} by default."}
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _kind(method: str) -> Literal["query", "mutation"]:

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable
 from typing import Final, final
 
-import msgspec
 from msgspec import Struct
 
 from ..http.faults import code_of
 from ..http.model import Reply, ReplyForm
 from ..model import ImportedError, Schema
-from .bodies import binary_schema, text_schema
-from .documents.faults import Noting, quoted
+from .bodies import any_of, binary_schema, text_schema
+from .documents.faults import Noting, PartError, quoted
 from .documents.nodes import Node
 from .documents.references import Documents
 from .media_types import STREAMS, is_any, is_text, reply_form
@@ -37,6 +36,7 @@ class _Response(Struct, frozen=True):
     schemas: tuple[Schema, ...]
     streams: bool
     pointer: str
+    asked: tuple[str, ...] = ()
 
 
 class ReadReplies(Struct, frozen=True):
@@ -44,6 +44,8 @@ class ReadReplies(Struct, frozen=True):
     errors: tuple[ImportedError, ...]
     output: Schema
     streams: bool
+    choices: tuple[str, ...] = ()
+    """Media types of the result, the first of which comes where no other is asked for."""
 
 
 @final
@@ -78,6 +80,7 @@ class ReplyReader:
             tuple(_error(status, each) for status, each in errors.items()),
             replies.output,
             replies.streams,
+            _choices(replies.replies),
         )
 
     def _successes(self, found: dict[str, _Response]) -> ReadReplies:
@@ -90,14 +93,16 @@ class ReplyReader:
             if each.streams and not streams:
                 self._note(each.pointer, "left-out", "a stream, beside another response with one result")
                 continue
-            replies.append(Reply(status, each.forms))
+            replies.append(Reply(status, each.forms, asked=each.asked))
             schemas += each.schemas if each.forms or not streams else ()
         return ReadReplies(tuple(replies), (), any_of(schemas), streams)
 
     def _undeclared(self, default: _Response | None, pointer: str) -> ReadReplies:
         """Where no success is declared: `default` is that too, or else a reply may be anything."""
         if default is not None:
-            return ReadReplies((Reply("2XX", default.forms),), (), any_of(default.schemas), default.streams)
+            return ReadReplies(
+                (Reply("2XX", default.forms, asked=default.asked),), (), any_of(default.schemas), default.streams
+            )
         self._note(pointer, "changed", "declares no success; any result is taken")
         return ReadReplies((Reply("2XX", _UNKNOWN),), (), True, False)
 
@@ -116,26 +121,46 @@ class ReplyReader:
         content = node.get("content")
         forms: dict[str, ReplyForm] = {}
         schemas: list[Schema] = []
+        asked: list[str] = []
         if content is not None and not empty:
-            for name, media_type in self._taken(content, is_error=is_error):
+            taken, others = self._taken(content, is_error=is_error)
+            for name, media_type in taken:
                 media_type = self._documents.follow(media_type)
                 forms[name], schema = self._media_type(name, media_type, is_error=is_error, shared=shared)
                 schemas.append(schema)
+            for name, media_type in others:
+                try:
+                    forms[name], schema = self._asked(name, self._documents.follow(media_type), shared=shared)
+                except PartError as exc:
+                    self._note(exc.pointer, "left-out", exc.reason)
+                else:
+                    asked.append(name)
+                    schemas.append(schema)
         description = " ".join(node.prose("description").split())
         streams = any(form in STREAMS for form in forms.values())
-        return _Response(description, forms, tuple(schemas) or (_NULL,), streams, node.pointer)
+        return _Response(description, forms, tuple(schemas) or (_NULL,), streams, node.pointer, tuple(asked))
 
-    def _taken(self, content: Node, *, is_error: bool) -> list[tuple[str, Node]]:
-        """The media types that are read: JSON if there is any, else streams, else all."""
+    def _taken(self, content: Node, *, is_error: bool) -> tuple[list[tuple[str, Node]], list[tuple[str, Node]]]:
+        """The media types that are taken: JSON if there is any, else streams, else all; and those to be asked for."""
         types = list(content.members())
         ranks = [_rank(name, is_error=is_error) for name, _ in types]
         best = min(ranks, default=0)
-        left = [name for (name, _), rank in zip(types, ranks, strict=True) if rank != best]
+        left = [each for each, rank in zip(types, ranks, strict=True) if rank != best]
         taken = [each for each, rank in zip(types, ranks, strict=True) if rank == best]
-        if left:
-            kept = quoted(", ".join(name for name, _ in taken))
-            self._note(content.pointer, "changed", f"taken as {kept}, and not as {quoted(', '.join(left))}")
-        return taken
+        if not left:
+            return taken, []
+        kept, others = quoted(", ".join(name for name, _ in taken)), quoted(", ".join(name for name, _ in left))
+        if is_error or any(reply_form(name) in STREAMS for name, _ in taken):
+            self._note(content.pointer, "changed", f"taken as {kept}, and not as {others}")
+            return taken, []
+        self._note(content.pointer, "changed", f"taken as {kept}, and as {others} where a caller asks for it")
+        return taken, left
+
+    def _asked(self, name: str, node: Node, *, shared: bool) -> tuple[ReplyForm, Schema]:
+        """A media type beside JSON: a stream is the text of all of it."""
+        if reply_form(name) in STREAMS:
+            return "text", {"type": "string", "description": f"All of the stream ({name}), as it came."}
+        return self._media_type(name, node, is_error=False, shared=shared)
 
     def _media_type(self, name: str, node: Node, *, is_error: bool, shared: bool) -> tuple[ReplyForm, Schema]:
         form = reply_form(name)
@@ -172,6 +197,13 @@ class ReplyReader:
         return form, self._schemas.read(schema, "output")
 
 
+def _choices(replies: Iterable[Reply]) -> tuple[str, ...]:
+    names = dict.fromkeys(name for reply in replies for name in reply.forms if name not in reply.asked)
+    asked = dict.fromkeys(name for reply in replies for name in reply.asked)
+    choices = tuple(name for name in {**names, **asked} if "*" not in name)
+    return choices if len(choices) > 1 else ()
+
+
 def _rank(media_type: str, *, is_error: bool) -> int:
     form = reply_form(media_type)
     if form == "json":
@@ -188,11 +220,3 @@ def _error(status: str, response: _Response) -> ImportedError:
         schema=any_of(response.schemas) if response.forms else None,
         retryable=status in _RETRYABLE or status[0] == "5",
     )
-
-
-def any_of(schemas: Iterable[Schema]) -> Schema:
-    """The schema of what one of these accepts."""
-    different = list({msgspec.json.encode(schema): schema for schema in schemas}.values())
-    if len(different) == 1:
-        return different[0]
-    return True if True in different or not different else {"anyOf": different}

@@ -189,15 +189,17 @@ class SchemaConverter:
         items = {f"item_{place}": item for place, item in enumerate(schema.prefix_items, 1)}
         required = list(items)[: _required_items(schema)]
         fields = tuple(self._fields(Schema(properties=items, required=required), definitions, name))
-        tag = _tag_value(schema.prefix_items[0]) if required else None
+        tag = _tag_value(schema.prefix_items[0], required=False) if required else None
         if tag is None:
             return Record(name, schema.description, fields, positional=True)
         return Record(name, schema.description, fields[1:], RecordTag("", tag), positional=True)
 
     def _record(self, name: str, schema: Schema, definitions: Definitions) -> Record:
         properties = {} if schema.properties is UNSET else schema.properties
-        optional = sorted(properties.keys() - set(schema.required))
-        tags = ((wire_name, _tag_value(properties[wire_name])) for wire_name in optional)
+        tags = (
+            (wire_name, _tag_value(properties[wire_name], required=wire_name in schema.required))
+            for wire_name in sorted(properties)
+        )
         tag = next((RecordTag(wire_name, value) for wire_name, value in tags if value is not None), None)
         fields = tuple(self._fields(schema, definitions, name))
         members = tuple(field for field in fields if tag is None or field.wire_name != tag.wire_name)
@@ -236,11 +238,13 @@ def _is_same(one: Schema, other: SubSchema) -> bool:
     return msgspec.structs.replace(one, description="") == msgspec.structs.replace(other, description="")
 
 
-def _tag_value(schema: SubSchema) -> str | int | None:
-    """Return the only value of a member that msgspec's tagged types carry: an enum of one, with no default."""
-    if isinstance(schema, bool) or schema.default is not UNSET or schema.enum is UNSET:
+def _tag_value(schema: SubSchema, *, required: bool) -> str | int | None:
+    """Return the only value of a member that msgspec's tagged types carry: an enum of one with no default; a constant in types
+    whose union has them required."""
+    if isinstance(schema, bool) or schema.default is not UNSET:
         return None
-    match schema.enum:
+    only = ([] if schema.const is UNSET else [schema.const]) if required else schema.enum
+    match only:
         case [str() as value]:
             return value
         case [int() as value] if not isinstance(value, bool) and value in _TAG_INTEGERS:

@@ -114,22 +114,6 @@ async def test_the_tasks_that_read_and_write_are_out_of_reach_for_code_that_runs
         await all_is_well(wire)
 
 
-async def test_tasks_that_run_until_the_end_are_in_no_list_of_tasks(serving: Serving, anyio_backend_name: str) -> None:
-    if anyio_backend_name != "asyncio":
-        pytest.skip("asyncio's alone")
-    before = asyncio.all_tasks()
-    app = attackable(LeftBehind())
-
-    @app.query
-    async def tasks() -> int:
-        await anyio.lowlevel.checkpoint()
-        return len(asyncio.all_tasks() - before)
-
-    async with serving(app) as wire:
-        await wire.send(*(wire.request("app/tasks") for _ in range(FINE)))
-        assert {reply["result"] for reply in await wire.receive_all(FINE)} == {1}  # in which the test runs the daemon
-
-
 async def test_a_task_runs_many_requests_that_leave_nothing(serving: Serving, anyio_backend_name: str) -> None:
     if anyio_backend_name != "asyncio":
         pytest.skip("tasks are told apart by what asyncio calls them")

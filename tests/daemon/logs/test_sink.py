@@ -150,3 +150,19 @@ def test_children_inherit_no_descriptor_of_the_logs(pipe: tuple[int, int], tmp_p
         assert sink.write(b"line\n")
         assert inheritable() == before
         sink.close()
+
+
+def test_a_sink_whose_descriptor_an_app_has_closed_goes_on_with_that_of_its_caller(pipe: tuple[int, int]) -> None:
+    sink, _ = open_sink(LogSettings(), pipe[1], {})
+    os.close(sink._fd)
+    assert sink.write(b"a line\n")
+    assert os.read(pipe[0], 100) == b"a line\n"
+    sink.close()
+
+
+def test_a_log_file_whose_descriptor_an_app_has_closed_is_opened_anew(tmp_path: Path, pipe: tuple[int, int]) -> None:
+    sink, _ = open_sink(LogSettings(file=str(tmp_path / "log")), pipe[1], {})
+    os.close(sink._fd)
+    assert sink.write(b"a line\n")
+    assert (tmp_path / "log").read_bytes() == b"a line\n"
+    sink.close()

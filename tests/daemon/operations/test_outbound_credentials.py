@@ -12,6 +12,7 @@ from discreet import Context, Service
 from discreet.daemon.apps import AppError
 from discreet.daemon.credentials import credentials_of
 from discreet.daemon.settings import Settings
+from discreet.errors.redaction import scrub
 from support.vault import SECRET
 
 pytestmark = pytest.mark.anyio
@@ -43,3 +44,21 @@ def test_a_missing_credential_is_told_at_the_start_without_its_path(given: tuple
     with pytest.raises(AppError) as caught:
         credentials_of(Settings(credentials=given), [Service("one", credentials=["one"])])
     assert "file-of-mine" not in str(caught.value)
+
+
+def test_a_credential_is_read_again_when_its_file_changes_and_kept_when_that_goes(tmp_path: Any) -> None:
+    file = tmp_path / "one"
+    file.write_text("first-secret")
+    credentials = credentials_of(Settings(credentials=(f"one={file}",)), [Service("one", credentials=["one"])])
+    assert dict(credentials) == {"one": "first-secret"}
+    (tmp_path / "new").write_text("second-secret\n")
+    (tmp_path / "new").replace(file)  # as those who rotate secrets do
+    assert credentials["one"] == "second-secret"
+    assert "second-secret" not in scrub("the value is second-secret")
+    for content in (b"", b"\xff\xfe\xfd"):
+        file.write_bytes(content)
+        assert credentials["one"] == "second-secret"
+    file.unlink()
+    assert credentials["one"] == "second-secret"
+    file.write_text("third")
+    assert credentials["one"] == "third"

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from discreet.daemon.logs import log
-from discreet.daemon.supervision.service_manager import ServiceManager
+from discreet.daemon.supervision.service_manager import LEAST_PING_SECONDS, ServiceManager, _ping_interval
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
@@ -99,3 +99,8 @@ def test_a_manager_that_reads_nothing_delays_nobody(address: str, told: socket.s
         while not events():  # until its socket is full
             manager.ending("draining", "signal")
     assert told.recv(100)
+
+
+def test_pings_leave_time_for_other_things_however_short_the_limit() -> None:
+    assert _ping_interval("1", "") == LEAST_PING_SECONDS
+    assert _ping_interval("2000000", "") == 1.0

@@ -133,7 +133,7 @@ async def test_the_metadata_name_the_issuer_for_everybody(serve: Serve, issued: 
     assert found == {
         "resource": "http://localhost/mcp",
         "authorization_servers": [settings["jwt_issuer"]],
-        "resource_name": "discreet",
+        "resource_name": "shop",
         "bearer_methods_supported": ["header"],
         "scopes_supported": ["shop:admin", "shop:audit", "shop:write"],
     }

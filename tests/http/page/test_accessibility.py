@@ -147,11 +147,11 @@ def test_the_keyboard_alone_reaches_and_does_everything(show: Show) -> None:
     page.press("Enter")
     page.until_text(".detail h2", "shop/find")
     focused = []
-    for _ in range(9):
+    for _ in range(11):
         page.press("Tab")
         focused.append(page.run("document.activeElement.textContent.slice(0, 9) || document.activeElement.tagName"))
-    assert focused[:3] == ["Form", "JSON", "INPUT"]
-    assert {"Call", "Errors of", "Schemas"} <= set(focused)
+    assert focused[:3] == ["Form", "JSON", "Example"]
+    assert {"INPUT", "Call", "curl", "Errors of", "Schemas"} <= set(focused)
 
 
 def test_nothing_moves_for_who_wants_no_motion_and_everything_has_a_name(show: Show) -> None:

@@ -14,7 +14,7 @@ WHOLE = ".detail textarea[rows='8']"
 
 def test_the_list_is_filtered_and_opened_by_the_keyboard_and_the_way_back_leads_to_the_same_item(show: Show) -> None:
     page = show()
-    page.until("document.querySelectorAll('.list li').length === 5")
+    page.until("document.querySelectorAll('.list li').length === 6")
     assert page.run("location.hash") == "#/operations"
     assert [page.run(f"document.querySelectorAll('.list h2')[{at}].textContent") for at in (0, 1)] == ["shop", "stock"]
     page.press("/")
@@ -195,3 +195,43 @@ def test_markup_in_results_errors_names_and_descriptions_stays_text(show: Show) 
         page.until(f"document.querySelector('#views [aria-current=page]').getAttribute('href') === '{where}'")
         assert page.run(added) == 0
     assert "<img" in page.run("document.getElementById('name').textContent")
+
+
+def test_points_in_time_have_fields_of_their_own(show: Show) -> None:
+    page = show("#/operations/stock/plan")
+    page.until_text(".detail h2", "stock/plan")
+    types = "[...document.querySelectorAll('.detail .field input')].map((each) => each.type).join(' ')"
+    assert page.run(types) == "datetime-local date time text"
+    for at, value in enumerate(("2026-11-23T08:30", "2026-11-24", "08:30:01")):
+        page.run(f"document.querySelectorAll('.detail .field input')[{at}].value = '{value}'")
+    page.click(CALL)
+    told = json.loads(page.text(".outcome pre"))
+    assert (told[0][:19], told[1]) == ("2026-11-23T08:30:00", "2026-11-24")
+    assert told[2].startswith("08:30:01")
+    page.click(".modes button", "JSON")
+    assert json.loads(page.run(f"document.querySelector({json.dumps(WHOLE)}).value"))["day"] == "2026-11-24"
+    page.click(".modes button", "Form")
+    values = "[...document.querySelectorAll('.detail .field input')].map((each) => each.value).join(' ')"
+    assert page.run(values).startswith("2026-11-23T08:30")
+
+
+def test_a_fault_in_a_field_comes_along_to_the_json(show: Show) -> None:
+    page = show("#/operations/shop/find")
+    page.fill(".detail .field:nth-child(2) input", "ten")
+    page.click(".modes button", "JSON")
+    assert json.loads(page.run(f"document.querySelector({json.dumps(WHOLE)}).value")) == {"name": "", "limit": "ten"}
+
+
+def test_an_example_fills_the_form_and_a_shell_and_the_headers_are_told(show: Show) -> None:
+    page = show("#/operations/shop/find")
+    page.click(".modes button", "Example")
+    assert page.run("document.querySelector('.detail input').value") == "screw"
+    page.fill(".detail input", "it's")
+    page.click("summary", "curl")
+    told = page.text(".detail details[open] pre")
+    assert "/operations/shop/find'" in told
+    assert r"""'{"name":"it'\''s"}'""" in told
+    page.click(CALL)
+    page.text(".outcome pre")
+    page.click(".outcome summary", "Headers")
+    assert "content-type: application/json" in page.text(".outcome details[open] pre")

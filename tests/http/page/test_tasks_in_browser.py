@@ -164,3 +164,27 @@ def test_an_address_that_names_no_view_is_told_so(show: Show, where: str) -> Non
     page.click("#views a", "Agent")
     page.until_text("main h2", "Send a message")
     assert page.run("document.activeElement.textContent") == "Send a message"
+
+
+def test_of_a_task_that_has_ended_the_row_shows_the_request_and_its_events_are_asked_for(show: Show) -> None:
+    page = show("#/agent")
+    send(page, "somebody with a long name")
+    page.until_text(".task .state", "completed")
+    page = show("#/tasks")
+    page.until_text(".tasks .row-text", "somebody with a long name")
+    page.click(".tasks li a")
+    page.until_text(".task .state", "completed")
+    page.click("summary", "Events")
+    page.until(
+        "document.querySelector('.task details[open]').textContent.includes('any more')"
+    )  # in memory none are kept
+
+
+def test_while_the_agent_waits_for_an_answer_there_is_one_box(show: Show) -> None:
+    page = show("#/agent")
+    send(page, "ask")
+    page.until_text(".task .state", "input required")
+    shown = "[...document.querySelectorAll('textarea')].filter((each) => each.offsetParent).length"
+    page.until(f"{shown} === 1")
+    page.click(".talk button", "Send another message")
+    page.until(f"{shown} > 1")

@@ -193,7 +193,7 @@ async def test_what_it_writes_to_stderr_is_in_our_log() -> None:
 
 async def test_a_foreign_server_is_called_as_its_document_says() -> None:
     command = python(FOREIGN)
-    mount = assembled(read_daemon(command), upstream_of("foreign", command), "math", check_input=True)
+    mount = assembled(read_daemon(command), upstream_of("foreign", command), "math", check_input=True, validate="on")
     async with in_memory(mount) as peer:
         assert await peer.call("math/add", {"a": 1, "b": 2}) == 3
         assert await peer.call("math/add", {"a": 1}) == 1

@@ -348,5 +348,7 @@ def test_every_reason_has_a_failure() -> None:
         reason: failure_of(UpstreamFault(reason), repeatable=True) for reason in get_args(FaultReason)
     }
     assert {type(failure) for failure in told.values()} == {Unavailable, Internal, TimedOut, Overloaded}
-    assert failure_of("lost", repeatable=False) == Internal()  # what may have had its effect is not made again
-    assert failure_of("connect", repeatable=False) == told["connect"]
+    assert (
+        failure_of(UpstreamFault("lost"), repeatable=False) == Internal()
+    )  # what may have had its effect is not made again
+    assert failure_of(UpstreamFault("connect"), repeatable=False) == told["connect"]

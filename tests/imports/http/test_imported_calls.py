@@ -210,3 +210,76 @@ def test_what_can_not_be_called_ends_the_start_in_one_line_that_names_the_docume
         with pytest.raises(DeclarationError) as caught:
             from_openapi(json.dumps(DOCUMENT).encode(), namespace="shop", **given)
         assert str(caught.value).startswith("the OpenAPI document: ") and "\n" not in str(caught.value)
+
+
+CHAT: dict[str, Any] = {
+    "openapi": "3.1.0",
+    "info": {"title": "Chat", "version": "1"},
+    "paths": {
+        "/chat": {
+            "post": {
+                "operationId": "chat",
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        "application/json": {
+                            "schema": {
+                                "type": "object",
+                                "properties": {"stream": {"type": "boolean"}},
+                                "required": ["stream"],
+                            }
+                        },
+                        "application/x-www-form-urlencoded": {
+                            "schema": {"type": "object", "properties": {"say": {"type": "string"}}, "required": ["say"]}
+                        },
+                        "application/x-chess-pgn": {"schema": {"type": "string", "format": "binary"}},
+                    },
+                },
+                "responses": {
+                    "200": {
+                        "description": "An answer",
+                        "content": {
+                            "application/json": {"schema": {"type": "object"}},
+                            "text/event-stream": {"schema": {"type": "object"}},
+                        },
+                    }
+                },
+            }
+        }
+    },
+}
+
+
+async def test_media_types_are_chosen_and_a_stream_that_comes_instead_is_collected() -> None:
+    events = b'data: {"delta": "a"}\n\ndata: [DONE]\n\n'
+    answers = (
+        response(b"{}"),
+        response(events, content_type="text/event-stream"),
+        response(events, content_type="text/event-stream"),
+    )
+    async with answering(*answers) as server:
+        service = from_openapi(CHAT, namespace="ai", base_url=server.url, expose=True, allow_private=True)
+        async with in_memory(service) as peer:
+            assert await peer.call("ai/chat", {"body": {"stream": False}}) == {}
+            assert await peer.call("ai/chat", {"body": {"stream": True}}) == events.decode()
+            chosen = {"accept": "text/event-stream", "contentType": "application/x-www-form-urlencoded"}
+            assert await peer.call("ai/chat", {"body": {"say": "a b"}, **chosen}) == events.decode()
+            with pytest.raises(InvalidParams) as wrong:
+                await peer.call("ai/chat", {"body": {"stream": True}, "accept": "text/plain"})
+            assert wrong.value.failure.accepted == ("application/json", "text/event-stream")
+    first, _, third = server.requests
+    assert first.values("accept") == ["application/json"]
+    assert third.values("accept") == ["text/event-stream"]
+    assert third.values("content-type") == ["application/x-www-form-urlencoded"]
+    assert third.body == b"say=a%20b"
+
+
+async def test_params_that_do_not_fit_are_sent_where_the_author_trusts_them_more_than_the_document() -> None:
+    for validate in ("log", "off"):
+        async with answering(response(b"{}"), response(b"{}")) as server:
+            service = from_openapi(
+                CHAT, namespace="ai", base_url=server.url, expose=True, allow_private=True, validate=validate
+            )
+            async with in_memory(service) as peer:
+                assert await peer.call("ai/chat", {"body": {"stream": "yes"}}) == {}
+        assert json.loads(server.requests[0].body) == {"stream": "yes"}

@@ -60,7 +60,14 @@ def test_of_several_media_types_one_is_sent_and_a_note_says_so(declared: list[st
     found = read(operation({each: {} for each in declared}))
     body = found.operations[0].body
     assert body is not None and body.content_type == taken
+    assert set(found.operations[0].bodies) == {each for each in declared if "*" not in each} - {taken}
     assert reasons(found) == {"/paths/~1x/post/requestBody/content": "changed"}
+
+
+def test_an_alternative_that_is_wrong_does_not_take_the_operation_with_it() -> None:
+    found = read(operation({"application/json": {}, "text/plain": 1}))
+    assert found.operations[0].bodies == {}
+    assert "left-out" in {note.kind for note in found.notes}
 
 
 @pytest.mark.parametrize(("required", "names"), [(True, ["body"]), (False, None), (None, None)])

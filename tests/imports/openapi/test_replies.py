@@ -115,18 +115,34 @@ def test_a_stream_makes_a_subscription(method: str, media_type: str, content: An
     assert operation.replies == (Reply("200", {media_type: form}), Reply("204"))
 
 
-@pytest.mark.parametrize(
-    "responses",
-    [
-        {"200": {"description": "", "content": {"text/event-stream": {}, JSON: {}}}},
-        {"200": response({}), "202": response({}, "text/event-stream")},
-    ],
-)
-def test_a_stream_beside_one_result_is_left_out_with_a_note(responses: Any) -> None:
+def test_a_stream_of_another_status_than_the_result_is_left_out_with_a_note() -> None:
+    responses = {"200": response({}), "202": response({}, "text/event-stream")}
     imported = read(with_operation({"responses": responses}))
     assert imported.operations[0].kind == "query"
     assert imported.operations[0].replies == (Reply("200", {JSON: "json"}),)
     assert len(imported.notes) == 1
+
+
+def test_what_may_come_instead_of_json_can_be_asked_for_and_a_stream_is_all_of_its_text() -> None:
+    content = {"text/event-stream": {"schema": NUMBER}, "image/png": {}, JSON: {"schema": NUMBER}}
+    imported = read(with_operation({"responses": {"200": {"description": "", "content": content}}}))
+    [operation] = imported.operations
+    assert operation.kind == "query"
+    forms = {JSON: "json", "text/event-stream": "text", "image/png": "binary"}
+    assert operation.replies == (Reply("200", forms, asked=("text/event-stream", "image/png")),)
+    assert operation.accept == "accept"
+    assert operation.input["properties"]["accept"]["enum"] == [JSON, "text/event-stream", "image/png"]
+    assert isinstance(operation.output, dict)
+    assert [each.get("type") for each in operation.output["anyOf"]] == ["integer", "string", "string"]
+    assert [note.kind for note in imported.notes] == ["changed"]
+
+
+def test_the_param_that_chooses_an_answer_has_a_name_of_its_own() -> None:
+    parameters = [{"name": name, "in": "query", "schema": TEXT} for name in ("accept", "accept_")]
+    content = {"text/plain": {}, JSON: {}}
+    item = {"parameters": parameters, "responses": {"200": {"description": "", "content": content}}}
+    [operation] = read(with_operation(item)).operations
+    assert operation.accept == "accept__"
 
 
 @pytest.mark.parametrize(("method", "kind"), [("get", "query"), ("head", "query"), ("query", "query"), ("post", "mutation"), ("delete", "mutation"), ("trace", "mutation")])  # fmt: skip

@@ -38,7 +38,6 @@ class Resumer(Scripted):
         await super().execute(context, events)
 
     async def resume(self, context: RequestContext, events: TaskEvents) -> None:
-        assert context.message is None
         self.calls.append("resume")
         self._news.set()
         await self.may_end.wait()

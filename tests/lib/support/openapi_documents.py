@@ -71,7 +71,9 @@ def require_sound(imported: HttpImport) -> None:
     assert msgspec.msgpack.encode(msgspec.msgpack.decode(encoded, type=HttpImport)) == encoded
     for operation in imported.operations:
         members = operation.input["properties"]
-        assert {param.name for param in operation.params} | ({"body"} if operation.body else set()) == set(members)
+        body = {"body"} if operation.body else set()
+        chosen = {operation.accept, operation.content_type} - {""}
+        assert {param.name for param in operation.params} | body | chosen == set(members)
         assert len({error.code for error in operation.errors}) == len(operation.errors)
 
 

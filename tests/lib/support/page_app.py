@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import date, datetime, time
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -101,6 +102,12 @@ async def watch(times: int | None = None) -> AsyncIterator[Item]:
         await anyio.sleep_forever()
     if times > 9:
         raise OutOfStock(left=0)
+
+
+@stock.query()
+def plan(at: datetime, day: date | None = None, local: time | None = None, count: int = 1) -> list[str]:
+    """Say when it will be."""
+    return [at.isoformat(), str(day), str(local), str(count)]
 
 
 @stock.query()

@@ -9,7 +9,7 @@ import anyio
 import anyio.abc
 
 from discreet.daemon.agents.errors import EventsLost, TaskConflict
-from discreet.daemon.agents.model.draft import apply_events
+from discreet.daemon.agents.model.draft import TaskDraft
 from discreet.daemon.agents.model.states import INACTIVE, TERMINAL, can_transition
 from discreet.daemon.agents.model.types import (
     Message,
@@ -326,12 +326,15 @@ def moments_of(log: Sequence[TaskEvent]) -> list[Task]:
     """The task after each of its events, whose order the table of states allows."""
     first = log[0]
     assert isinstance(first, TaskCreated)
+    draft = TaskDraft(first.task)
+    draft.apply(first)
     tasks = [first.task]
     for event in log[1:]:
         assert tasks[-1].status.state not in TERMINAL
         if isinstance(event, StatusChanged):
             assert can_transition(tasks[-1].status.state, event.status.state)
-        tasks.append(apply_events(tasks[-1], [event]))
+        draft.apply(event)
+        tasks.append(draft.freeze())
     return tasks
 
 

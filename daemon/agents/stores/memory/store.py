@@ -7,6 +7,7 @@ together are still too large. Of the events that a snapshot covers the last ones
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_left, insort
 from collections import Counter, deque
@@ -41,10 +42,10 @@ from ..interface import (
 from ..retained_tasks import RetainedTasks
 from ..serialization import (
     EncodedChange,
+    compact,
     decode_current_task,
     decode_events,
-    decode_task,
-    encode,
+    decode_stored,
     encode_change,
 )
 from .event_tails import EventTails
@@ -100,6 +101,13 @@ class MemoryStore:
     @property
     def event_log(self) -> MemoryStore:
         return self
+
+    @property
+    def grace_seconds(self) -> float:
+        return 0.0
+
+    def lease_end(self) -> float:
+        return math.inf
 
     def open_early(self) -> None:
         pass
@@ -192,9 +200,7 @@ class MemoryStore:
         record.log += events
         record.log_bytes += sum(map(len, events))
         if not covered and (len(record.log) > self._limits.log_events or record.log_bytes > self._limits.log_bytes):
-            record.snapshot = encode(
-                decode_current_task(record.snapshot, record.log, record.id, include_artifacts=True)
-            )
+            record.snapshot = compact(record.snapshot, record.log, record.id)
             covered = True
         if covered:
             self._tails.extend(record.id, record.log)
@@ -275,9 +281,9 @@ class MemoryStore:
         record = self._tasks.get(task_id)
         if record is None:
             return None
-        later_events = decode_events(record.log or (), task_id, first_generation=record.snapshot_generation + 1)
-        task = decode_task(record.snapshot, task_id)
-        return StoredTask(task, record.snapshot_generation, later_events, record.scope, record.owner)
+        return decode_stored(
+            task_id, record.snapshot, record.snapshot_generation, record.log or (), record.scope, record.owner
+        )
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
         record = self._tasks.get(task_id)

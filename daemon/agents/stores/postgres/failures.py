@@ -11,7 +11,7 @@ import psycopg
 from .....errors.printable import cut, printable
 from .....errors.redaction import scrub_known
 from ..failures import DamagedRecordError, damaged_task_error
-from ..interface import StoreError
+from ..interface import StoreError, StoreUnavailableError
 
 _MAX_REASON: Final = 300
 """Characters of what the server or libpq says when it refuses a connection."""
@@ -30,6 +30,9 @@ _TEXTS: Final = {
 }
 """By SQLSTATE."""
 
+_PASSING: Final = frozenset({"53100", "53200", "55P03", "57014"})
+"""Errors that may be gone with the next attempt."""
+
 RETRIED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected, psycopg.errors.UniqueViolation)
 """What a transaction meets only because another daemon's went on at the same time."""
 
@@ -42,7 +45,8 @@ def translate_errors(label: str) -> Iterator[None]:
     except psycopg.Error as exc:
         state = exc.sqlstate
         text = _TEXTS.get(state or "", f"can't be used: {state or type(exc).__name__}")
-        raise StoreError(f"{label} {text}") from None  # psycopg's own text may repeat a row
+        error = StoreUnavailableError if state in _PASSING else StoreError
+        raise error(f"{label} {text}") from None  # psycopg's own text may repeat a row
     except DamagedRecordError as exc:
         raise damaged_task_error(label, exc) from exc
 

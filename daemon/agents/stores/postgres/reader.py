@@ -21,7 +21,7 @@ from ..interface import (
     TaskQuery,
 )
 from ..retained_tasks import RetainedTasks
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
+from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
 from .rows import decode_bodies, from_text, to_text
 from .schema import ALL_SCOPES, OWNED, TERMINAL_NUMBERS, AnyConnection
 from .session import end_silent_sessions, held_keys, lock_key
@@ -54,13 +54,7 @@ def load_task(connection: AnyConnection, task_id: str) -> StoredTask | None:
         return None
     body, snapshot_generation, generation, scope, owner, rows = found
     snapshot, events = _parts(task_id, body, rows, generation - snapshot_generation)
-    return StoredTask(
-        decode_task(snapshot, task_id),
-        snapshot_generation,
-        decode_events(events, task_id, first_generation=snapshot_generation + 1),
-        from_text(scope),
-        owner,
-    )
+    return decode_stored(task_id, snapshot, snapshot_generation, events, from_text(scope), owner)
 
 
 def _parts(task_id: str, snapshot: bytes | None, rows: Iterable[bytes], count: int) -> tuple[bytes, list[bytes]]:

@@ -6,6 +6,7 @@ One thread writes, one reads, one listens. psycopg's own asynchronous connection
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -35,6 +36,12 @@ EXPIRY_SECONDS: Final = 10.0
 
 SETTLE_SECONDS: Final = 3.0
 """How long a daemon that had lost its session takes no others for dead: they may have lost theirs with it."""
+
+GRACE_SECONDS: Final = 5.0
+"""For how long a daemon without its session is left its tasks: a session may end while the daemon lives."""
+
+LEASE_SECONDS: Final = 4.0
+"""How long after its last transaction a daemon may be sure that it has its tasks: less than the others wait."""
 
 HEARTBEAT_SECONDS: Final = 1.0
 """How often an idle daemon finds out whether it still has its session, and so its name."""
@@ -79,6 +86,13 @@ class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
         if self._open_store.sessions.writing.seconds_since_reopened < SETTLE_SECONDS:
             return ()  # the server was away, and others may not be back yet
         return await self._read(lambda connection: reader.list_orphans(connection, owner_id))
+
+    @property
+    def grace_seconds(self) -> float:
+        return GRACE_SECONDS
+
+    def lease_end(self) -> float:
+        return math.inf if self._opened is None else self._opened.sessions.writing.reached_at + LEASE_SECONDS
 
     def check_reachable(self) -> None:
         if self._opened is not None:

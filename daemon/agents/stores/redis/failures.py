@@ -13,7 +13,7 @@ from redis import exceptions
 from .....errors.printable import cut, printable
 from .....errors.redaction import scrub_known
 from ..failures import DamagedRecordError, damaged_task_error
-from ..interface import StoreError
+from ..interface import StoreError, StoreUnavailableError
 
 _MAX_REASON: Final = 300
 """Characters of what is said of a refused connection."""
@@ -42,6 +42,9 @@ _TEXTS: Final = {
     SUPERSEDED: "holds a later change of this daemon",
 }
 """By error code."""
+
+_PASSING: Final = frozenset({"BUSY", "MISCONF", "OOM"})
+"""Errors that may be gone with the next attempt."""
 
 _ENDED: Final = frozenset(
     {"ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MOVED", "NOREPLICAS", "READONLY", "TRYAGAIN", NO_STORE}
@@ -98,7 +101,8 @@ def translate_errors(label: str) -> Iterator[None]:
 
 def store_error(label: str, exc: redis.ResponseError) -> StoreError:
     code = code_of(exc)
-    return StoreError(f"{label} {_TEXTS.get(code, f'can not be used: {code}')}")
+    error = StoreUnavailableError if code in _PASSING else StoreError
+    return error(f"{label} {_TEXTS.get(code, f'can not be used: {code}')}")
 
 
 def why_not_connected(exc: Exception) -> str:

@@ -18,7 +18,7 @@ from ..interface import (
     StoredTask,
     TaskQuery,
 )
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
+from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
 from .address import Address
 from .connection import Session
 from .read_scripts import EXPIRED, LISTING, LOADING, ORPHANS, READING
@@ -52,13 +52,8 @@ def load_task(source: Source, task_id: str) -> StoredTask | None:
     snapshot, later, snapshot_generation = _parts(task_id, body, covered, generation, events)
     if scope is None:
         raise DamagedRecordError("the scope", task_id)
-    return StoredTask(
-        decode_task(snapshot, task_id),
-        snapshot_generation,
-        decode_events(later, task_id, first_generation=snapshot_generation + 1),
-        _text(scope),
-        None if owner is None else _text(owner),
-    )
+    owner_id = None if owner is None else _text(owner)
+    return decode_stored(task_id, snapshot, snapshot_generation, later, _text(scope), owner_id)
 
 
 def _text(stored: bytes) -> str:

@@ -6,6 +6,7 @@ One thread writes, one reads, one listens.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -68,6 +69,9 @@ class RedisStore(ThreadedStore["_OpenStore", Source, Run]):
     async def list_orphans(self) -> Sequence[str]:
         owner_id = self.owner_id
         return await self._read(lambda source: reader.list_orphans(source, owner_id, writer.LEASE_MS))
+
+    def lease_end(self) -> float:
+        return math.inf if self._opened is None else self._opened.sessions.writing.reached_at + writer.SURE_SECONDS
 
     def check_reachable(self) -> None:
         if self._opened is not None:

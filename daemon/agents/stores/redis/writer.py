@@ -37,8 +37,11 @@ from .reader import packed_text, to_bytes
 from .schema import VERSION
 from .script import pack, packed_bytes
 
-LEASE_MS: Final = 3000
+LEASE_MS: Final = 4000
 """How long a daemon counts as alive after its last transaction. Others look once a second, and take over within 5 seconds."""
+
+SURE_SECONDS: Final = 3.0
+"""How long after it has begun its last transaction a daemon may be sure of that, by a clock of its own."""
 
 MAX_TRANSACTION_BYTES: Final = 32 * 1024 * 1024
 """A transaction takes no further job once it has this size."""

@@ -85,11 +85,19 @@ class Pulse:
         self._last = self._monotonic() if was_late else self._last
         return was_late
 
+    def beat_if_due(self) -> None:
+        """The event loop does it, too, when it looks for changes: while it is busy, the thread may long wait for its turn."""
+        if not self._stopping.is_set() and self._monotonic() > self._last + BEAT_SECONDS:
+            self._beat()
+
     def _main(self) -> None:
         while not self._stopping.wait(BEAT_SECONDS):
-            self._was_late = self.is_late
-            self._last = self._monotonic()
-            self._lock.beat(self._clock())
+            self._beat()
+
+    def _beat(self) -> None:
+        self._was_late = self.is_late
+        self._last = self._monotonic()
+        self._lock.beat(self._clock())
 
     def stop(self) -> None:
         """Before the lock is released."""

@@ -17,7 +17,7 @@ from ..checks import MAX_READ_BYTES, Listed, ReadPage, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask, TaskQuery
 from ..retained_tasks import RetainedTasks
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_task
+from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
 from .rows import COLUMN_COUNT, COLUMNS, TaskRow, verify
 from .schema import IS_QUEUED, TERMINAL_NUMBERS
 
@@ -45,13 +45,7 @@ def load_task(connection: sqlite3.Connection, task_id: str) -> StoredTask | None
             return None
         row, snapshot = _verified(found)
         later_events = _later_events(connection, row)
-    return StoredTask(
-        decode_task(snapshot, task_id),
-        row.snapshot_generation,
-        decode_events(later_events, task_id, first_generation=row.snapshot_generation + 1),
-        row.scope,
-        row.owner,
-    )
+    return decode_stored(task_id, snapshot, row.snapshot_generation, later_events, row.scope, row.owner)
 
 
 _SELECT_TASKS_AND_SNAPSHOTS: Final = (

@@ -13,7 +13,7 @@ from typing import Final
 from ...model.states import TERMINAL
 from ...model.types import STATE_NUMBERS
 from ..failures import DamagedRecordError, damaged_task_error
-from ..interface import QUEUED, StoreError
+from ..interface import QUEUED, StoreError, StoreUnavailableError
 from .busy import STATEMENT_SECONDS, BusyWait
 from .files import check_kinds, create_private, find_open_to_others, make_private
 from .integrity import check_pages
@@ -212,8 +212,9 @@ def translate_errors(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as exc:
         name = getattr(exc, "sqlite_errorname", None) or type(exc).__name__
-        text = _ERROR_TEXTS.get(name.removeprefix("SQLITE_").split("_")[0], f"can't be used: {name}")
-        raise StoreError(f"{path} {text}") from exc
+        primary = name.removeprefix("SQLITE_").split("_")[0]
+        text = _ERROR_TEXTS.get(primary, f"can't be used: {name}")
+        raise (StoreUnavailableError if primary in _PASSING else StoreError)(f"{path} {text}") from exc
     except OSError as exc:
         raise StoreError(f"{path} can't be opened: {exc.strerror}") from exc
     except DamagedRecordError as exc:
@@ -232,6 +233,9 @@ _ERROR_TEXTS: Final = {
     "IOERR": "can't be read or written: the disk fails",
     "BUSY": "is locked by another program",
 }
+
+_PASSING: Final = frozenset({"BUSY", "FULL", "IOERR"})
+"""Errors that may be gone with the next attempt."""
 
 
 def _is_own(connection: sqlite3.Connection) -> bool:

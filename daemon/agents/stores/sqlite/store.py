@@ -183,6 +183,7 @@ class _OpenStore:
         connection = self.connections.loop_reader
         try:
             (version,) = connection.execute("PRAGMA data_version").fetchone()
+            self.pulse.beat_if_due()
             if self.pulse.take_was_late():
                 return True
             if version == self._sqlite_data_version:

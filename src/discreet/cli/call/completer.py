@@ -5,6 +5,7 @@ Never runs the command of `--server`: pressing the tabulator key must not start 
 """
 
 import argparse
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -23,7 +24,6 @@ from ..verbs.call import add_call_flags, server_command
 from .credentials import read_service_params
 from .hints import ask_operation
 from .param_schemas import ParamSchemas
-from .params import STDIN_PATH
 
 DAEMON_SECONDS: Final = 0.6
 """How long the daemon may take. With this program's own start and the ends below, a completion takes less than a second."""
@@ -63,7 +63,12 @@ def parse_partial_line(line: str) -> PartialLine | None:
     add_call_flags(parser)
     try:
         args, rest = parser.parse_known_args(complete)
-        if args.server is not None or args.url is not None or prefix.startswith("-") or args.token_file == STDIN_PATH:
+        if (
+            args.server is not None
+            or args.url is not None
+            or prefix.startswith("-")
+            or not _is_readable(args.token_file)
+        ):
             return None
         command, service_params = server_command(args), read_service_params(args)
     except (argparse.ArgumentError, UsageError, SystemExit):  # which argparse raises for a flag without its value
@@ -109,6 +114,11 @@ async def _completions(peer: Peer, partial: PartialLine) -> list[str]:
     schemas = (await ask_operation(peer, partial.words[0], partial.service_params)).params
     given = {word.partition("=")[0] for word in partial.words[1:]}
     return [word for word in _params(schemas, given) if word.startswith(partial.prefix) and word != partial.prefix]
+
+
+def _is_readable(token_file: str | None) -> bool:
+    """Whether reading it ends at once: a pipe may never be written, and what was read of stdin or a pipe is gone."""
+    return token_file is None or os.path.isfile(token_file)
 
 
 def _params(schemas: ParamSchemas, given: set[str]) -> Iterator[str]:

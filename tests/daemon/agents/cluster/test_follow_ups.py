@@ -275,11 +275,17 @@ async def test_messages_whose_senders_have_gone_are_limited_as_long_as_nobody_ta
     def has_taken(count: int) -> bool:
         return budget.held("tasks") > count * 1_000_000
 
+    class Deaf(AlteredStore):
+        async def take_owner_requests(self) -> Any:
+            return [each for each in await self._inner.take_owner_requests() if each.kind != MESSAGE]
+
     monkeypatch.setattr(delegation, "MAX_DELEGATIONS", 2)
     budget = MemoryBudget(64 * 1024 * 1024)
-    async with serving(Idle(), new_store(), role=FRONT, memory=TaskMemory(budget)) as front:
+    worker = serving(Scripted(for_ever), Deaf(new_store()), role=WORKER)
+    async with serving(Idle(), new_store(), role=FRONT, memory=TaskMemory(budget)) as front, worker:
         with anyio.fail_after(DEADLINE_SECONDS):
             task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
             for count in (1, 2):
                 async with anyio.create_task_group() as senders:
                     senders.start_soon(task_of, front, request("x" * 1_000_000, task_id=task.id))

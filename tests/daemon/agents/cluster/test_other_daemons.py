@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from discreet.daemon.agents.errors import EventsLost
+from discreet.daemon.agents.model.draft import NOT_EXECUTED, NOT_EXECUTED_TEXT
 from discreet.daemon.agents.model.types import Task, TaskState
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.service.runtime import Waits
@@ -170,30 +171,31 @@ async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_wi
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
 
 
-async def test_a_watcher_sees_what_another_daemon_does_before_the_execution_that_asked_is_over(
-    serving, daemon_on, tmp_path: Path
+async def test_a_message_by_another_daemon_is_executed_when_the_execution_that_asked_is_over(
+    daemon_on, tmp_path: Path
 ) -> None:
     path = tmp_path / "tasks.db"
     go_on = anyio.Event()
-    polled = anyio.Event()
+    calls: list[str] = []
 
-    async def ask_and_linger(context: RequestContext, events: TaskEvents) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        calls.append(f"begin {context.text}")
+        if context.text == "two":
+            return await events.complete()
         await events.require_input()
         await go_on.wait()
+        calls.append("end one")
 
-    async def note() -> None:
-        polled.set()
-
-    its = Ordered(path, before_take=note)
-    async with serving(Scripted(ask_and_linger), its) as one, daemon_on(path, Scripted(ask_then_echo)) as other:
-        asked = await task_of(one, request("one"))
-        async with watching(one, asked.id) as watcher:
-            done = await task_of(other, request("two", task_id=asked.id))
-            assert await one.get(asked.id, ME) == done
-            polled = anyio.Event()
-            await polled.wait()  # it has seen that the other daemon wrote, and can't follow it yet
-            go_on.set()
-        assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
+    async with daemon_on(path, Scripted(execute)) as one, daemon_on(path, Scripted(execute)) as other:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            asked = await task_of(one, request("one"))
+            async with watching(one, asked.id) as watcher:
+                sent = await task_of(other, request("two", task_id=asked.id, at_once=True))
+                assert sent.status.state is TaskState.WORKING
+                assert calls == ["begin one"]
+                go_on.set()
+            assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
+    assert calls == ["begin one", "end one", "begin two"]
 
 
 def damage_new_events_of(path: Path, task_id: str) -> None:
@@ -244,6 +246,8 @@ async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_tu
     go_on = anyio.Event()
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "two":
+            return await events.complete()
         await events.working()
         await go_on.wait()
         if context.text == "two":  # it came before the task stopped here, else it is the other daemon's
@@ -293,11 +297,13 @@ async def test_a_caller_that_waits_for_a_killed_daemon_is_answered_by_the_one_th
                 await watcher.first.wait()
             found = await other.get(task.id, ME)
     assert found.status.state is (TaskState.COMPLETED if resumes else TaskState.FAILED)
-    if resumes:  # it came before the task ended
-        assert answers == [found]
+    (answer,) = answers
+    if isinstance(answer, Task):  # it came before the task ended
+        assert answer == found
         assert [m.parts[0].text for m in found.history] == ["hi", "two"]
+        assert found.history[1].metadata == {NOT_EXECUTED: NOT_EXECUTED_TEXT}
     else:
-        assert [type(failure) for failure in answers] == [UnsupportedOperation]
+        assert isinstance(answer, UnsupportedOperation)
     assert watcher.states[-1] is found.status.state
     if isinstance(heir, Resumer):
         assert heir.calls == ["resume"]

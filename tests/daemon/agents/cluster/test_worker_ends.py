@@ -10,10 +10,11 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
+from discreet.daemon.agents.cluster import delegation
 from discreet.daemon.agents.model.draft import apply_events
 from discreet.daemon.agents.model.types import StatusChanged, TaskState, TaskStatus
 from discreet.daemon.agents.service.runtime import Runtime
-from discreet.daemon.agents.stores.interface import MESSAGE, DamagedTaskError, OwnerRequest, StoredTask, StoreError
+from discreet.daemon.agents.stores.interface import DamagedTaskError, OwnerRequest, StoredTask, StoreError
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.daemon.agents.tasks.task_events import TaskEvents
@@ -21,7 +22,6 @@ from support.daemons import Resumer, Watching
 from support.executors import (
     ME,
     Scripted,
-    echo,
     for_ever,
     request,
     task_of,
@@ -185,36 +185,40 @@ async def test_a_message_that_was_taken_when_its_task_could_not_be_read_is_execu
     assert worker.texts == ["one"]
 
 
-async def test_a_task_whose_message_is_lost_does_not_hang(serving: Any, new_store: NewStore) -> None:
-    class Forgetting(AlteredStore):
-        async def take_owner_requests(self) -> Sequence[OwnerRequest]:
-            requests = await self._inner.take_owner_requests()
-            if any(each.kind == MESSAGE for each in requests):
-                raise StoreError("what was taken is lost")
-            return requests
-
-    worker = serving(Scripted(echo), Forgetting(new_store()), role=WORKER)
-    async with serving(Idle(), new_store(), role=FRONT) as front, worker:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one"))
-    assert task.status.state is TaskState.FAILED
-
-
-async def test_a_message_that_another_version_has_left_does_not_hang_its_task(
-    serving: Any, new_store: NewStore
+@pytest.mark.parametrize("loss", ["the answer", "the words"])
+async def test_a_message_that_its_owner_could_not_take_is_sent_again(
+    serving: Any, new_store: NewStore, monkeypatch: pytest.MonkeyPatch, loss: str
 ) -> None:
-    class Newer(AlteredStore):
+    class Losing(AlteredStore):
+        lost = False
+
         async def take_owner_requests(self) -> Sequence[OwnerRequest]:
             requests = await self._inner.take_owner_requests()
+            if self.lost or not requests:
+                return requests
+            self.lost = True
+            if loss == "the answer":
+                raise StoreError("what was taken is lost")
             return [OwnerRequest(each.task_id, each.kind, b"\x00" + each.body) for each in requests]
 
-    async with (
-        serving(Idle(), new_store(), role=FRONT) as front,
-        serving(Scripted(echo), Newer(new_store()), role=WORKER),
-    ):
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "one":
+            await may_ask.wait()
+        await events.require_input()
+
+    may_ask = anyio.Event()
+    monkeypatch.setattr(delegation, "RESEND_SECONDS", 0.05)
+    worker, losing = Counting(execute), Losing(new_store())
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, losing, role=WORKER):
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one"))
-    assert task.status.state is TaskState.FAILED
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            await task_of(front, request("two", task_id=task.id, at_once=True))
+            assert losing.lost
+            may_ask.set()
+            await task_of(front, request("three", task_id=task.id))
+    assert worker.texts == ["one", "two", "three"]
 
 
 async def test_an_answer_without_a_task_ends_the_task_that_a_front_has_made(serving: Any, new_store: NewStore) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from discreet.daemon.agents.model.draft import apply_events
-from discreet.daemon.agents.model.types import Role, StatusChanged, Task, TaskState
+from discreet.daemon.agents.model.draft import NOT_EXECUTED, NOT_EXECUTED_TEXT, apply_events
+from discreet.daemon.agents.model.types import Part, Role, StatusChanged, Task, TaskState
 from discreet.daemon.agents.requests import StreamItem, TaskUpdate
 from discreet.daemon.agents.service.request_handler import RequestHandler
 from discreet.daemon.agents.stores.interface import TaskStore
@@ -79,7 +79,10 @@ async def test_a_message_whose_task_ends_before_its_turn_stays_in_the_history_of
         ended = await handler.get(task.id, ME)
         assert executed == ["first"]
         assert [m.parts[0].text for m in ended.history] == ["first", "late"]
-        assert told[0].history == ended.history
+        assert [m.message_id for m in told[0].history] == [m.message_id for m in ended.history]
+        assert [m.metadata for m in ended.history] == [None, {NOT_EXECUTED: NOT_EXECUTED_TEXT}]
+        assert ended.status.message is not None
+        assert ended.status.message.parts == (Part(text=NOT_EXECUTED_TEXT),)
         if not at_once:
             assert told == [ended]
 

@@ -19,6 +19,7 @@ from discreet.daemon.agents.stores.interface import (
     OwnerRequest,
     PushTarget,
     StoreError,
+    StoreUnavailableError,
     TaskQuery,
     TaskStore,
 )
@@ -238,7 +239,7 @@ async def test_a_server_without_memory_refuses_what_takes_some_and_recovers(
         client.config_set("maxmemory", 1)
         try:
             for call in (store.commit([change(a_task("u"))]), store.probe()):
-                with pytest.raises(StoreError, match="memory"):
+                with pytest.raises(StoreUnavailableError, match="memory"):
                     await call
             assert await store.load("t") is not None and await store.load("u") is None
             # What takes no memory goes on: the daemon stays alive, and what has ended is deleted.

@@ -25,6 +25,7 @@ from discreet.daemon.agents.stores.checks import Retention, page_bound
 from discreet.daemon.agents.stores.interface import (
     PushTarget,
     StoreError,
+    StoreUnavailableError,
     TaskQuery,
 )
 from discreet.daemon.agents.stores.sqlite import reader
@@ -178,7 +179,7 @@ async def test_a_commit_that_does_not_fit_fails_completely(path: str, limit_file
         await store.commit([change(a_task("t"))])
         limit_file(2)
         large = change(a_task("t"), said("x" * 100_000), expected=1)
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreUnavailableError):  # callers may try again
             await store.commit([change(a_task("small")), large])
         assert await store.load("small") is None
         limit_file(1_000_000)

@@ -1,7 +1,7 @@
 """The agent of a chaos run: it publishes numbers, so that each that is lost, repeated or out of order can be seen.
 
-A message's text is a `plan.Work` as JSON. A chunk is `NUMBER RUN SECONDS`: the run that published it, and when. Each run is also
-noted in the file that `CHAOS_RUNS` names, outside of the store.
+A message's text is a `plan.Work` or a `plan.Mail` as JSON. Of work a chunk is `NUMBER RUN SECONDS`: the run that published it, and when; of
+a mail it is `MESSAGE TICK RUN`. Each run is also noted in the file that `CHAOS_RUNS` names, outside of the store, with its message and every tick.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 import time
 from itertools import count
+from typing import Any
 
 import anyio
 
@@ -20,8 +21,9 @@ _runs = os.open(os.environ["CHAOS_RUNS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT
 STATUS_EVERY = 4
 
 
-def note(kind: str, run: str, task_id: str) -> None:
-    os.write(_runs, f"{time.time():.4f} {kind} {os.getpid()} {run} {task_id}\n".encode())
+def note(kind: str, run: str, context: RequestContext) -> None:
+    message = "-" if context.message is None else context.message.message_id
+    os.write(_runs, f"{time.time():.4f} {kind} {os.getpid()} {run} {context.task.id} {message}\n".encode())
 
 
 class Counting:
@@ -33,14 +35,32 @@ class Counting:
 
     async def _noted(self, kind: str, context: RequestContext, events: TaskEvents) -> None:
         run = f"{os.getpid()}-{next(_numbers)}"
-        note(kind, run, context.task.id)
+        note(kind, run, context)
         try:
-            await self._count(run, context, events)
+            work = json.loads(context.task.history[0].parts[0].text or "")
+            if "numbers" in work:
+                await self._count(run, work, context, events)
+            else:
+                await self._take(run, context, events)
         finally:
-            note("end", run, context.task.id)
+            note("end", run, context)
 
-    async def _count(self, run: str, context: RequestContext, events: TaskEvents) -> None:
-        work = json.loads(context.task.history[0].parts[0].text or "")
+    @staticmethod
+    async def _take(run: str, context: RequestContext, events: TaskEvents) -> None:
+        """The turn of one message. One that is resumed does all of it again."""
+        assert context.message is not None, "every turn is that of a message"
+        mail = json.loads(context.text)
+        await events.working(f"begin {run} {mail['name']}")
+        for tick in range(mail["ticks"]):
+            await anyio.sleep(mail["pause"])
+            note("tick", run, context)
+            await events.artifact(f"{mail['name']} {tick} {run}", artifact_id="ticks", append=True)
+        if mail["last"]:
+            await events.complete(f"done {run}")
+        else:
+            await events.require_input(f"next {run} {mail['name']}")
+
+    async def _count(self, run: str, work: dict[str, Any], context: RequestContext, events: TaskEvents) -> None:
         await events.working(f"begin {run}")
         chunks = [part.text or "" for artifact in context.task.artifacts for part in artifact.parts]
         last = float(chunks[-1].split()[2]) if chunks else time.time()

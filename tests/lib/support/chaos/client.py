@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -235,16 +235,20 @@ class Client:
         await asyncio.sleep(min(LONGEST_PAUSE, PAUSE_SECONDS if pause is None else pause))
 
 
-async def run_client(plan: Plan, ports: Sequence[int], record: Record, deadline: asyncio.Event) -> None:
-    """From its time on until it has finished, or until the `deadline`."""
-    await asyncio.sleep(plan.at)
-    client = asyncio.create_task(Client(plan, ports, record).run())
+class Runnable(Protocol):
+    async def run(self) -> None: ...
+
+
+async def run_client(at: float, name: str, client: Runnable, record: Record, deadline: asyncio.Event) -> None:
+    """From its time on, in seconds, until it has finished, or until the `deadline`."""
+    await asyncio.sleep(at)
+    running = asyncio.create_task(client.run())
     late = asyncio.create_task(deadline.wait())
-    await asyncio.wait({client, late}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({running, late}, return_when=asyncio.FIRST_COMPLETED)
     late.cancel()
-    if not client.done():
-        record.unfinished.add(plan.work.name)
-        client.cancel()
-    results = await asyncio.gather(client, return_exceptions=True)
+    if not running.done():
+        record.unfinished.add(name)
+        running.cancel()
+    results = await asyncio.gather(running, return_exceptions=True)
     if isinstance(results[0], Exception):
-        record.fail(f"the client of {plan.work.name} failed: {json.dumps(repr(results[0]))}")
+        record.fail(f"the client of {name} failed: {json.dumps(repr(results[0]))}")

@@ -17,6 +17,9 @@ TAKEOVER_SECONDS: Final = 5.0
 CAUGHT_UP_SECONDS: Final = 0.25
 """Events published sooner after the opening of a stream may have been in the log before it."""
 
+BEGINNINGS: Final = ("execute", "resume")
+"""Kinds of notes with which a run begins."""
+
 
 class Happened(msgspec.Struct):
     """A fault as it came to be: from `began` to `ended`, in seconds since 1970. `pid` is that of a process that was killed."""
@@ -28,20 +31,22 @@ class Happened(msgspec.Struct):
 
 
 class RunNote(msgspec.Struct, frozen=True):
-    """A line of the file in which the agent notes its runs."""
+    """A line of the file in which the agent notes its runs. `kind` is execute, resume, tick or end; `message` is `-` where the agent was
+    told of none."""
 
     at: float
     kind: str
     pid: int
     run: str
     task_id: str
+    message: str
 
 
 def run_notes(lines: Iterable[str]) -> list[RunNote]:
     notes = []
     for line in lines:
-        at, kind, pid, run, task_id = line.split()
-        notes.append(RunNote(float(at), kind, int(pid), run, task_id))
+        at, kind, pid, run, task_id, message = line.split()
+        notes.append(RunNote(float(at), kind, int(pid), run, task_id, message))
     return notes
 
 
@@ -59,11 +64,11 @@ def takeovers(happened: Sequence[Happened], notes: Sequence[RunNote]) -> list[Ta
     for kill in happened:
         if not kill.fault.kind.startswith("kill"):
             continue
-        running = {note.task_id for note in notes if note.pid == kill.pid and note.kind != "end"}
+        running = {note.task_id for note in notes if note.pid == kill.pid and note.kind in BEGINNINGS}
         running -= {note.task_id for note in notes if note.pid == kill.pid and note.kind == "end"}
         later: dict[str, float] = {}
         for note in notes:
-            if note.task_id in running and note.pid != kill.pid and note.at > kill.began and note.kind != "end":
+            if note.task_id in running and note.pid != kill.pid and note.at > kill.began and note.kind in BEGINNINGS:
                 later.setdefault(note.task_id, note.at - kill.began)
         until = kill.began + TAKEOVER_SECONDS
         others = [each for each in happened if each is not kill]

@@ -25,6 +25,7 @@ FaultKind: TypeAlias = Literal[
     "isolate one",
     "restart store",
     "store away",
+    "fill disk",
 ]
 
 _WEIGHTS: Final[dict[FaultKind, float]] = {
@@ -45,8 +46,10 @@ _WEIGHTS: Final[dict[FaultKind, float]] = {
     "isolate one": 3,
     "restart store": 1,
     "store away": 1,
+    "fill disk": 2,
 }
 _OF_PROCESSES: Final = ("kill front", "kill worker", "kill all", "end front", "end worker", "stop front", "stop worker")
+_OF_SERVERS: Final = frozenset(_WEIGHTS) - {*_OF_PROCESSES, "fill disk"}
 _LONGEST: Final[dict[FaultKind, float]] = {
     "stop front": 8,
     "stop worker": 12,
@@ -56,6 +59,7 @@ _LONGEST: Final[dict[FaultKind, float]] = {
     "silence all": 6,
     "mute one": 12,
     "isolate one": 12,
+    "fill disk": 6,
 }
 """Seconds; 3 where nothing else is said."""
 _ALONE_SECONDS: Final = 7.0
@@ -88,6 +92,34 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cancel_at: int
     note_at: int
     look_at: frozenset[int]
+
+
+class Mail(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of a conversation: its turn takes `ticks` times `pause` seconds. The turn of the `last` one ends the task, others ask
+    for input. `name` is the message's id."""
+
+    name: str
+    ticks: int
+    pause: float
+    last: bool = False
+
+
+class Sending(msgspec.Struct, frozen=True, kw_only=True):
+    """When a message leaves, in seconds after the task is known; whether its sender waits for the end of its turn."""
+
+    mail: Mail
+    after: float
+    waits: bool
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that takes many messages, most of them while it is busy. The `last` one leaves when all others were answered."""
+
+    name: str
+    at: float
+    first: Mail
+    sendings: list[Sending]
+    last: Mail
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,12 +155,52 @@ def plan_tasks(seed: int, count: int, *, begin_seconds: float, task_seconds: flo
     return plans
 
 
+def plan_conversations(seed: int, count: int, *, begin_seconds: float, task_seconds: float) -> list[Conversation]:
+    """So many conversations that begin within `begin_seconds` and take about `task_seconds` each. Messages come in bursts of one to
+    three, each at another gateway within milliseconds; the first burst follows the task's first message at once."""
+    plans = []
+    for index in range(count):
+        dice = Random(f"{seed} conversation {index}")
+        name = f"{seed}-talk-{index}"
+        number = dice.randrange(4, 10)
+        pause = task_seconds / number / 6
+
+        def mail(which: int | str, dice: Random = dice, name: str = name, pause: float = pause) -> Mail:
+            return Mail(name=f"{name}/{which}", ticks=dice.randrange(1, 8), pause=pause, last=which == "last")
+
+        sendings: list[Sending] = []
+        after = 0.0
+        while len(sendings) < number:
+            for _ in range(dice.choice((1, 2, 3))):
+                sendings.append(Sending(mail=mail(len(sendings)), after=after, waits=dice.random() < 0.3))
+                after += dice.choice((0.0, 0.003, 0.02))
+            after += dice.uniform(0, 2 * task_seconds / number)
+        plans.append(
+            Conversation(
+                name=name, at=begin_seconds * index / count, first=mail("first"), sendings=sendings, last=mail("last")
+            )
+        )
+    return plans
+
+
 def plan_faults(
-    seed: int, seconds: float, *, server: bool, fronts: int, workers: int, pause: float = 3.0, longest: float = 60.0
+    seed: int,
+    seconds: float,
+    *,
+    server: bool,
+    disk: bool,
+    fronts: int,
+    workers: int,
+    pause: float = 3.0,
+    longest: float = 60.0,
 ) -> list[Fault]:
-    """Faults for so long, about `pause` seconds from one to the next. Without a `server` only processes fail."""
+    """Faults for so long, about `pause` seconds from one to the next. Without a `server` only processes fail, and the `disk` if it may."""
     dice = Random(f"{seed} faults")
-    kinds = [kind for kind in _WEIGHTS if server or kind in _OF_PROCESSES]
+    kinds = [
+        kind
+        for kind in _WEIGHTS
+        if kind in _OF_PROCESSES or (server and kind in _OF_SERVERS) or (disk and kind == "fill disk")
+    ]
     weights = [_WEIGHTS[kind] for kind in kinds]
     faults = []
     at = dice.uniform(1, 2)

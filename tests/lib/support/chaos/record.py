@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from .calls import Event, JsonObject
-from .plan import Plan
+from .plan import Conversation, Plan
 
 Key: TypeAlias = tuple[str, str, str]
 """What an event says: `artifact`, its text, and nothing; or `status`, the state, and the id and text of its message."""
@@ -70,7 +70,18 @@ class Begun(msgspec.Struct):
     canceled: bool = False
 
 
+class Talk(msgspec.Struct):
+    """A conversation whose task was acknowledged, and what became of its messages, by their ids: `acknowledged` or `refused`; the
+    others may have been taken, since the answer was lost."""
+
+    plan: Conversation
+    acknowledged: set[str] = msgspec.field(default_factory=set)
+    refused: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class Record(msgspec.Struct):
+    talks: dict[str, Talk] = msgspec.field(default_factory=dict)
+    """The conversations by their tasks."""
     begun: dict[str, Begun] = msgspec.field(default_factory=dict)
     logs: dict[str, list[Seen]] = msgspec.field(default_factory=dict)
     """The events of each task, as a client got them once it had ended. A store may forget them some time later."""

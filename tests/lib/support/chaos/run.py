@@ -16,9 +16,21 @@ import msgspec
 from ..postgres import free_port
 from .calls import BrokenError, RefusedError, call, is_ready
 from .checker import TaskLog, check, until_all_ended
-from .client import run_client
-from .figures import TAKEOVER_SECONDS, Happened, RunNote, arrivals, quantiles, readiness, run_notes, takeovers
-from .plan import Fault, plan_faults, plan_tasks
+from .client import Client, run_client
+from .conversation import Converser
+from .executions import check_executions
+from .figures import (
+    BEGINNINGS,
+    TAKEOVER_SECONDS,
+    Happened,
+    RunNote,
+    arrivals,
+    quantiles,
+    readiness,
+    run_notes,
+    takeovers,
+)
+from .plan import Fault, plan_conversations, plan_faults, plan_tasks
 from .processes import Daemon, DaemonExit, Role, arguments
 from .proxy import Proxies
 from .record import Record
@@ -36,7 +48,7 @@ WAITED_SECONDS: Final = 6.0
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`seconds` is how long faults happen. `begin_seconds` is within what time tasks begin, `task_seconds` about how long one takes.
 
-    With `roles` False every daemon takes calls and works. Without `resuming` the agent can't resume. `settle_seconds` bounds what may
+    Beside `fronts` and `workers` there are daemons that do `both`. With `roles` False every daemon takes calls and works. Without `resuming` the agent can't resume. `settle_seconds` bounds what may
     follow when the last fault is over.
     """
 
@@ -52,6 +64,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     fronts: int = 3
     workers: int = 2
     max_runs: int = 1024
+    both: int = 0
+    conversations: int = 0
     roles: bool = True
     resuming: bool = True
     settle_seconds: float = 90.0
@@ -81,10 +95,14 @@ class Chaos:
         self._folder = folder
         self._app = "agent" if options.resuming else "without_resume"
         self._store_away = 0
+        self._disk_full = False
         front: Role = "front" if options.roles else "both"
         worker: Role = "worker" if options.roles else "both"
-        self.fronts = [self._daemon(f"front{n}", front, n) for n in range(options.fronts)]
-        self.workers = [self._daemon(f"worker{n}", worker, options.fronts + n) for n in range(options.workers)]
+        roles: list[Role] = [front] * options.fronts + ["both"] * options.both
+        self.fronts = [
+            self._daemon(f"{role if options.roles else 'front'}{n}", role, n) for n, role in enumerate(roles)
+        ]
+        self.workers = [self._daemon(f"worker{n}", worker, len(roles) + n) for n in range(options.workers)]
 
     @property
     def daemons(self) -> list[Daemon]:
@@ -142,14 +160,24 @@ class Chaos:
             pause=options.pause,
         )
         self._deadline = asyncio.Event()
-        clients = [asyncio.create_task(run_client(plan, ports, self.record, self._deadline)) for plan in plans]
+        conversations = plan_conversations(
+            options.seed,
+            options.conversations,
+            begin_seconds=options.begin_seconds,
+            task_seconds=options.task_seconds,
+        )
+        clients = [
+            *(self._client(plan.at, plan.work.name, Client(plan, ports, self.record)) for plan in plans),
+            *(self._client(plan.at, plan.name, Converser(plan, ports, self.record)) for plan in conversations),
+        ]
         began = time.monotonic()
         faults = plan_faults(
             options.seed,
             options.seconds,
             server=self.proxies is not None,
-            fronts=options.fronts,
-            workers=options.workers,
+            disk=self.store.can_fill,
+            fronts=len(self.fronts),
+            workers=len(self.workers),
             pause=options.fault_pause,
             longest=options.longest_fault,
         )
@@ -164,6 +192,9 @@ class Chaos:
         finally:
             self._deadline.set()
             await asyncio.gather(*clients)
+
+    def _client(self, at: float, name: str, client: Client | Converser) -> asyncio.Task[None]:
+        return asyncio.create_task(run_client(at, name, client, self.record, self._deadline))
 
     async def _watch_lag(self) -> None:
         """How late this process itself is."""
@@ -192,6 +223,8 @@ class Chaos:
             await self._hit(words[0], daemon, fault.seconds)
         elif words == ["kill", "all"]:
             await asyncio.gather(*(self._hit("kill", daemon, fault.seconds) for daemon in self.daemons))
+        elif words == ["fill", "disk"]:
+            await self._fill_disk(fault.seconds)
         elif "store" in words:
             await self._take_store_away(0.0 if words[0] == "restart" else fault.seconds)
         else:
@@ -222,6 +255,14 @@ class Chaos:
         if self._store_away == 0:
             await asyncio.to_thread(self.store.start)
 
+    async def _fill_disk(self, seconds: float) -> None:
+        if not self._disk_full:  # two at a time are one
+            self._disk_full = True
+            await asyncio.to_thread(self.store.fill)
+            await asyncio.sleep(seconds)
+            await asyncio.to_thread(self.store.free)
+            self._disk_full = False
+
     async def _disturb_way(self, how: str, targets: range | list[int], seconds: float) -> None:
         assert self.proxies is not None
         for target in targets:
@@ -240,9 +281,16 @@ class Chaos:
         try:
             await self._ready(judge)
             tasks = await until_all_ended(judge.port, self.record, self.options.settle_seconds)
-            logs = await check(judge.port, self.record, tasks, resuming=self.options.resuming)
+            runs = Counter(note.task_id for note in self._run_notes() if note.kind in BEGINNINGS)
+            killed = len(self.happened)  # between what begins a run and the run itself
+            logs = await check(
+                judge.port, self.record, tasks, lambda task_id: runs[task_id] + killed, resuming=self.options.resuming
+            )
         finally:
             judge.kill()
+        self._notes = self._run_notes()
+        histories = {task_id: (log.state, log.user_messages) for task_id, log in logs.items()}
+        check_executions(self.record, self._notes, histories, self.happened)
         for name in sorted(self.record.unfinished):
             self.record.fail(f"the client of {name} did not finish")
         exits = [each for daemon in self.daemons for each in daemon.exits]
@@ -251,6 +299,10 @@ class Chaos:
                 self.record.fail(f"{each.name} ended by itself with status {each.status}: {each.log}")
         figures = self._figures(logs) | {"failures that daemons logged": _counted(self._read_logs())}
         return Outcome(self.record.wrong, figures, self.happened, exits)
+
+    def _run_notes(self) -> list[RunNote]:
+        with (self._folder / "runs").open() as lines:
+            return run_notes(lines)
 
     def _read_logs(self) -> Counter[str]:
         """How often which failure was logged. A traceback is wrong, unless it only says that the store is away."""
@@ -265,8 +317,7 @@ class Chaos:
 
     def _figures(self, logs: dict[str, TaskLog]) -> dict[str, str]:
         record = self.record
-        with (self._folder / "runs").open() as lines:
-            notes: list[RunNote] = run_notes(lines)
+        notes = self._notes
         commits = self.store.commit_times()
         found = takeovers(self.happened, notes)
         for each in found:
@@ -287,7 +338,14 @@ class Chaos:
         streams = sum(len(subscriber.segments) for subscriber in record.subscribers)
         return {
             "tasks acknowledged": f"{len(record.begun):,} of {self.options.tasks:,}",
-            "tasks begun by a message that was not acknowledged": f"{len(logs.keys() - record.begun.keys()):,}",
+            "conversations": f"{len(record.talks):,} of {self.options.conversations:,}, with"
+            f" {sum(len(talk.acknowledged) for talk in record.talks.values()):,} messages acknowledged",
+            "what became of other messages": _counted(
+                Counter({name: n for name, n in record.counts.items() if name.startswith("messages")})
+            ),
+            "executions, and turns resumed": f"{sum(note.kind == 'execute' for note in notes):,},"
+            f" {sum(note.kind == 'resume' for note in notes):,}",
+            "tasks begun by a message that was not acknowledged": f"{len(logs.keys() - record.begun.keys() - record.talks.keys()):,}",
             "how tasks ended": _counted(states),
             "events of their logs": f"{sum(len(log.events) for log in logs.values()):,}",
             "subscribers, and their streams": f"{len(record.subscribers):,}, {streams:,}",
@@ -322,7 +380,7 @@ def run_chaos(options: Options, folder: Path, say: Callable[[str], None] = lambd
         store = stack.enter_context(running_store(options.store, folder))
         proxies = None
         if store.server_port is not None:
-            proxies = Proxies(store.server_port, options.fronts + options.workers)
+            proxies = Proxies(store.server_port, options.fronts + options.both + options.workers)
             stack.callback(proxies.close)
         chaos = Chaos(options, folder, store, proxies, say)
         stack.callback(lambda: [daemon.kill() for daemon in chaos.daemons])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from .. import postgres, redis
+
+DISK_BYTES: Final = 256 << 20
+"""Of the disk of an SQLite file: what a long run writes, and a moment to fill."""
 
 CommitTimes = dict[tuple[str, int], float]
 """Of an event, by its task and number: when its commit was made, in seconds since 1970."""
@@ -24,20 +29,38 @@ class Store(Protocol):
         """The setting `--store` for a daemon that reaches the server by this port; None for the server's own."""
         ...
 
+    @property
+    def can_fill(self) -> bool:
+        """Whether `fill` works: the store has a disk of its own."""
+        ...
+
     def start(self) -> None: ...
     def stop(self) -> None: ...
+    def fill(self) -> None:
+        """Leave no room on the store's disk."""
+        ...
+
+    def free(self) -> None:
+        """Give the room back."""
+        ...
+
     def commit_times(self) -> CommitTimes:
         """Empty where the store does not know."""
         ...
 
 
 class SqliteFile:
-    """A file, which nobody can take away."""
+    """A file, which nothing can take away. Where this user may mount one, it has a disk of its own, which can be full."""
 
     server_port = None
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "tasks.db"
+    def __init__(self, disk: Path | None, folder: Path) -> None:
+        self._disk = disk
+        self._path = (disk or folder) / "tasks.db"
+
+    @property
+    def can_fill(self) -> bool:
+        return self._disk is not None
 
     def url(self, port: int | None) -> str:
         return f"sqlite:{self._path}"
@@ -48,11 +71,33 @@ class SqliteFile:
     def stop(self) -> None:
         raise NotImplementedError
 
+    def fill(self) -> None:
+        assert self._disk is not None
+        with suppress(OSError), (self._disk / "ballast").open("wb", buffering=0) as ballast:  # until there is no room
+            while True:
+                ballast.write(bytes(1 << 16))
+
+    def free(self) -> None:
+        assert self._disk is not None
+        (self._disk / "ballast").unlink()
+
     def commit_times(self) -> CommitTimes:
         return {}
 
 
-class PostgresDatabase:
+class ServerStore:
+    """What stores on servers have in common: nothing here fills their disks."""
+
+    can_fill = False
+
+    def fill(self) -> None:
+        raise NotImplementedError
+
+    def free(self) -> None:
+        raise NotImplementedError
+
+
+class PostgresDatabase(ServerStore):
     """A database on a server of its own, which is stopped as by a crash."""
 
     def __init__(self, server: postgres.Server) -> None:
@@ -85,7 +130,7 @@ class PostgresDatabase:
         return {(row[0], number): float(row[3]) for row in rows if row[3] for number in range(row[1], row[2] + 1)}
 
 
-class RedisKeys:
+class RedisKeys(ServerStore):
     """A prefix on a server of its own, which is killed."""
 
     def __init__(self, server: redis.Server) -> None:
@@ -113,10 +158,24 @@ class RedisKeys:
 def running_store(kind: str, folder: Path) -> Iterator[Store]:
     """The store of this kind for the block: `sqlite`, `postgresql` or `redis`."""
     if kind == "sqlite":
-        yield SqliteFile(folder)
+        with small_disk(folder / "disk") as disk:
+            yield SqliteFile(disk, folder)
     elif kind == "postgresql":
         with postgres.running_server() as server:
             yield PostgresDatabase(server)
     else:
         with redis.running_server() as server:
             yield RedisKeys(server)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path | None]:
+    """A file system of its own for the block, in memory; None where this user may mount none."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=0700", "tmpfs", str(folder)]
+    mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    try:
+        yield folder if mounted else None
+    finally:
+        if mounted:
+            subprocess.run(["umount", str(folder)], check=True)
