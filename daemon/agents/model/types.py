@@ -172,10 +172,14 @@ class ExecutionBegun(msgspec.Struct, frozen=True, tag="begun"):
 
 
 class StatusChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="status"):
-    """The task has a new status. The message of the previous status becomes part of the history."""
+    """The task has a new status. The message of the previous status becomes part of the history.
+
+    `cut_off` says that the task ends since the daemon that executed its message has gone.
+    """
 
     status: TaskStatus
     metadata: JsonObject | None = None
+    cut_off: bool = False
 
 
 class ArtifactChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="artifact"):

@@ -224,7 +224,7 @@ class Runner:
         """Queue the continuation of what was cut off; fail the task where the executor has none."""
         if not self.supports_resume:
             log.warning("task.orphaned", task=live.id)
-            return fail_task(live, Part(text=ORPHANED_TEXT))
+            return fail_task(live, Part(text=ORPHANED_TEXT), cut_off=True)
         execution = self._queue_stored(live, queue, waiting, resumes=True)
         log.info("task.resumed", task=execution.live.id)
 
