@@ -14,11 +14,11 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
+from ....errors.redaction.safe_call import type_name
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ...logs.bound import BOUND, LoggedTask, calling
-from ...logs.safe_call import class_name
 from ...tracing.attributes import TASK_STATE
 from ..errors import not_cancelable_any_more
 from ..executor_calls import ExecutorCalls
@@ -308,7 +308,7 @@ class Runner:
             if span is None:
                 return
             if isinstance(done, Raised):
-                span.blame(declared_failure(done.exc) or class_name(done.exc))
+                span.blame(declared_failure(done.exc) or type_name(done.exc))
             elif execution.live.state is not before:
                 span.blame(UNFINISHED)
 
