@@ -1,4 +1,4 @@
-"""Texts that handlers print, as log events that say of which request. Other texts take the way through the pipes."""
+"""Logs the texts that handlers print, with the request that they belong to. Other texts come through the pipes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import Final, final
 
 from .bound import BOUND, bound
-from .logger import log
+from .writer import log_stray_output
 
 
 @final
@@ -24,7 +24,7 @@ class _Line:
         text, self.text = self.text, ""
         if text:
             token = BOUND.set(self.origin)
-            log.warning(f"{self.name}.stray", text=text)
+            log_stray_output(self.name, text)
             BOUND.reset(token)
 
     def __del__(self) -> None:
@@ -39,7 +39,7 @@ MAX_LINE: Final = 8 * 1024
 
 @final
 class PrintedTexts:
-    """What `stdio_guard.take_texts` asks."""
+    """Takes what is printed while a request is being handled. A `stdio_guard.TextTaker`."""
 
     def take(self, name: str, text: str) -> bool:
         """Take a text that was printed to this stream; False where no request is known for it."""
