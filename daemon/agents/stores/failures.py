@@ -1,4 +1,4 @@
-"""What stores find damaged, and the log of their failures. A failure that lasts is logged once: every commit and every poll
+"""Names what stores find damaged, and logs their failures. A failure that lasts is logged once: every commit and every poll
 would repeat it.
 """
 
