@@ -7,6 +7,7 @@ file's name holds the daemon's owner id. Its access time is only there to change
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -78,6 +79,11 @@ class Heartbeat:
         """Whether this daemon was stopped for so long that others may have taken its tasks, and nobody has asked them since. Any
         thread may ask."""
         return self._was_late or self._monotonic() > self._last + FENCE_SECONDS
+
+    @property
+    def fence(self) -> float:
+        """Until when no other daemon takes this one for dead, by the monotonic clock. Any thread may ask."""
+        return -math.inf if self._was_late else self._last + FENCE_SECONDS
 
     def take_was_late(self) -> bool:
         """Whether it was; from now on it is not."""

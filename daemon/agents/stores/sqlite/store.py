@@ -5,6 +5,7 @@ One thread writes, one reads, and the event loop itself only asks SQLite whether
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import time
@@ -113,6 +114,9 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
             else:
                 await self._opened.watch.wait(poll_seconds, IDLE_SECONDS)
         return Changes(lambda _: True)
+
+    def lease_end(self) -> float:
+        return math.inf if self._opened is None else self._opened.pulse.fence
 
     def check_reachable(self) -> None:
         """Raises `StoreUnavailableError` where this daemon was stopped for so long that others may have taken over its tasks, and
