@@ -91,7 +91,7 @@ class RequestHandler:
                     yield item
 
     async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
-        """The same. What is there already comes together."""
+        """Do as `stream`, with several items at once where they are there already."""
         self._store.check_reachable()
         key, submitted, covered = new_id(), None, None
         for _ in range(MAX_LOSSES):
@@ -116,12 +116,10 @@ class RequestHandler:
         if covered is not None and covered > live.generation:  # it has seen more elsewhere than was heard of here
             await self._follow(live)
         with closing(EventReader(live, self._store.event_log, after=covered)) as reader:
-            if covered is not None:
-                pass
-            elif live.generation:
+            if covered is None and live.generation:
                 begins_at = live.generation
                 yield begins_at, [await self._submission.wait_stored(request, submitted)]
-            else:
+            elif covered is None:
                 while not (live.generation or submitted.settled):
                     await live.wait_for_change()
                 if submitted.reply is not None:

@@ -116,7 +116,7 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
         return Changes(lambda _: True)
 
     def lease_end(self) -> float:
-        return math.inf if self._opened is None else self._opened.pulse.fence
+        return math.inf if self._opened is None else self._opened.heartbeat.fence
 
     def check_reachable(self) -> None:
         """Raises `StoreUnavailableError` where this daemon was stopped for so long that others may have taken over its tasks, and
