@@ -15,15 +15,12 @@ from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, T
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
 from ..stores.interface import LoggedEvent, LogTruncatedError, TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
-from ..tasks.live_task import LiveTask, wait_committed
+from ..tasks.live_task import MAX_LOSSES, LiveTask, wait_committed
 from ..tasks.submitted import Submitted
 from ..tasks.task_cache import TaskCache
 from .cancellation import Cancellation
 from .push_configs import PushConfigs
 from .submission import Submission
-
-MAX_LOSSES: Final = 8
-"""How often a task may go from daemon to daemon without an event that its subscribers see."""
 
 
 @final

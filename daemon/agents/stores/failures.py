@@ -19,9 +19,9 @@ class DamagedRecordError(Exception):
         self.task_id = task_id
 
 
-def damaged_task_error(label: str, exc: DamagedRecordError, *, repeated: bool = False) -> DamagedTaskError:
-    """`label` names the store."""
-    return DamagedTaskError(f"{label} is damaged: {exc}", repeated=repeated)
+def damaged_task_error(label: str, exc: DamagedRecordError) -> DamagedTaskError:
+    """Return the error of a damaged task in the store with this label."""
+    return DamagedTaskError(f"{label} is damaged: {exc}")
 
 
 def log_failure(exc: BaseException) -> None:

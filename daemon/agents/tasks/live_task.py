@@ -55,6 +55,9 @@ LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "fai
 RETRY_AFTER_MS: Final = 1000
 """What callers are told to wait for a server that is away: about the pause between two attempts to reach it."""
 
+MAX_LOSSES: Final = 8
+"""How often in a row a call goes on after its task was lost to another daemon."""
+
 _SNAPSHOT_BYTES: Final = 1024 * 1024
 """A task that is worked on gets a snapshot after at least so many bytes of events."""
 

@@ -33,6 +33,7 @@ IDLE_SECONDS: Final = 1.0
 """How often it is asked whether others have written, where nothing was heard of that."""
 
 RETRY_MS: Final = 1000
+"""How long callers are told to wait for this daemon's next look at the others."""
 
 CLOSE_SECONDS: Final = 0.5
 """How long closing waits for other processes that lock the file."""
