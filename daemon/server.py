@@ -27,6 +27,7 @@ from .host import Host
 from .hosting import host_of, log_settings, opened_store
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
+    PrintedTexts,
     capture_logging,
     install_hooks,
     log,
@@ -34,7 +35,6 @@ from .logs import (
     loop_exception_handler,
     start_logging,
 )
-from .logs.printed import PrintedTexts
 from .operations.service import DeclarationError
 from .process.address_space import save_address_space
 from .process.children import end_children, mark_children

@@ -1,4 +1,7 @@
-"""Logs the texts that handlers print, with the request that they belong to. Other texts come through the pipes."""
+"""Logs what is written to stdout and stderr past the daemon, as `<stream>.stray`.
+
+What a handler prints is taken before it is written, so that its event names the request. All else comes through the pipes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,12 @@ from contextvars import ContextVar
 from typing import Final, final
 
 from .bound import BOUND, bound
-from .writer import log_stray_output
+from .logger import log
+
+
+def log_stray_output(stream: str, text: str) -> None:
+    """Log what has come through a pipe. For `framing.stray_output`."""
+    log.warning(f"{stream}.stray", text=text)
 
 
 @final
