@@ -27,7 +27,7 @@ class ListedTool(Struct, frozen=True, rename="camel"):
 
 
 def faults_of(tool: ListedTool, server: str) -> Iterator[str]:
-    """What is wrong with a tool of a server of this name, in the eyes of one who passes it to a model."""
+    """Find what hosts and models would refuse of a tool of a server of this name."""
     prefix = len(f"mcp__{server}__")  # Claude Code counts it, too
     if len(tool.name) > LONGEST_TOOL_NAME:
         yield f"the name has {len(tool.name)} characters; OpenAI, Google and Claude Code take {LONGEST_TOOL_NAME}"
