@@ -16,7 +16,7 @@ from .timestamps import now
 from .types import (
     Artifact,
     ArtifactChanged,
-    Call,
+    CallFacts,
     ExecutionBegun,
     Message,
     MessageAdded,
@@ -100,7 +100,7 @@ class TaskDraft:
     def message(self, position: int) -> Message:
         return self._history[position]
 
-    def _wait(self, call: Call | None, *, begun: bool) -> None:
+    def _wait(self, call: CallFacts | None, *, begun: bool) -> None:
         if call is not None:
             self.waiting.append(WaitingMessage(len(self._history) - 1, call, begun))
 
