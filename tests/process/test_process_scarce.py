@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,24 @@ def test_without_threads_watches_and_calls_are_refused_and_the_daemon_lives_on(s
             answered.add(message["id"])
         assert "result" in message or message["error"]["data"]["code"] == "OVERLOADED"
     assert child.end() == 0
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("limit", [8, 16, 20, 23, 24])
+def test_with_few_descriptors_all_requests_are_answered_or_none(spawn: Spawn, backend: str, limit: int) -> None:
+    def few_descriptors() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    child = spawn("serve", "./app.py:app", "--backend", backend, preexec_fn=few_descriptors)
+    methods = ["version", "app/pid", "no/such", "app/pid", "version"]
+    with suppress(BrokenPipeError):  # it has ended at once
+        child.write(b"".join(request(number, method) for number, method in enumerate(methods)))
+    with suppress(BrokenPipeError):
+        child.close_stdin()
+    replies = child.read_all()
+    status = child.wait()
+    if replies:
+        assert (sorted(reply["id"] for reply in replies), status) == (list(range(5)), 0)
+    else:
+        own = [line for line in child.stderr().splitlines() if line.startswith("discreet: ")]
+        assert (status, len(own)) == (2, 1)
