@@ -23,7 +23,7 @@ def require_descriptors() -> None:
     """Raise `AppError` where the event loop could not be made later: the first requests are answered before it is."""
     taken: list[int] = []
     try:
-        for _ in range(START_DESCRIPTORS):
+        while len(taken) < START_DESCRIPTORS:
             taken.append(os.dup(0))
     except OSError as exc:
         if exc.errno in (errno.EMFILE, errno.ENFILE):  # else there is no stdin

@@ -81,6 +81,14 @@ def test_with_little_address_space_every_request_is_answered(
     assert child.end() == 0
 
 
+def test_a_result_without_room_for_its_text_is_an_error_and_no_crash(spawn: Spawn) -> None:
+    child = spawn("serve", "./app.py:app", preexec_fn=little_address_space, stderr=None)
+    replies = replies_to(child, [request(number, "app/big", {"size": 30_000_000}) for number in range(8)])
+    assert {reply["id"] for reply in replies} == {*range(8)}
+    assert all("result" in reply or reply["error"]["code"] in ANSWERS for reply in replies)
+    assert child.end() == 0
+
+
 @pytest.mark.skipif(not nobody_can_run_python(), reason="needs root, and an interpreter that nobody else may run")
 def test_without_threads_watches_and_calls_are_refused_and_the_daemon_lives_on(spawn: Spawn) -> None:
     root = str(Path(os.__file__).parent)
