@@ -46,7 +46,7 @@ from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, p
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
-from .start_errors import REFUSALS, complain, refusal
+from .start_errors import REFUSALS, complain, refusal, require_descriptors
 from .supervision.activation import SharedStderr, activation_fault, keep_logs_off_stdout, service_manager
 
 if TYPE_CHECKING:
@@ -90,13 +90,14 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
             from .supervision.init import continue_in_child  # late: for containers
 
             continue_in_child()
+        require_descriptors()
         streams = stdio_guard.redirect()
         stderr = streams.stderr
         fault = activation_fault(streams.stdin, os.environ)
         if fault is not None:
             return complain(stderr, fault)
         process = _Process(settings, streams, handed, hosted)
-    except (StdoutClosed, SharedStderr) as exc:
+    except (StdoutClosed, SharedStderr, AppError) as exc:
         return complain(stderr, str(exc), in_code=hosted is not None)
     except REFUSALS as exc:
         return complain(stderr, refusal(exc))
