@@ -58,6 +58,10 @@ DECLARED_ERRORS: Final = "discreet/errors"
 """The member of a tool's `_meta` that lists the errors which its operation declares, as `ToolErrorFacts`."""
 
 
+CONTENT: Final = "discreet/content"
+"""The member of `_meta` of a structured result that has the content which a tool of another server gave beside it."""
+
+
 class ToolErrorFacts(msgspec.Struct, rename="camel", omit_defaults=True):
     """What MCP has no place for: an error that a tool declares. Where it fails so, its structured content is the code,
     `retryable`, and the details of this schema.
