@@ -46,6 +46,9 @@ TOOL_ERROR: Final = "MCP_TOOL_ERROR"
 """The code of an error that a tool of another server of MCP reports. Its details are `ToolContent`."""
 
 
+LONGEST_TOOL_NAME: Final = 64
+"""Characters of a tool's name: the models of OpenAI and Google take no longer ones."""
+
 SERVER_ERROR: Final = "MCP_ERROR"
 """The code of an error of JSON-RPC that another server of MCP answers with."""
 

@@ -19,6 +19,11 @@ for _name in ("SIGINT", "SIGHUP"):  # nohup and background jobs ignore them, and
         signal.signal(_number, signal.default_int_handler if _name == "SIGINT" else signal.SIG_DFL)
 
 
+# A child in another folder imports the same `discreet`, also where the path names it relative to this one.
+if "PYTHONPATH" in os.environ:
+    _path = os.environ["PYTHONPATH"].split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in _path if entry)
+
 # Tests write many small files, and make sure that they are stored. In memory that takes no time.
 _MEMORY = "/dev/shm"
 if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2 << 30:

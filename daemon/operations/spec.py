@@ -12,6 +12,7 @@ from ...errors.exceptions import OperationError
 from ...errors.failures import Failure
 from ...errors.type_building import build_decoder, type_info
 from ..offers import Offer
+from ..process.address_space import json_encoder
 from .access import AccessRule
 from .decoders import Arguments
 from .json_types import require_finite, unencodable_member
@@ -23,10 +24,11 @@ OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notific
 HandlerMode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
 Visibility: TypeAlias = Literal["external", "internal"]
 
+Immediate: TypeAlias = Literal["never", "unordered", "always"]
 Timeout: TypeAlias = float | UnsetType | None
 """Seconds; None for no deadline; UNSET where the daemon's setting `request-timeout` applies."""
 
-_encode = msgspec.json.Encoder().encode
+_encode = json_encoder()
 
 
 class Forward(msgspec.Struct, frozen=True):
@@ -95,9 +97,9 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     Three fields are for operations of the daemon itself. `admits` says why a call with these service parameters is refused;
     it is asked after access, and before the params are read. `immediate` runs an inline handler as soon as its request is
-    read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
-    wait: it does not count towards `max-concurrency`. When the group of such a call is full, the call waits while other
-    calls of the group make progress, and is refused when none does.
+    read, before all that waits: "unordered" except with `--ordered` and while the daemon shuts down, "always" also then.
+    `only_waits` marks a handler that does nothing but wait: it does not count towards `max-concurrency`. When the group of
+    such a call is full, the call waits while other calls of the group make progress, and is refused when none does.
     """
 
     name: str
@@ -118,7 +120,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     limit: int | None = None
     uses: frozenset[str] = frozenset()
     authority: frozenset[str] = frozenset()
-    immediate: bool = False
+    immediate: Immediate = "never"
     only_waits: bool = False
     floats: bool = False
     source: str = ""

@@ -6,7 +6,10 @@ Without memory, libraries in C crash rather than raise. So a daemon under such a
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Final
+
+import msgspec
 
 SHARE: Final = 4
 """A quarter of what is free at the start is for requests and replies, another one for the stacks of threads. The rest is
@@ -48,6 +51,23 @@ def fitting_threads(wanted: int) -> int:
     """A number of threads, less than `wanted` if their stacks would not fit, and at least two."""
     free = free_address_space()
     return wanted if free is None else min(wanted, max(free // SHARE // STACK_BYTES, FEWEST_THREADS))
+
+
+def json_encoder() -> Callable[[object], bytes]:
+    """The `encode` of a new encoder. Under a limit one that raises `MemoryError` where a result has no room.
+
+    msgspec's own crashes the process there: it writes on where its buffer could not grow. Into a `bytearray` it does not.
+    """
+    encoder = msgspec.json.Encoder()
+    if free_address_space() is None:
+        return encoder.encode
+
+    def encode(value: object) -> bytes:
+        text = bytearray()
+        encoder.encode_into(value, text)
+        return bytes(text)
+
+    return encode
 
 
 def save_address_space() -> None:

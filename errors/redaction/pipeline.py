@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from .layers.encodings import may_hold_encoded, scrub_encoded
+from .layers.encodings import MIN_ENCODED_LENGTH, may_hold_encoded, scrub_encoded
 from .layers.entropy import MIN_RUN_LENGTH, looks_random, scrub_random_runs
 from .layers.kubernetes import scrub_kubernetes_secrets
 from .layers.names import scrub_folded_cookies, scrub_named_values, scrub_values_below
@@ -147,28 +147,47 @@ class Pipeline:
 
     def _scrub_line(self, line: str, work: WorkBudget, *, paths: bool) -> str:
         words = line.split()
-        longest = max(map(len, words), default=0)
-        is_encoded = may_hold_encoded(line, longest, len(words))
-        line = self._scrub_spelled(line, longest, work, paths=paths)
-        if not is_encoded:
-            return line
+        long_words = [word for word in words if len(word) >= MIN_ENCODED_LENGTH]
+        scrubbed = self._scrub_spelled(line, long_words, work, paths=paths)
+        if not may_hold_encoded(line, len(words), long_words):
+            return scrubbed
 
         def scrub(text: str) -> str:
-            return self._scrub_spelled(text, max(map(len, text.split()), default=0), work, paths=paths)
+            return self._scrub_spelled(text, _long_words(text), work, paths=paths)
 
-        return scrub_encoded(line, scrub, work.replace)
+        return scrub_encoded(scrubbed, scrub, work.replace)
 
-    def _scrub_spelled(self, line: str, longest: int, work: WorkBudget, *, paths: bool) -> str:
-        """Run layers 2 to 5 once over a line as it is spelled. Its longest word has `longest` characters."""
-        low = lower(line)
+    def _scrub_spelled(self, line: str, long_words: list[str], work: WorkBudget, *, paths: bool) -> str:
+        """Run layers 2 to 5 once over a line as it is spelled."""
+        before, low = line, lower(line)
         for rule in self._prefilter.matching_rules(line, low):
             line = scrub_named_values(line, low, work) if isinstance(rule, str) else rule.scrub(line, work.replace)
-        if longest >= MIN_RUN_LENGTH:
-            for length, rule in self._length_rules:
-                if longest >= length:
-                    line = rule.scrub(line, work.replace)
-            line = scrub_random_runs(line, work.replace)
+        if long_words:
+            line = self._scrub_long_words(line, long_words if line == before else _long_words(line), work.replace)
         return self.paths.scrub(line) if paths else line
+
+    def _scrub_long_words(self, line: str, words: list[str], replace: Replace) -> str:
+        """Apply what reads no further than a word without white space: the rules without a literal, and layer 4."""
+        pieces: list[str] = []
+        done = end = 0
+        for word in words:
+            if len(word) < MIN_RUN_LENGTH:
+                continue
+            scrubbed = word
+            for length, rule in self._length_rules:
+                if len(word) >= length:
+                    scrubbed = rule.scrub(scrubbed, replace)
+            scrubbed = scrub_random_runs(scrubbed, replace)
+            begin = line.index(word, end)
+            end = begin + len(word)
+            if scrubbed != word:
+                pieces += line[done:begin], scrubbed
+                done = end
+        return "".join((*pieces, line[done:])) if pieces else line
+
+
+def _long_words(text: str) -> list[str]:
+    return [word for word in text.split() if len(word) >= MIN_ENCODED_LENGTH]
 
 
 def lower(text: str) -> str:

@@ -13,7 +13,7 @@ from ..marks import PATH, USER, Replace
 from .known_variants import decode_escapes
 
 MIN_ENCODED_LENGTH = 24
-"""Characters of the shortest run without white space that is read as hexadecimal."""
+"""Characters of the shortest word that is searched for hexadecimal and for spread characters."""
 _MIN_SPREAD = 16  # characters with something between each two of them
 _MIN_BYTES = 12  # in hexadecimal, one after the other
 _SHORT_WORDS = 5  # characters of a word and its space: in lines with longer ones, few characters stand alone
@@ -29,7 +29,7 @@ _NEEDLESS = re.compile(
 )
 # Bytes of printable ASCII only, which random digits hardly ever are.
 _HEX_RUN = re.compile(
-    rf"[2-7](?:(?<![0-9A-Za-z].)|(?<=0x.))[0-9a-fA-F][ :-]?(?:[2-7][0-9a-fA-F][ :-]?){{{_MIN_BYTES - 1},}}+(?![0-9a-fA-F])"
+    rf"[2-7](?<![0-9A-Za-wyz].)(?<![^0]x.)[0-9a-fA-F][ :-]?(?:[2-7][0-9a-fA-F][ :-]?){{{_MIN_BYTES - 1},}}+(?![0-9a-fA-F])"
 )
 _SPREAD = {
     between: re.compile(
@@ -41,10 +41,15 @@ _SPREAD = {
 _NO_HEX = re.compile(r"[ :-]")
 
 
-def may_hold_encoded(line: str, longest: int, words: int) -> bool:
-    """Whether `scrub_encoded` could find anything; quick. `longest` is the length of the longest of the words."""
-    return (
-        longest >= MIN_ENCODED_LENGTH or len(line) < _SHORT_WORDS * words or "\\" in line or "%" in line or "&#" in line
+def may_hold_encoded(line: str, words: int, long_words: list[str]) -> bool:
+    """Whether `scrub_encoded` could find anything; quick. Gets the number of words, and those of `MIN_ENCODED_LENGTH`."""
+    if len(line) < _SHORT_WORDS * words or "\\" in line or "%" in line or "&#" in line:
+        return True
+    return any(  # a list is made faster than a generator runs
+        [  # noqa: C419
+            _HEX_RUN.search(word) or word.count("-") >= _MIN_SPREAD - 1 or word.count(".") >= _MIN_SPREAD - 1
+            for word in long_words
+        ]
     )
 
 

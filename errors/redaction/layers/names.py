@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from ..marks import REDACTED, nothing_to_redact
 from ..work_budget import WorkBudget
 from .false_positives import PASSWORD_NAMES, is_secret
+from .prefilter import trie_pattern
 from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 from .value_spans import (
     CONSTRUCTOR,
@@ -33,7 +34,7 @@ from .value_spans import (
 
 _NAME_LENGTH = 64  # characters of a name before and after its sensitive stem
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
-_STEM = "|".join(map(re.escape, SENSITIVE_STEMS))
+_STEM = trie_pattern(SENSITIVE_STEMS)
 _ATTRIBUTE = r"""\s{1,4}(?!value|name|key)[\w:.\-]{1,64}\s{0,2}=\s{0,2}(?:"[^"\n<>]{0,128}"|'[^'\n<>]{0,128}')"""
 _ATTRIBUTES = rf"(?:{_ATTRIBUTE}){{0,6}}+\s{{0,2}}"
 _TYPE_NAMES = r"(?:string|str|&str|bytes|secretstr|text|varchar|char|nsstring|bytestring|optional|any)"

@@ -21,7 +21,7 @@ _POSIX = re.compile(
     rf"/(?:(?<!{_BEFORE}/)|(?<=\s-[A-Za-z]/)|(?<=^-[A-Za-z]/)|(?<=#!/))(?<!<path>/)(?=[\w.<@+~-])"
     rf"(?:(?:{_PART}|{_SPACED})++/++)++{_PART}*+"
 )
-_QUOTED = re.compile(r"(?<=[\"'`])/(?=[\w.<@+~-])[^\"'`\n<>*?|]{1,255}(?=[\"'`])")
+_QUOTED = re.compile(r"/(?<=[\"'`]/)(?=[\w.<@+~-])[^\"'`\n<>*?|]{1,255}(?=[\"'`])")
 _ESCAPED = re.compile(rf"(?<!{_BEFORE})(?:\\{{1,4}}/{_PART}++){{2,}}+")  # in JSON, `/` may be escaped
 _FILE_SCHEMES = (
     "file", "sqlite", "sqlite3", "sqlite+aiosqlite", "sqlite+pysqlite", "duckdb", "unix", "leveldb", "smb", "cifs", "nfs", "afp",
@@ -127,8 +127,9 @@ class PathScrubber:
 
     def _posix(self, pattern: re.Pattern[str], text: str) -> str:
         def replacement(match: re.Match[str]) -> str:
+            parts = _parts(match[0])
             before = text[max(0, match.start() - 80) : match.start()].rstrip(_PATH_OPENERS)
-            return _reduce_match(match) if self._is_file_path(_parts(match[0]), before) else match[0]
+            return _reduced_parts(parts) if self._is_file_path(parts, before) else match[0]
 
         return pattern.sub(replacement, text)
 

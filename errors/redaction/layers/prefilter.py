@@ -30,6 +30,11 @@ class Prefilter(Generic[RuleT]):
         self._rules = list(dict.fromkeys(rule for _, rule in pairs))
         places = {rule: place for place, rule in enumerate(self._rules)}
         self._places = [places[rule] for _, rule in pairs]
+        # A literal with capitals must be in the line as it is; of others nothing is asked that the automaton did not.
+        self._capitals = [
+            literal if literal != literal.lower() and not _is_searched_backwards(literal) else ""
+            for literal, _ in pairs
+        ]
         self._automaton = _build_automaton([literal.lower() for literal, _ in pairs]) if automaton else None
         self._backward = _Search(
             (word[::-1].lower(), places[rule]) for word, rule in pairs if _is_searched_backwards(word)
@@ -42,12 +47,19 @@ class Prefilter(Generic[RuleT]):
         """The rules to apply to a line, each once, in their original order; `low` is the line in lower case."""
         if self._automaton is not None:
             try:
-                found = {self._places[match[0]] for match in self._automaton.find_matches_as_indexes(low, True)}
-                return [self._rules[place] for place in sorted(found)]
+                matches = self._automaton.find_matches_as_indexes(low, True)
             except UnicodeEncodeError:
                 pass  # a lone surrogate: the automaton needs valid UTF-8, the regular expressions do not
+            else:
+                if not matches:
+                    return []
+                literals = {match[0] for match in matches}
+                return self._rules_at({self._places[at] for at in literals if self._capitals[at] in text})
         found = {*self._exact.places(text), *self._forward.places(low), *self._backward.places(low[::-1])}
-        return [self._rules[place] for place in sorted(found)] if found else []
+        return self._rules_at(found) if found else []
+
+    def _rules_at(self, places: set[int]) -> list[RuleT]:
+        return [self._rules[place] for place in sorted(places)]
 
 
 def _is_searched_backwards(literal: str) -> bool:
@@ -62,7 +74,7 @@ class _Search:
         words = {word for word, _ in pairs}
         # Finds the longest literal at each position; the mapping adds the literals that are prefixes of it.
         self._places_by_word = {word: {place for other, place in pairs if word.startswith(other)} for word in words}
-        self._findall = re.compile(f"(?=({_expression(_trie(words))}))").findall
+        self._findall = re.compile(f"(?=({trie_pattern(words)}))").findall
         # Finds out, in half the time, whether there is any literal at all.
         self._search = re.compile(_expression(_trie(words), shortest=True)).search
 
@@ -71,6 +83,11 @@ class _Search:
         if first is None:
             return ()
         return {place for word in set(self._findall(text, first.start())) for place in self._places_by_word[word]}
+
+
+def trie_pattern(literals: Iterable[str]) -> str:
+    """A pattern that matches the longest of the literals at a position, and fails faster than an alternation of them."""
+    return _expression(_trie(literals))
 
 
 def _trie(literals: Iterable[str]) -> _Trie:

@@ -26,7 +26,7 @@ def environment(*first: Path, **more: str) -> dict[str, str]:
     Settings of pytest and of the daemon are left out. `more` comes last.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DISCREET_", "PYTEST_"))}
-    inherited = [str(Path(entry).resolve()) for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry]
+    inherited = [entry for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry]
     own = [] if SOURCES.name == "site-packages" else [str(SOURCES)]  # the child's own interpreter finds that
     path = dict.fromkeys((*map(str, first), *own, *inherited))
     return kept | ({"PYTHONPATH": os.pathsep.join(path)} if path else {}) | more

@@ -145,7 +145,7 @@ def _state_of(task: JsonObject) -> State:
 # -- the log ----------------------------------------------------------------------------------------------------
 
 
-def faults_of_log(log: TaskLog, begun: int) -> Iterable[str]:
+def faults_of_log(log: TaskLog, begun: int = 0) -> Iterable[str]:
     if log.state not in ENDED:
         return
     ids = [event.number for event in log.events]
