@@ -7,13 +7,14 @@ from typing import Final
 
 import msgspec
 
-from ...daemon.dialects.mcp.tools import LONGEST_NAME, tool_name
+from ...daemon.dialects.mcp.tools import tool_name
 from ...daemon.imports.http.model import HttpImport, HttpOperation
 from ...daemon.imports.model import Note
 from ...daemon.imports.openapi.documents.faults import DocumentError
 from ...daemon.imports.openapi.documents.loading import load_document
 from ...daemon.imports.openapi.reader import read_openapi
 from ...daemon.lifecycle import EXIT_OK
+from ...daemon.offers import LONGEST_TOOL_NAME
 from ...daemon.settings import UsageError
 from ...errors.printable import printable
 from ..json_output import print_json
@@ -119,7 +120,7 @@ def _lines(found: HttpImport, namespace: str) -> Iterator[str]:
 def _shortened(operations: tuple[HttpOperation, ...], namespace: str) -> Iterator[str]:
     """The operations whose names are too long for tools of MCP. What they become depends on the namespace."""
     before = f"{namespace or 'x'}/"
-    names = [each.name for each in operations if len(before) + len(each.name) > LONGEST_NAME]
+    names = [each.name for each in operations if len(before) + len(each.name) > LONGEST_TOOL_NAME]
     if names and namespace:
         yield from ("", "shortened as tools of MCP:")
         yield from (f"  {before}{name}: {tool_name(before + name)}" for name in names)
