@@ -14,8 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from ...errors.type_building import DECODE_ERRORS, build_decoder
-from ..process.address_space import json_encoder
+from ...errors.type_building import DECODE_ERRORS, build_decoder, json_encoder
 
 Arguments: TypeAlias = tuple[Any, ...]
 

@@ -10,9 +10,8 @@ from msgspec import UNSET, UnsetType
 
 from ...errors.exceptions import OperationError
 from ...errors.failures import Failure
-from ...errors.type_building import build_decoder, type_info
+from ...errors.type_building import build_decoder, json_encoder, type_info
 from ..offers import Offer
-from ..process.address_space import json_encoder
 from .access import AccessRule
 from .decoders import Arguments
 from .json_types import require_finite, unencodable_member

@@ -6,10 +6,9 @@ Without memory, libraries in C crash rather than raise. So a daemon under such a
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Final
 
-import msgspec
+from ...errors.type_building import address_space_limit
 
 SHARE: Final = 4
 """A quarter of what is free at the start is for requests and replies, another one for the stacks of threads. The rest is
@@ -26,13 +25,11 @@ _M_ARENA_MAX: Final = -8
 
 def free_address_space() -> int | None:
     """Bytes that this process may still map; None where nothing limits it, or where that can't be known."""
-    if sys.platform == "win32":
+    limit = address_space_limit()
+    if limit is None or sys.platform == "win32":
         return None
     import resource  # not on Windows
 
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
-        return None
     try:
         with open("/proc/self/statm", "rb") as numbers:
             used = int(numbers.read().split()[0]) * resource.getpagesize()
@@ -51,23 +48,6 @@ def fitting_threads(wanted: int) -> int:
     """A number of threads, less than `wanted` if their stacks would not fit, and at least two."""
     free = free_address_space()
     return wanted if free is None else min(wanted, max(free // SHARE // STACK_BYTES, FEWEST_THREADS))
-
-
-def json_encoder() -> Callable[[object], bytes]:
-    """The `encode` of a new encoder. Under a limit one that raises `MemoryError` where a result has no room.
-
-    msgspec's own crashes the process there: it writes on where its buffer could not grow. Into a `bytearray` it does not.
-    """
-    encoder = msgspec.json.Encoder()
-    if free_address_space() is None:
-        return encoder.encode
-
-    def encode(value: object) -> bytes:
-        text = bytearray()
-        encoder.encode_into(value, text)
-        return bytes(text)
-
-    return encode
 
 
 def save_address_space() -> None:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFailure
-from ..process.address_space import json_encoder
+from ...errors.type_building import json_encoder
 from .text import encoding_failure, flattened, parse_failure, without_unpaired
 
 if TYPE_CHECKING:
