@@ -25,7 +25,7 @@ class TaskLog(msgspec.Struct):
     task: JsonObject
     events: list[Seen]
     states: list[State]
-    """`states[n]` is the task behind the first n events."""
+    """`states[n]` is the task behind the first n events; empty where the store has forgotten the events."""
 
     @property
     def state(self) -> str:
@@ -93,7 +93,7 @@ async def check(
                 if task_id in record.begun:  # nobody has collected the events of others
                     record.fail(f"{task_id}: its log can't be read: {exc}")
                 return
-        for text in faults_of_log(logs[task_id], begun(task_id)):
+        for text in faults_of_log(logs[task_id], begun(task_id)) if logs[task_id].states else ():
             record.fail(f"{task_id}: {text}")
         if task_id in record.begun:
             for text in faults_of_promises(logs[task_id], record.begun[task_id], resuming=resuming):
@@ -118,8 +118,10 @@ async def _read_log(port: int, task_id: str, collected: list[Seen] | None) -> Ta
                 found async for event in stream(port, "SubscribeToTask", params, after=1) if (found := seen(event))
             ]
         except RefusedError as exc:
-            if exc.reason != "EVENTS_LOST" or collected is None:
+            if exc.reason != "EVENTS_LOST":
                 raise
+            if collected is None:  # those of a conversation: its history is all there is
+                return TaskLog(task, [], [])
             events = collected
     return TaskLog(task, events, list(states_of(found.key for found in events)))
 
