@@ -38,6 +38,8 @@ DEEPEST: Final = 8_000
 DEEPEST_IN_PLACE: Final = 400
 """Of these, how many may be applied to one part of a value."""
 
+TOO_MANY: Final = "a schema with too many alternatives of alternatives to be checked"
+
 _ALWAYS_LIGHT: Final = 64
 _ALWAYS_SHALLOW: Final = 8
 """Bounds of a state: with these no value of 1,000 levels, which is as deep as JSON is read, needs counting."""
@@ -51,7 +53,7 @@ _ENUM_SCALARS: Final = 64
 
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _SINGLE: Final = ("not", "if", "then", "else")
-_RESCANNING: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+RESCANNING: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _FOREIGN: Final = ("$id", "$dynamicRef")
 """What gives references another meaning than a place in the document. Readers have resolved it."""
 
@@ -333,7 +335,7 @@ class _Nodes:
         node.items = next(self._optional(schema, "items"), None)
         node.any_element = [*self._optional(schema, "contains"), *self._optional(schema, "unevaluatedItems")]
         self.has_alternatives = self.has_alternatives or "anyOf" in schema or "oneOf" in schema
-        node.rescans = not _RESCANNING.isdisjoint(schema)
+        node.rescans = not RESCANNING.isdisjoint(schema)
 
     def _optional(self, schema: Mapping[str, Any], word: str) -> Iterator[_Node]:
         if word in schema:
@@ -425,7 +427,7 @@ class _Nodes:
         self._size += len(closure) + len(mark)
         work = max(closure.total(), mark.total())
         if work > MOST_IN_PLACE or self._size > MOST_SIZE or node.depth > DEEPEST_IN_PLACE:
-            raise Unbounded("a schema with too many alternatives of alternatives to be checked")
+            raise Unbounded(TOO_MANY)
         self._closures[node], self._marks[node] = closure, mark
 
 

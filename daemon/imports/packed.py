@@ -16,7 +16,7 @@ from msgspec import Raw, Struct, UnsetType
 from ...errors.type_building import build_msgpack_decoder
 from .model import Imported, ImportedOperation, JsonSchema, Schema
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """The version of these bytes. Increment it with every change of the structs that they hold."""
 
 _REFERENCE: Final = "#/$defs/"
@@ -108,7 +108,7 @@ class Packed(Generic[Operation]):
         """A schema as a document of its own, with the shared types that it refers to."""
         body: JsonSchema = dict(schema) if isinstance(schema, Mapping) else ({} if schema else {"not": {}})
         needed: dict[str, Any] = {}
-        pending = list(_references(body))
+        pending = list(references(body))
         while pending:
             name = pending.pop()
             if name not in needed and name in self._bytes.definitions:
@@ -121,10 +121,10 @@ class Packed(Generic[Operation]):
     def _decode_type(self, name: str) -> tuple[Any, tuple[str, ...]]:
         """A shared type, and those that it refers to itself."""
         schema = msgspec.msgpack.decode(self._bytes.definitions[name])
-        return schema, tuple(dict.fromkeys(_references(schema)))
+        return schema, tuple(dict.fromkeys(references(schema)))
 
 
-def _references(schema: Any) -> Iterator[str]:
+def references(schema: Any) -> Iterator[str]:
     """The names of the shared types that a schema refers to itself."""
     pending = [schema]
     while pending:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ...errors.exceptions import FailureError, GivenError, given_error
-from ...errors.failures import Internal, InvalidParams
+from ...errors.failures import Internal, InvalidParams, Unavailable
 from ...errors.given_schema import GivenSchema
 from ...errors.type_building import DECODE_ERRORS, build_decoder
 from ..logs import log
@@ -176,7 +176,7 @@ class _Maker:
         details = exc.details if declared.schema is not None else None
         if details is not None and self._options.validate != "off":
             place = self._errors(index).index(declared)
-            fault = self._fault(index, ("error", place), details)
+            fault = self._fault(index, ("error", place), details, name)
             if fault is not None:
                 log.warning(
                     "import.error_invalid", operation=name, code=exc.code, param=fault.path, keyword=fault.keyword
@@ -188,7 +188,7 @@ class _Maker:
         """The same result or event. Raises `FailureError` where it is not what was declared."""
         if self._options.validate == "off":
             return result
-        fault = self._fault(index, ("output", 0), result)
+        fault = self._fault(index, ("output", 0), result, name)
         if fault is not None:
             facts = {"operation": name, "param": fault.path, "keyword": fault.keyword}
             if self._options.validate == "on":
@@ -197,8 +197,23 @@ class _Maker:
             log.warning("import.reply_invalid", **facts)
         return result
 
-    def _fault(self, index: int, part: tuple[str, int], value: Raw) -> Fault | None:
+    def require_checks(self, index: int, name: str) -> None:
+        """Before a call, which may change something. Raises `FailureError` where its answer can't be checked."""
+        if self._options.validate == "on":
+            self._usable(index, ("output", 0), name)
+
+    def _usable(self, index: int, part: tuple[str, int], name: str) -> Checker | None:
+        """None where nothing is checked. Raises `FailureError` for a schema that can't be used, unless that is only logged."""
         checker = self._checker(index, part)
+        if not isinstance(checker, ImportFailed):
+            return checker
+        log.error("import.schema_unusable", operation=name, part=part[0], reason=str(checker))
+        if self._options.validate == "on" and part[0] != "error":
+            raise FailureError(Unavailable())
+        return None
+
+    def _fault(self, index: int, part: tuple[str, int], value: Raw, name: str) -> Fault | None:
+        checker = self._usable(index, part, name)
         if checker is None:
             return None
         try:
@@ -206,10 +221,13 @@ class _Maker:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return Fault("$", "json", "", "malformed")
 
-    def _make_checker(self, index: int, part: tuple[str, int]) -> Checker | None:
-        """None where there is nothing to check."""
+    def _make_checker(self, index: int, part: tuple[str, int]) -> Checker | ImportFailed | None:
+        """None where there is nothing to check; why, where that can't be done, which is kept: finding out takes long."""
         schema = self._part(index, part)
-        return None if schema in (True, {}) else Checker(self._packed.document(schema))
+        try:
+            return None if schema in (True, {}) else Checker(self._packed.document(schema))
+        except ImportFailed as exc:
+            return ImportFailed(str(exc))  # without the traceback, which would keep the frames
 
     def _part(self, index: int, part: tuple[str, int]) -> Schema:
         operation, (kind, place) = self.operation(index), part
@@ -253,7 +271,7 @@ class _Maker:
                     if name not in properties:
                         params.pop(name, None)
             checks = self._options.check_input and self._options.validate != "off"
-            checker = self._checker(index, ("input", 0)) if checks else None
+            checker = self._usable(index, ("input", 0), self.operation(index).name) if checks else None
             fault = None if checker is None else checker.fault(params, prefix=prefix)
             if fault is not None and self._options.validate == "log":
                 name = self.operation(index).name
@@ -308,6 +326,7 @@ class _Call:
 
     async def run(self, ctx: Context, params: dict[str, Any], prefix: str) -> Raw:
         maker = self._maker
+        maker.require_checks(self._index, self._name)
         await maker.ready(ctx)
         try:
             result = await maker.upstream.call(maker.operation(self._index), params, ctx)
@@ -327,6 +346,7 @@ class _Stream:
 
     async def run(self, ctx: Context, params: dict[str, Any], prefix: str) -> AsyncGenerator[Raw | Numbered[Raw], None]:
         maker = self._maker
+        maker.require_checks(self._index, self._name)
         await maker.ready(ctx)
         events = maker.upstream.stream(maker.operation(self._index), params, ctx)
         try:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Raw
 
 from discreet import CallFailed, Context, OperationError, Service
-from discreet.client.errors import InternalError, InvalidParams, MethodNotFound, OperationFailed
+from discreet.client.errors import InternalError, InvalidParams, MethodNotFound, OperationFailed, Unavailable
 from discreet.daemon.dialects.mcp.tools import PAGE_BYTES
 from discreet.daemon.imports.failures import ImportFailed
 from discreet.daemon.imports.model import Imported, ImportedOperation
@@ -295,3 +295,30 @@ async def test_tools_come_in_pages_of_bounded_size_and_huge_results_are_not_desc
             pages += 1
     assert names == [f"many_op{number:02}" for number in range(30)]
     assert pages > 1
+
+
+DOUBLED = {f"S{at}": {"anyOf": [{"$ref": f"#/$defs/S{at + 1}"}] * 2} for at in range(40)} | {"S40": True}
+
+
+@pytest.mark.parametrize("part", ["input", "output"])
+@pytest.mark.parametrize("validate", REPLIES)
+async def test_a_schema_that_can_not_be_checked_makes_its_operation_unavailable_before_the_upstream_is_called(
+    part: str, validate: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    schemas = {"input": {"type": "object"}, "output": {"type": "null"}, part: {"$ref": "#/$defs/S0"}}
+    operation = ImportedOperation(name="put", kind="mutation", **schemas)
+    data = pack(Imported(title="", operations=(operation,), definitions=DOUBLED))
+    upstream = Scripted(b"null")
+    options = ImportOptions(expose=True, validate=validate)
+    service = imported_service("list", Packed(data, Imported, ImportedOperation), upstream, options)
+    async with in_memory(service) as peer:
+        if validate == "on":
+            for _ in range(2):
+                with pytest.raises(Unavailable):
+                    await peer.call("list/put", {})
+        else:
+            assert await peer.call("list/put", {}) is None
+    assert len(upstream.calls) == (validate != "on")
+    text = capfd.readouterr().err
+    assert text.count("import.schema_unusable") == {"on": 2, "log": 1, "off": 0}[validate]
+    assert "Traceback" not in text

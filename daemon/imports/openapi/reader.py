@@ -9,8 +9,10 @@ from typing import Any, Final, final
 
 import msgspec
 
+from ..complexity import TOO_MANY
 from ..http.model import HttpImport, HttpOperation
 from ..model import Note, NoteKind
+from ..packed import references
 from .documents.faults import DocumentError, quoted, type_name
 from .documents.nodes import Document, Node, Path
 from .documents.parsing import parse
@@ -142,6 +144,7 @@ def _read(
         servers.check_given()
     _leave_out_webhooks(root, notes)
     definitions = schemas.finish()
+    operations = _checkable(operations, schemas.find_unbounded(definitions), notes)
     used = {name for operation in operations for names in operation.security for name in names}
     return HttpImport(
         title=info.prose("title") if info is not None else "",
@@ -153,6 +156,20 @@ def _read(
         left_out=left_out + len(chosen) - len(operations),
         security_schemes={name: scheme for name, scheme in security.schemes.items() if name in used},
     )
+
+
+def _checkable(operations: list[HttpOperation], unbounded: set[str], notes: _Notes) -> list[HttpOperation]:
+    """The operations of which every part can be checked."""
+    if not unbounded:
+        return operations
+    kept: list[HttpOperation] = []
+    for operation in operations:
+        parts = [operation.input, operation.output, *(error.schema for error in operation.errors)]
+        if unbounded.isdisjoint(references(parts)):
+            kept.append(operation)
+        else:
+            notes(operation.pointer, "left-out", TOO_MANY)
+    return kept
 
 
 def _note_name(notes: _Notes, place: Place, name: str) -> None:

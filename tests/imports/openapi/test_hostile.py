@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.daemon.imports.complexity import TOO_MANY
+from discreet.daemon.imports.http.model import HttpImport, HttpOperation
 from discreet.daemon.imports.openapi import operations
 from discreet.daemon.imports.openapi.documents.faults import DocumentError
 from discreet.daemon.imports.openapi.reader import read_openapi
+from discreet.daemon.imports.packed import Packed, pack
+from discreet.daemon.imports.validation import Checker
 from support.openapi_documents import OK, document, read, require_sound, with_schema
 
 REF = {"$ref": "#/components/schemas/S"}
@@ -188,3 +192,36 @@ def test_params_that_many_operations_share_are_bounded(monkeypatch: pytest.Monke
     item = {"parameters": params, "additionalOperations": {f"M{n}": {"responses": OK} for n in range(100)}}
     with pytest.raises(DocumentError, match="params"):
         read(document({"/x": item}))
+
+
+DOUBLING = [
+    lambda to: {"allOf": [to, to]},
+    lambda to: {"anyOf": [to, to]},
+    lambda to: {"oneOf": [to, to]},
+    lambda to: {"not": {"anyOf": [to, to]}},
+    lambda to: {"if": to, "then": to},
+    lambda to: {"if": True, "then": to, "else": to},
+    lambda to: {"dependentSchemas": {"a": to, "b": to}},
+    lambda to: {"unevaluatedProperties": False, "allOf": [to]},
+    lambda to: {"unevaluatedItems": False, "$ref": to["$ref"]},
+    lambda to: {"properties": {"a": {"oneOf": [to]}}, "allOf": [to], "anyOf": [to]},
+]
+
+
+@pytest.mark.parametrize("level", DOUBLING)
+@pytest.mark.parametrize("depth", [5, 40])
+def test_an_operation_is_imported_just_where_its_schema_can_be_checked(level: Any, depth: int) -> None:
+    types = {f"S{at}": level({"$ref": f"#/components/schemas/S{at + 1}"}) for at in range(depth)}
+    body = {"type": "object", "properties": {"deep": {"type": "array", "items": {"$ref": "#/components/schemas/S0"}}}}
+    operation = {"requestBody": {"content": {"application/json": {"schema": body}}}, "responses": OK}
+    paths = {"/doubled": {"post": operation}, "/plain": {"get": {"responses": OK}}}
+    imported = read(document(paths=paths, components={"schemas": {**types, f"S{depth}": {"type": "object"}}}))
+    left_out = [(note.pointer, note.reason) for note in imported.notes if note.kind == "left-out"]
+    names = {each.path for each in imported.operations}
+    packed = Packed(pack(imported), HttpImport, HttpOperation)
+    for at in range(len(packed.entries)):
+        Checker(packed.document(packed.operation(at).input))
+    if depth == 5:
+        assert (names, left_out, imported.left_out) == ({"/doubled", "/plain"}, [], 0)
+    else:
+        assert (names, left_out, imported.left_out) == ({"/plain"}, [("/paths/~1doubled/post", TOO_MANY)], 1)

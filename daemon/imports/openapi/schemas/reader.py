@@ -13,6 +13,7 @@ from typing import Any, Final, final
 from msgspec import UNSET, UnsetType
 
 from ...model import JsonSchema, Schema
+from ...packed import references
 from ..documents.faults import PartError, quoted, type_name
 from ..documents.nodes import Document, Node, Path
 from ..documents.references import Documents
@@ -88,6 +89,22 @@ class SchemaReader:
         self._read_queued()
         return self.types.finish()
 
+    def find_unbounded(self, definitions: Mapping[str, Schema]) -> set[str]:
+        """The names of shared types, as `finish` gives them, that can't be checked, and of those that need these."""
+        unbounded = self.types.find_unbounded() & definitions.keys()
+        if not unbounded:
+            return unbounded
+        needed_by: dict[str, list[str]] = {}
+        for name, schema in definitions.items():
+            for other in references(schema):
+                needed_by.setdefault(other, []).append(name)
+        waiting = [*unbounded]
+        while waiting:
+            more = [name for name in needed_by.get(waiting.pop(), ()) if name not in unbounded]
+            unbounded.update(more)
+            waiting += more
+        return unbounded
+
     def _read_queued(self) -> None:
         queue = self.types.queue
         while queue:
@@ -135,6 +152,8 @@ class _Reading:
                 return raw
             self._changed(path, f"a schema must be an object or a boolean, not {type_name(raw)}; accepts anything")
             return True
+        if self._form is not None and place != "inner":
+            self._form.count(raw, self._depth + 1)
         if self._depth == _MAX_SCHEMAS:
             self._changed(path, f"nested in more than {_MAX_SCHEMAS} schemas; accepts anything")
             return True

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, final
 
 from ....schemas.cycles import circles
+from ...complexity import DEEPEST_IN_PLACE, MOST_IN_PLACE, RESCANNING
 from ...model import JsonSchema, Schema
 from ..documents.nodes import Node
 
@@ -43,10 +44,13 @@ class SharedType:
     """One form of a type: for one direction; and `trimmed`, as the common part of the alternatives that extend it.
 
     `reference` is the schema that is nothing but a reference to it; `uses` are all places that refer to it. `relaxed` says that
-    this form differs from that of the other direction by itself. `edges` lead to the types that it needs.
+    this form differs from that of the other direction by itself. `edges` lead to the types that it needs. `applied` is how many
+    schemas of its own apply to a value itself, `depth` how far they are nested, and `rescans` whether one has `unevaluated...`.
     """
 
-    __slots__ = ("direction", "edges", "ref", "reference", "relaxed", "schema", "target", "trimmed", "uses")
+    __slots__ = (
+        "applied", "depth", "direction", "edges", "ref", "reference", "relaxed", "rescans", "schema", "target", "trimmed", "uses",
+    )  # fmt: skip
 
     def __init__(self, target: Target, direction: Direction, ref: str, *, trimmed: bool) -> None:
         self.target = target
@@ -54,10 +58,21 @@ class SharedType:
         self.trimmed = trimmed
         self.ref = ref
         self.reference: JsonSchema = {"$ref": ref}
-        self.relaxed = False
         self.schema: Schema = True
-        self.edges: list[tuple[SharedType, Place]] = []
         self.uses: list[tuple[dict[str, Any], str]] = [(self.reference, "$ref")]
+        self.forget()
+
+    def forget(self) -> None:
+        """Before it is read again."""
+        self.relaxed = self.rescans = False
+        self.applied = self.depth = 0
+        self.edges: list[tuple[SharedType, Place]] = []
+
+    def count(self, raw: Mapping[str, Any], depth: int) -> None:
+        """Says that one of its schemas applies to a value itself."""
+        self.applied += 1
+        self.depth = max(self.depth, depth)
+        self.rescans = self.rescans or not RESCANNING.isdisjoint(raw)
 
 
 @final
@@ -123,8 +138,7 @@ class SharedTypes:
         self.any_circles = circles(self._graph({"any"}))
         found = [form for form in self._forms.values() if form.target in self.circles]
         for form in found:
-            form.edges.clear()
-            form.relaxed = False
+            form.forget()
         return found
 
     def _graph(self, places: set[Place]) -> dict[Target, set[Target]]:
@@ -147,6 +161,29 @@ class SharedTypes:
             if other is None or ref == form.ref:
                 definitions[ref.removeprefix(DEFS)] = form.schema
         return definitions
+
+    def find_unbounded(self) -> set[str]:
+        """The names of types that can't be checked: they apply too many schemas to one part of a value, as `complexity` counts
+        them. Counts references alone, so it is little work. What it misses is found when a check is made.
+        """
+        counts: dict[SharedType, _Count] = {}
+        for start in self._forms.values():
+            path, entered = [(start, _in_place(start))], {start}
+            while path:
+                form, ahead = path[-1]
+                found = next((each for each in ahead if each not in counts and each not in entered), None)
+                if found is not None:
+                    path.append((found, _in_place(found)))
+                    entered.add(found)
+                    continue
+                path.pop()
+                if form not in counts:
+                    counts[form] = _count(form, [counts[each] for each in _in_place(form) if each in counts])
+        return {
+            form.ref.removeprefix(DEFS)
+            for form, (applied, marked, depth) in counts.items()
+            if max(applied, marked) > MOST_IN_PLACE or depth > DEEPEST_IN_PLACE
+        }
 
     def _differing(self) -> set[Target]:
         needed_by: dict[Target, set[Target]] = {}
@@ -197,6 +234,23 @@ class SharedTypes:
             unique = f"{name}_{self._counts[name]}"
         self._names.add(unique)
         return unique
+
+
+_Count: TypeAlias = tuple[int, int, int]
+"""The schemas that a type applies to a value; those that look once more for what was evaluated; how far all are nested."""
+
+
+def _in_place(form: SharedType) -> Iterator[SharedType]:
+    return (other for other, place in form.edges if place != "inner")
+
+
+def _count(form: SharedType, referred: list[_Count]) -> _Count:
+    """That of one form, by those of all references in it. Stays small, however often they double."""
+    applied = form.applied + sum(each[0] for each in referred)
+    marked = applied + sum(each[1] for each in referred)
+    depth = form.depth + max((each[2] for each in referred), default=0)
+    most = MOST_IN_PLACE + 1
+    return min(applied + (marked if form.rescans else 0), most), min(marked if form.rescans else applied, most), depth
 
 
 def _name_of(text: str) -> str:
