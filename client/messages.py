@@ -76,7 +76,7 @@ class StreamEvent(msgspec.Struct):
 
 
 class EventId(msgspec.Struct):
-    """What may be left of the params of a `stream/event` that are none."""
+    """The part of a malformed `stream/event` that may still be readable."""
 
     id: int
 

@@ -143,7 +143,7 @@ class FileCredentials(Mapping[str, str]):
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
-    """What changes with the content of a file; None for what is no regular file, such as a pipe, which is read once."""
+    """Return what changes with the content of a file; None for anything but a regular file: a pipe is read once."""
     try:
         found = os.stat(path)
     except OSError:

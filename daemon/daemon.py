@@ -167,10 +167,10 @@ class Daemon:
                 if self.lifecycle.draining:
                     await self._drain()
                 serving.cancel_scope.cancel()
-            if not await self.connection.send_last(self._flush_seconds * (1 - LEAVE_SHARE)):
+            if not await self.connection.send_last(self._seconds_before(self._flush_seconds * LEAVE_SHARE)):
                 self.lifecycle.status = EXIT_FAILED
             if self._listener is not None:
-                await self._listener.finish(self._flush_seconds)
+                await self._listener.finish(self._last_seconds)
             await self._leave_lifespans()
             if self.host.lifespans:
                 self._log_state()
@@ -252,7 +252,7 @@ class Daemon:
         state = self.lifecycle.state
         self.host.agent.on_idle(self.on_progress)
         self.host.agent.drain()
-        with anyio.move_on_after(self.host.settings.drain_timeout - self._flush_seconds) as scope:
+        with anyio.move_on_after(self._seconds_before(self._flush_seconds)) as scope:
             await self._until(lambda: self._settled or self.lifecycle.state != state)
             if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there
                 await self._until(lambda: self.connection.input_ended or self._asked is not None)
@@ -267,6 +267,11 @@ class Daemon:
     @property
     def _flush_seconds(self) -> float:
         return min(FLUSH_SECONDS, self.host.settings.drain_timeout / 4)
+
+    def _seconds_before(self, kept: float) -> float:
+        """What is left of the drain window without its last `kept` seconds. A step that takes longer leaves less to the next."""
+        left = self.host.settings.drain_timeout if self._ends_at is None else self._ends_at - monotonic()
+        return max(0.0, left - kept)
 
     @property
     def _last_seconds(self) -> float:

@@ -46,6 +46,9 @@ TOOL_ERROR: Final = "MCP_TOOL_ERROR"
 """The code of an error that a tool of another server of MCP reports. Its details are `ToolContent`."""
 
 
+LONGEST_TOOL_NAME: Final = 64
+"""Characters of a tool's name: the models of OpenAI and Google take no longer ones."""
+
 SERVER_ERROR: Final = "MCP_ERROR"
 """The code of an error of JSON-RPC that another server of MCP answers with."""
 
@@ -53,6 +56,10 @@ OF_SERVERS: Final = frozenset({TOOL_ERROR, SERVER_ERROR})
 
 DECLARED_ERRORS: Final = "discreet/errors"
 """The member of a tool's `_meta` that lists the errors which its operation declares, as `ToolErrorFacts`."""
+
+
+CONTENT: Final = "discreet/content"
+"""The member of `_meta` of a structured result that has the content which a tool of another server gave beside it."""
 
 
 class ToolErrorFacts(msgspec.Struct, rename="camel", omit_defaults=True):

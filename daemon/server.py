@@ -27,6 +27,7 @@ from .host import Host
 from .hosting import host_of, log_settings, opened_store
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
+    PrintedTexts,
     capture_logging,
     install_hooks,
     log,
@@ -34,7 +35,6 @@ from .logs import (
     loop_exception_handler,
     start_logging,
 )
-from .logs.printed import PrintedTexts
 from .operations.service import DeclarationError
 from .process.address_space import save_address_space
 from .process.children import end_children, mark_children
@@ -46,7 +46,7 @@ from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, p
 from .process.signals import Signals, let_through
 from .process.watchdog import Watchdog
 from .settings import Settings
-from .start_errors import REFUSALS, complain, refusal
+from .start_errors import REFUSALS, complain, refusal, require_descriptors
 from .supervision.activation import SharedStderr, activation_fault, keep_logs_off_stdout, service_manager
 
 if TYPE_CHECKING:
@@ -90,13 +90,14 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
             from .supervision.init import continue_in_child  # late: for containers
 
             continue_in_child()
+        require_descriptors()
         streams = stdio_guard.redirect()
         stderr = streams.stderr
         fault = activation_fault(streams.stdin, os.environ)
         if fault is not None:
             return complain(stderr, fault)
         process = _Process(settings, streams, handed, hosted)
-    except (StdoutClosed, SharedStderr) as exc:
+    except (StdoutClosed, SharedStderr, AppError) as exc:
         return complain(stderr, str(exc), in_code=hosted is not None)
     except REFUSALS as exc:
         return complain(stderr, refusal(exc))
@@ -157,7 +158,7 @@ class _Process:
     ) -> None:
         # First: it may die while we start, and then its number tells nothing any more.
         self._parent = _parent(settings, handed)
-        self._orphaned = handed is None and not settings.no_stdio and settings.tcp is None and parent_has_gone()
+        self._orphaned = handed is None and settings.uses_stdio and parent_has_gone()
         self._program = program() if settings.reload else None
         self._handed = handed
         self._hosted = hosted
@@ -191,7 +192,7 @@ class _Process:
             on_parent_gone=self._on_parent_gone,
             on_hung_up=self._on_hung_up,
         )
-        if not settings.no_stdio and settings.tcp is None:
+        if settings.uses_stdio:
             self._hangup_watch.start()
 
     def run(self) -> int:
@@ -264,7 +265,7 @@ class _Process:
         address = read_address(tcp)
         assert address is not None, "the setting was checked"
         if not address.loopback:
-            log.warning("tcp.open", hint="whoever reaches this address is served, without any credentials")
+            log.warning("tcp.open", hint="every client that reaches this address is served, without any credentials")
         try:
             return accept_one(address, lambda where: log.always("tcp.listening", address=where))
         except OSError as exc:
@@ -283,10 +284,8 @@ class _Process:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
         settings = self._settings
         hint = stdio_guard.stdin_hint(self._streams.stdin)
-        ended = (
-            hint == stdio_guard.NULL_DEVICE_HINT and settings.http is not None
-        )  # what is said of that, later, is enough
-        if hint and not ended and self._handed is None and not settings.no_stdio and settings.tcp is None:
+        ends_alone = hint == stdio_guard.NULL_DEVICE_HINT and settings.http is not None  # it is logged, later
+        if hint and not ends_alone and self._handed is None and settings.uses_stdio:
             complain(self._streams.stderr, hint)
         self._logs.announce(__version__, dialect=host.dialect)
 
@@ -446,7 +445,7 @@ class _Process:
 
 def _parent(settings: Settings, handed: Handover | None) -> ProcessWatch | None:
     """The process without which the daemon ends; none for a server of the network alone."""
-    if settings.no_stdio or settings.tcp is not None:
+    if not settings.uses_stdio:
         return None
     if handed is None:
         return watch_parent()

@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 from typing import Final
 
 from ..errors.printable import printable
+from .apps import AppError
 from .lifecycle import EXIT_USAGE
 
 REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
 """What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
+
+START_DESCRIPTORS: Final = 21
+"""What a daemon opens beside the standard ones: with Trio 17. The rest is for modules, which two threads may load, and for a
+handler."""
+
+
+def require_descriptors() -> None:
+    """Raise `AppError` where the event loop could not be made later: the first requests are answered before it is."""
+    taken: list[int] = []
+    try:
+        while len(taken) < START_DESCRIPTORS:
+            taken.append(os.dup(0))
+    except OSError as exc:
+        if exc.errno in (errno.EMFILE, errno.ENFILE):  # else there is no stdin
+            raise AppError(
+                f"the system lets this process open too few files; {_needed_limit(START_DESCRIPTORS - len(taken))}"
+            ) from None
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+def _needed_limit(missing: int) -> str:
+    if sys.platform == "win32":
+        return f"{missing} more are needed"
+    import resource  # not on Windows
+
+    return f"the limit (ulimit -n) must be {resource.getrlimit(resource.RLIMIT_NOFILE)[0] + missing} or more"
 
 
 def complain(stderr: int, message: str, *, in_code: bool = False) -> int:

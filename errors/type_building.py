@@ -7,6 +7,7 @@ other thread has the types yet. Never decodes anything itself while it holds the
 
 from __future__ import annotations
 
+import sys
 from _thread import RLock  # what annotations are made of may run code that comes here again
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload  # Any: types and values pass through unread
@@ -81,3 +82,30 @@ def type_info(tp: Any) -> msgspec.inspect.Type:
 def _known(tp: Any) -> Any:
     """What stands for a type that msgspec does not know."""
     return Any if isinstance(tp, GivenSchema) else tp
+
+
+def address_space_limit() -> int | None:
+    """The limit of the process's address space in bytes (`ulimit -v`); None where there is none."""
+    if sys.platform == "win32":
+        return None
+    import resource  # not on Windows
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def json_encoder() -> Callable[[object], bytes]:
+    """The `encode` of a new encoder. Under a limit one that raises `MemoryError` where a result has no room.
+
+    msgspec's own crashes the process there: it writes on where its buffer could not grow. Into a `bytearray` it does not.
+    """
+    encoder = msgspec.json.Encoder()
+    if address_space_limit() is None:
+        return encoder.encode
+
+    def encode(value: object) -> bytes:
+        text = bytearray()
+        encoder.encode_into(value, text)
+        return bytes(text)
+
+    return encode

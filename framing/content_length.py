@@ -97,7 +97,7 @@ class ContentLengthParser:
                 if self._buffer.load_more():
                     continue
                 if not self._buffer.ended:
-                    return event
+                    return NEED_DATA
                 if not self._end():
                     return END_OF_INPUT
             elif event is not None:

@@ -15,28 +15,24 @@ class Losses:
     While the last one is `open`, what is dropped next belongs to it. `due` is true while there is any.
     """
 
-    __slots__ = ("_ended", "_failure", "_start", "open")
+    __slots__ = ("_ended", "_failure", "_start", "due", "open")
 
     def __init__(self) -> None:
         self._failure: InvalidRequest | ParseFailure = InvalidRequest("malformed-header")
         self._start = 0
         self._ended: list[Fault] = []
-        self.open = False
-
-    @property
-    def due(self) -> bool:
-        return self.open or bool(self._ended)
+        self.open = self.due = False
 
     def begin(self, failure: InvalidRequest | ParseFailure, start: int) -> None:
         """A new loss begins at this offset of the stream; one that is open ends there."""
         self.end(start)
         self._failure = failure
         self._start = start
-        self.open = True
+        self.open = self.due = True
 
     def resume(self) -> None:
         """More is lost for the reason of the last loss, which was reported: a further loss, where that one ended."""
-        self.open = True
+        self.open = self.due = True
 
     def end(self, end: int) -> None:
         """The open loss, if there is one, ends at this offset."""
@@ -48,4 +44,6 @@ class Losses:
     def report(self, end: int) -> Fault:
         """Take the first fault that is due. An open loss ends at `end`."""
         self.end(end)
-        return self._ended.pop(0)
+        fault = self._ended.pop(0)
+        self.due = bool(self._ended)
+        return fault

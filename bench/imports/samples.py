@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 
 MAX_DEPTH = 24
 
@@ -76,7 +77,7 @@ def _merged(schema: Any, root: dict[str, Any], depth: int) -> dict[str, Any]:
     result: dict[str, Any] = dict(schema) if isinstance(schema, dict) else {}
     for _ in range(MAX_DEPTH):
         if "$ref" in result:
-            result = _joined({k: v for k, v in result.items() if k != "$ref"}, _at(result["$ref"], root))
+            result = _joined({k: v for k, v in result.items() if k != "$ref"}, at(result["$ref"], root))
         elif "allOf" in result:
             parts = result.pop("allOf")
             for part in parts:
@@ -100,8 +101,9 @@ def _joined(one: dict[str, Any], other: Any) -> dict[str, Any]:
     return joined
 
 
-def _at(ref: str, root: dict[str, Any]) -> Any:
+def at(ref: str, root: dict[str, Any]) -> Any:
+    """What a reference leads to."""
     part: Any = root
-    for token in ref.removeprefix("#").split("/")[1:]:
+    for token in unquote(ref.removeprefix("#")).split("/")[1:]:
         part = part.get(token.replace("~1", "/").replace("~0", "~"), {}) if isinstance(part, dict) else {}
     return part

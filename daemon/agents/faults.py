@@ -15,7 +15,7 @@ def declared_failure(exc: BaseException) -> Failure | None:
 
     None for an exception that callers may learn nothing of, also where the facts of a declared error are not of their types.
     """
-    if issubclass(type(exc), FailureError):  # an evil class may answer `isinstance` by raising
+    if issubclass(type(exc), FailureError):  # `isinstance` asks the class, which may raise
         assert isinstance(exc, FailureError)
         return exc.failure
     if issubclass(type(exc), EditorUnavailableError):

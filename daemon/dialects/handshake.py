@@ -28,11 +28,16 @@ def add_initialize(
     """Add `initialize` to a service: `answer`, or the coroutine `answer_after_hooks` if services run something before."""
     if not hooks:  # then it is answered before any event loop is loaded
         service.query("initialize", inline=True)(answer)
-        return
+        return answer_at_once(service)
     errors = list(dict.fromkeys(error for hook in hooks for error in hook.errors))
     service.query("initialize", errors=errors, description=answer.__doc__ or "")(answer_after_hooks)
     uses = frozenset(hook.name for hook in hooks)
     service.operations[-1] = msgspec.structs.replace(service.operations[-1], uses=uses)
+
+
+def answer_at_once(service: Service) -> None:
+    """Let the last operation wait for nothing that was read before it, except with `--ordered`. It is inline."""
+    service.operations[-1] = msgspec.structs.replace(service.operations[-1], immediate="unordered")
 
 
 def add_shutdown(service: Service, hooks: Sequence[OperationSpec], end: Callable[[], Any]) -> None:

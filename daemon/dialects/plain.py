@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
@@ -20,14 +20,14 @@ from .handshake import ServerInfo, add_initialize, add_shutdown, client_info, ru
 
 if TYPE_CHECKING:
     from ..host import Host
-    from ..operations.spec import OperationSpec
+    from ..operations.spec import Immediate, OperationSpec
 
 PROTOCOL_VERSION = "2.0"
 
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
 
-_IMMEDIATE = frozenset({"shutdown", "exit"})
-"""They run before all requests that wait, and also while the daemon shuts down."""
+_IMMEDIATE: Final[Mapping[str, Immediate]] = {"shutdown": "always", "exit": "always", "version": "unordered"}
+"""They run before all requests that wait."""
 
 
 class LogLevel(enum.Enum):
@@ -98,7 +98,9 @@ def builtins(connection: ClientConnection, control: DaemonControl) -> Service:
     _add_controls(service, connection, control)
     _add_lists(service, connection)
     service.operations = [
-        msgspec.structs.replace(spec, immediate=True) if spec.name in _IMMEDIATE and spec.mode == "inline" else spec
+        msgspec.structs.replace(spec, immediate=_IMMEDIATE[spec.name])
+        if spec.name in _IMMEDIATE and spec.mode == "inline"
+        else spec
         for spec in service.operations
     ]
     return service

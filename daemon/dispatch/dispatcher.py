@@ -94,7 +94,7 @@ class Dispatcher:
                 return note_ignored(call)  # what a client may send to any server
             return self.refuse(call, Unavailable() if self._closed else route)
         call, spec = route
-        if spec.immediate:
+        if spec.immediate == "always":
             return self._run_inline(call, spec)
         if self._closed:
             return self.refuse(call, Unavailable())
@@ -108,6 +108,8 @@ class Dispatcher:
         call.span = tracing.request(self._router.name_of(call), call.metadata, meta=meta, mcp=dialect.name == "mcp")
 
     def _may_start_now(self, spec: OperationSpec) -> bool:
+        if spec.immediate == "unordered" and not self._scheduler.ordered:
+            return True
         if spec.kind == "notification" and self._backlog.notifications:
             return False
         return self._scheduler.may_start_now(self._backlog)

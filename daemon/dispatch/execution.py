@@ -17,11 +17,11 @@ import msgspec
 
 from ...errors.exceptions import FailureError, GivenError, OperationError
 from ...errors.failures import Failure, Internal
+from ...errors.redaction.safe_call import type_name
 from ...errors.wire import failure_of
 from ...lazy import anyio
 from ..logs import log
 from ..logs.bound import BOUND, INLINE, add_names
-from ..logs.safe_call import class_name
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token, last_event_id
 from ..operations.spec import ClientGroup, Numbered, WrongResult
@@ -202,7 +202,7 @@ class _Numbers:
 
 
 _REPEATED_HINT: Final = "ctx.last_event_id is the number behind which the caller goes on; what it has is left out"
-_MISNUMBERED_HINT: Final = "numbers must rise, else nobody can resume"
+_MISNUMBERED_HINT: Final = "numbers must rise, else no caller can resume"
 
 
 def _number_of(event: Numbered[Any]) -> int:
@@ -263,7 +263,8 @@ def _cancelled_from_outside() -> bool:
 
 
 def attempt_now(work: Callable[[], T], *, step: str = "") -> T | Raised:
-    """The same for what is no coroutine. Where it is a `step`, the running task is out of its reach."""
+    """Call code that is no coroutine; its value, or what it raised. With a `step` it is the app's own, and the running task is
+    out of its reach."""
     loop = APP_LOOP.get() if step else None
     try:
         return work() if loop is None else out_of_task(lambda: loop.watch.marked(step, work))
@@ -289,7 +290,7 @@ def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     try:
         return _outcome_of(exc, spec, call)
     except BaseException:  # noqa: BLE001 - the boundary, as above
-        _diagnose(spec, call, problem=f"it raised {class_name(exc)}, which can't be looked at")
+        _diagnose(spec, call, problem=f"it raised {type_name(exc)}, which can't be looked at")
         return Internal()
 
 
@@ -305,14 +306,14 @@ def _outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
         try:
             failure = failure_of(found, spec.errors)
         except msgspec.ValidationError as fault:
-            problem = f"the details of {class_name(found)} are not what it declares: {fault}"
+            problem = f"the details of {type_name(found)} are not what it declares: {fault}"
             _diagnose(spec, call, problem=problem, exc=exc)
             return Internal()
         except BaseException as fault:  # noqa: BLE001 - details that JSON can't represent, or the app's `__post_init__`
             exc = fault
         else:
             if isinstance(failure, Internal):
-                declare = f"declare it: errors=[{class_name(found)}]"
+                declare = f"declare it: errors=[{type_name(found)}]"
                 hint = "raise an error of your own in its place" if isinstance(found, GivenError) else declare
                 _diagnose(spec, call, undeclared=failure.code, hint=hint, exc=exc)
             return failure

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
+from ...errors.redaction.safe_call import type_name
 from ..logs import log
-from ..logs.safe_call import class_name
 from ..operations.access import Access, ProviderFailed
 from ..operations.registry import Registry
 from ..operations.service import DeclarationError
@@ -97,7 +97,7 @@ def provider_failed(call: Call, exc: BaseException) -> Internal:
         "identity.failed",
         method=call.method,
         id=call.id,
-        error=exc.error if isinstance(exc, ProviderFailed) else class_name(exc),
+        error=exc.error if isinstance(exc, ProviderFailed) else type_name(exc),
     )
     return Internal()
 

@@ -63,6 +63,7 @@ class Scheduler:
         self._memory = memory
         memory.on_room.append(self.pump)
         self._large = 0
+        self.ordered: Final = ordered
         self._limits = (1, 0) if ordered else (limit, thread_limit)
         self._running = [0, 0]
         self._ready: tuple[dict[Backlog[Request], None], dict[Backlog[Request], None]] = {}, {}

@@ -15,8 +15,8 @@ from threading import Thread
 from typing import Any, Final, final  # Any: outcomes and arguments pass through unread
 
 from ...errors.failures import Internal, Overloaded
+from ...errors.redaction.safe_call import type_name
 from ..logs import log
-from ..logs.safe_call import class_name
 from ..memory import reserve
 from ..process.thread_starts import starting
 from .request import Request
@@ -145,7 +145,7 @@ class ThreadPool:
                 outcome = self._perform(request)
             except BaseException as exc:  # noqa: BLE001 - the boundary itself failed: no memory for an answer, most likely
                 reserve.free()
-                log.error("daemon.fault", error=class_name(exc))
+                log.error("daemon.fault", error=type_name(exc))
                 outcome = Internal()
             self.call_on_loop(self._ended, request, outcome)
 

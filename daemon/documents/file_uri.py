@@ -1,4 +1,6 @@
-"""`file:` URIs as paths of this system. RFC 8089; editors on Windows write `file:///c%3A/a`. Reads no file.
+"""Converts `file:` URIs to paths of this system, and clients' paths to URIs. Reads no file.
+
+RFC 8089; editors on Windows write `file:///c%3A/a`.
 
 A module of its own, since it loads `urllib.parse`, which no start needs.
 """
@@ -6,7 +8,7 @@ A module of its own, since it loads `urllib.parse`, which no start needs.
 from __future__ import annotations
 
 import os
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 
 def path_of_uri(uri: str, *, windows: bool = os.name == "nt") -> str:
@@ -24,3 +26,9 @@ def path_of_uri(uri: str, *, windows: bool = os.name == "nt") -> str:
         path = path[1:]
     share = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""
     return (share + path).replace("/", "\\")
+
+
+def uri_of_path(path: str) -> str:
+    """The URI of an absolute path of either kind of system: the client's may be another than ours."""
+    slashes = path.replace("\\", "/")
+    return "file://" + quote(slashes if slashes.startswith("/") else f"/{slashes}")

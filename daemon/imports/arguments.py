@@ -22,7 +22,7 @@ from .service import Validate
 
 _LISTS: Final = ("include", "exclude", "tags", "paths", "methods", "operation_ids", "scopes")
 _TABLES: Final = ("rename", "variables", "env", "headers")
-_SWITCHES: Final = ("allow_private", "outside")
+_SWITCHES: Final = ("allow_private", "outside", "error_bodies")
 _TEXTS: Final = ("base_url", "credential", "token")
 _EXAMPLE: Final = "list_*"
 _SHOWN: Final = 80

@@ -49,6 +49,7 @@ def _service_of(given: ImportSettings, credentials: Mapping[str, str], *, privat
             variables=given.variables,
             allow_private=given.allow_private or private,
             outside=given.outside,
+            error_bodies=given.error_bodies,
             validate=given.validate or "on",
             **ages,
             **shared,

@@ -20,6 +20,7 @@ from ..operations.spec import Timeout
 from .arguments import check_arguments, check_expose, tell_left_out
 from .cache import Cached, digest_of, keep, read_cached, stamp_of
 from .failures import ImportFailed
+from .http.faults import UNDECLARED
 from .http.model import HttpImport, HttpOperation
 from .openapi.documents.faults import DocumentError, quoted
 from .openapi.naming import Selection
@@ -58,6 +59,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
     timeout: Timeout = UNSET,
     allow_private: bool = False,
     outside: bool = False,
+    error_bodies: bool = False,
     max_age: float = DAY,
 ) -> Service:
     """A service with the operations of an OpenAPI document (3.0, 3.1 or 3.2), called by HTTP.
@@ -72,7 +74,9 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
 
     Params and answers are checked against the document: `validate` says whether what does not fit is an error, a line in the
     log, or nothing. `timeout` is in seconds, as that of an operation. Private addresses are refused unless `allow_private`, and
-    references to documents elsewhere unless `outside`. What was read of a URL is used again for `max_age` seconds.
+    references to documents elsewhere unless `outside`. With `error_bodies` each operation declares the error `HTTP_UNDECLARED`,
+    whose details are the status and the body, without secrets, of an error that the document does not declare. What was read of a
+    URL is used again for `max_age` seconds.
 
     A document that discreet has written gives the operations that it was written of, with their own names, kinds and error codes.
     The daemon that serves them checks params itself; `validate` says what becomes of its answers, as of any other's.
@@ -98,6 +102,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
             "timeout": timeout,
             "allow_private": allow_private,
             "outside": outside,
+            "error_bodies": error_bodies,
             "max_age": max_age,
         },
     )
@@ -123,6 +128,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
             document_url=url,
             credentials=credentials,
             allow_private=allow_private,
+            error_bodies=error_bodies,
         )
     except _OwnDocument as own:
         from .from_daemon import document_service  # late: only documents of discreet need it
@@ -141,7 +147,12 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
         raise ImportFailed(f"{_shown(document)}: {_reason(document, str(exc))}") from None
     tell_left_out(namespace, head.left_out, len(names), _check_command(document))
     options = ImportOptions(
-        expose=expose, validate=validate, timeout=timeout, scopes=scopes, credentials=sorted(upstream.credentials)
+        expose=expose,
+        validate=validate,
+        timeout=timeout,
+        scopes=scopes,
+        credentials=sorted(upstream.credentials),
+        errors=(UNDECLARED,) if error_bodies else (),
     )
     return imported_service(namespace, packed, upstream, options)
 

@@ -64,7 +64,8 @@ class Upstream(Protocol):
 class ImportOptions(Struct, frozen=True, kw_only=True):
     """How imported operations are served. `expose` are patterns of names, or all of them, that callers see; others can only be
     called by operations of the daemon. `scopes` are what a caller needs. `credentials` are those that the upstream uses. Without
-    `check_input` the upstream is left to check the params: another daemon says better what is wrong with them.
+    `check_input` the upstream is left to check the params: another daemon says better what is wrong with them. Each operation
+    declares `errors` beside its own.
     """
 
     expose: bool | Sequence[str] = False
@@ -73,6 +74,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     scopes: Sequence[str] = ()
     credentials: Sequence[str] = ()
     check_input: bool = True
+    errors: tuple[ImportedError, ...] = ()
 
     def visibility(self, name: str) -> Visibility:
         """That of an operation, by its name without the namespace."""
@@ -129,7 +131,7 @@ class _Maker:
             invoke=lambda ctx, arguments: run(ctx, *arguments),
             returns=GivenSchema(partial(self._schema, index, "output")) if entry.result else None,
             output=self._read,
-            errors=_Errors(partial(self.errors, index)) if entry.has_errors else (),
+            errors=_Errors(partial(self.errors, index)) if entry.has_errors or self._options.errors else (),
             description=entry.description,
             timeout=self._timeout(entry),
             visibility=self._options.visibility(entry.name),
@@ -160,17 +162,20 @@ class _Maker:
         return self._upstream
 
     def errors(self, index: int) -> tuple[type[GivenError], ...]:
-        return tuple(map(self._error, self.operation(index).errors))
+        return tuple(map(self._error, self._errors(index)))
+
+    def _errors(self, index: int) -> tuple[ImportedError, ...]:
+        return (*self.operation(index).errors, *self._options.errors)
 
     def error_to_raise(self, index: int, name: str, exc: UpstreamError) -> Exception:
         """What a handler raises where the other program has answered with an error."""
-        declared = next((each for each in self.operation(index).errors if each.code == exc.code), None)
+        declared = next((each for each in self._errors(index) if each.code == exc.code), None)
         if declared is None:
             log.error("import.error_undeclared", operation=name, code=exc.code)
             return FailureError(Internal())
         details = exc.details if declared.schema is not None else None
         if details is not None and self._options.validate != "off":
-            place = self.operation(index).errors.index(declared)
+            place = self._errors(index).index(declared)
             fault = self._fault(index, ("error", place), details)
             if fault is not None:
                 log.warning(
@@ -209,7 +214,7 @@ class _Maker:
     def _part(self, index: int, part: tuple[str, int]) -> Schema:
         operation, (kind, place) = self.operation(index), part
         if kind == "error":
-            schema = operation.errors[place].schema
+            schema = self._errors(index)[place].schema
             return True if schema is None else schema
         return operation.input if kind == "input" else operation.output
 

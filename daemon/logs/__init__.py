@@ -5,7 +5,8 @@ from .levels import AnyLevel, Level, parse_level
 from .logger import ConfiguredPath, Logger, log
 from .repeated import RepeatedWarning
 from .sink import LogSettings
-from .writer import LogWriter, log_stray_output, start_logging
+from .stray_output import PrintedTexts, log_stray_output
+from .writer import LogWriter, start_logging
 
 __all__ = [
     "AnyLevel",
@@ -14,6 +15,7 @@ __all__ = [
     "LogSettings",
     "LogWriter",
     "Logger",
+    "PrintedTexts",
     "RepeatedWarning",
     "capture_logging",
     "capture_structlog",

@@ -1,4 +1,4 @@
-"""The request that the running code works for, and what the log says of it: method, id, and an agent's task.
+"""Names the request that the running code works for in the log: method, id, and an agent's task.
 
 Handlers run with it in a context variable, so that tasks and calls that they begin have it too; threads that they start by
 themselves have not, before Python 3.14. Inline handlers begin nothing and must cost nothing: for them it stands in `INLINE`.

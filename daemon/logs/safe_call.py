@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
-
-_name_of_class: Final = type.__dict__["__name__"].__get__
-
-
-def class_name(value: object) -> str:
-    """The name of the value's class, whatever its metaclass says that it is."""
-    name: str = _name_of_class(type(value))
-    return name
 
 
 def safe_call(

@@ -269,8 +269,3 @@ def _release(lock: _thread.LockType) -> None:
         lock.release()
     except RuntimeError:
         return
-
-
-def log_stray_output(stream: str, text: str) -> None:
-    """For `framing.stray_output`: log what was written to stdout or stderr past the daemon, as `<stream>.stray`."""
-    log.warning(f"{stream}.stray", text=text)

@@ -14,8 +14,8 @@ from typing import Final, Protocol, TypeGuard, final
 import msgspec
 
 from ...errors.failures import WRONG_SCHEME, AuthenticationRequired, Failure, InsufficientPermissions
+from ...errors.redaction.safe_call import type_name
 from ..logs import log
-from ..logs.safe_call import class_name
 from ..settings.token_text import TOKEN_FORM, read_token
 
 
@@ -150,7 +150,7 @@ class Access:
         return challenge(self.provider, None if self._caller is None else self._caller[0])
 
     def for_caller(self, identity: Identity | CredentialsRefused | None) -> Access:
-        """The same for one caller, whom the provider has named or refused before: it is not asked again."""
+        """Restrict this to one caller, whom the provider has named or refused before: it is not asked again."""
         access = Access(self.parent, self.provider, known_only=self._known_only, refused=self.refused)
         access._caller = (identity,)
         return access
@@ -223,11 +223,11 @@ def _resolved(provider: IdentityProvider, authorization: str) -> Identity | Cred
     try:
         found = provider.resolve(authorization)
     except BaseException as exc:  # noqa: BLE001 - the boundary: foreign code
-        error = class_name(exc)
+        error = type_name(exc)
     else:
         if found is None or isinstance(found, Identity | CredentialsRefused):
             return found
-        raise TypeError(f"resolve returned a {class_name(found)} and no Identity")  # such as a coroutine
+        raise TypeError(f"resolve returned a {type_name(found)} and no Identity")  # such as a coroutine
     raise ProviderFailed(error)  # behind the block: it is no context of this
 
 

@@ -14,14 +14,14 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from ...errors.type_building import DECODE_ERRORS, build_decoder
+from ...errors.type_building import DECODE_ERRORS, build_decoder, json_encoder
 
 Arguments: TypeAlias = tuple[Any, ...]
 
 META_MEMBERS: Final = ("_meta", "workDoneToken", "partialResultToken")
 """Members that every request may have beside its params: MCP's metadata, and LSP's tokens for progress and results."""
 
-_encode: Final = msgspec.json.Encoder().encode
+_encode: Final = json_encoder()
 _read_raw: Final = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | None).decode
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from ...errors.exceptions import OperationError
 from ...errors.failures import Failure
-from ...errors.type_building import build_decoder, type_info
+from ...errors.type_building import build_decoder, json_encoder, type_info
 from ..offers import Offer
 from .access import AccessRule
 from .decoders import Arguments
@@ -23,10 +23,11 @@ OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notific
 HandlerMode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
 Visibility: TypeAlias = Literal["external", "internal"]
 
+Immediate: TypeAlias = Literal["never", "unordered", "always"]
 Timeout: TypeAlias = float | UnsetType | None
 """Seconds; None for no deadline; UNSET where the daemon's setting `request-timeout` applies."""
 
-_encode = msgspec.json.Encoder().encode
+_encode = json_encoder()
 
 
 class Forward(msgspec.Struct, frozen=True):
@@ -95,9 +96,9 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     Three fields are for operations of the daemon itself. `admits` says why a call with these service parameters is refused;
     it is asked after access, and before the params are read. `immediate` runs an inline handler as soon as its request is
-    read, before all that waits and also while the daemon shuts down. `only_waits` marks a handler that does nothing but
-    wait: it does not count towards `max-concurrency`. When the group of such a call is full, the call waits while other
-    calls of the group make progress, and is refused when none does.
+    read, before all that waits: "unordered" except with `--ordered` and while the daemon shuts down, "always" also then.
+    `only_waits` marks a handler that does nothing but wait: it does not count towards `max-concurrency`. When the group of
+    such a call is full, the call waits while other calls of the group make progress, and is refused when none does.
     """
 
     name: str
@@ -118,7 +119,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     limit: int | None = None
     uses: frozenset[str] = frozenset()
     authority: frozenset[str] = frozenset()
-    immediate: bool = False
+    immediate: Immediate = "never"
     only_waits: bool = False
     floats: bool = False
     source: str = ""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from ...errors.type_building import address_space_limit
+
 SHARE: Final = 4
 """A quarter of what is free at the start is for requests and replies, another one for the stacks of threads. The rest is
 for what is decoded, for handlers, and for what the allocator keeps."""
@@ -23,13 +25,11 @@ _M_ARENA_MAX: Final = -8
 
 def free_address_space() -> int | None:
     """Bytes that this process may still map; None where nothing limits it, or where that can't be known."""
-    if sys.platform == "win32":
+    limit = address_space_limit()
+    if limit is None or sys.platform == "win32":
         return None
     import resource  # not on Windows
 
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
-        return None
     try:
         with open("/proc/self/statm", "rb") as numbers:
             used = int(numbers.read().split()[0]) * resource.getpagesize()

@@ -1,4 +1,4 @@
-"""The event loop of asyncio, which goes on whatever a callback raises or stops. Imported late: it imports asyncio.
+"""Provides asyncio's event loop so that it goes on, whatever a callback raises or stops. Imported late: it imports asyncio.
 
 asyncio ends its loop for a `SystemExit` or a `KeyboardInterrupt` of any task or callback, and for `loop.stop()`. In a daemon
 they come from the apps alone: its signals have handlers of their own.

@@ -1,4 +1,4 @@
-"""Processes that an app forks off the daemon. A fork is a second daemon with the same stdin and stdout, in the middle of a
+"""Ends processes that an app forks off the daemon. A fork is a second daemon with the same stdin and stdout, in the middle of a
 handler: it must read nothing, answer nothing, and end when its handler does.
 """
 

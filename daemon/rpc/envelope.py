@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFailure
+from ...errors.type_building import json_encoder
 from .text import encoding_failure, flattened, parse_failure, without_unpaired
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ _decode_members = msgspec.json.Decoder(_Members).decode
 _decode_batch = msgspec.json.Decoder(Annotated[list[Raw], msgspec.Meta(max_length=MAX_BATCH)]).decode
 _decode_metadata = msgspec.json.Decoder(dict[str, str]).decode
 _skip = msgspec.json.Decoder(Raw).decode
-_encode = msgspec.json.Encoder().encode
+_encode = json_encoder()
 
 _NO_METADATA: dict[str, str] = {}
 _STARTS_NO_ID: Final = b"{[tf"

@@ -40,6 +40,7 @@ class ImportSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     timeout: float | UnsetType = UNSET
     allow_private: bool = False
     outside: bool = False
+    error_bodies: bool = False
     max_age: float | UnsetType = UNSET
     env: Mapping[str, str] = {}
     cwd: str = ""
@@ -53,7 +54,7 @@ class ImportSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 _KINDS: Final = ("openapi", "mcp", "daemon")
-_ONLY_OPENAPI: Final = ("base_url", "credentials", "tags", "paths", "methods", "variables", "outside")
+_ONLY_OPENAPI: Final = ("base_url", "credentials", "tags", "paths", "methods", "variables", "outside", "error_bodies")
 _EXPECTED: Final[Mapping[str, str]] = {
     "openapi": "a file or a URL",
     **dict.fromkeys(("mcp", "daemon"), "a URL, or a command line as an array of strings"),
@@ -63,7 +64,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "expose": "true, false, or an array of patterns of names",
     "validate": "on, log or off",
     **dict.fromkeys(("timeout", "max_age"), "a number of seconds"),
-    **dict.fromkeys(("allow_private", "outside"), "true or false"),
+    **dict.fromkeys(("allow_private", "outside", "error_bodies"), "true or false"),
 }
 
 

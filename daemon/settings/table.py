@@ -387,6 +387,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         """How messages are separated where clients speak this."""
         return self.framing or _FRAMINGS[dialect]
 
+    @property
+    def uses_stdio(self) -> bool:
+        """Whether a client speaks by stdin and stdout, and not by `--tcp` or HTTP alone."""
+        return not self.no_stdio and self.tcp is None
+
 
 OPTIONS: Final[tuple[Option, ...]] = tuple(
     option_from_field(field, Settings.__annotations__[field], getattr(Settings(), field))

@@ -1,4 +1,4 @@
-"""Results of coroutines that people test for truth: a forgotten `await` must not count as yes."""
+"""Wraps coroutines whose results people test for truth: a forgotten `await` must not count as true."""
 
 from __future__ import annotations
 

@@ -57,7 +57,12 @@ __all__ = [
     "ToolOptions",
 ]
 
-_LEGACY = ("CallToolResult", "CreateMessageResult", "GetPromptResult", "SamplingMessage")
+_HOMES = {
+    "offers": ("Ask", "Roots", "Sample"),
+    "dialects.mcp.options": ("PromptOptions", "ResourceOptions", "ToolOptions"),
+    "dialects.mcp.generated.legacy": ("CallToolResult", "CreateMessageResult", "GetPromptResult", "SamplingMessage"),
+}
+"""Where the classes are defined; all others in `dialects.mcp.generated.shared`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -66,12 +71,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    if name in ("Ask", "Sample", "Roots"):
-        home = "offers"
-    elif name in ("PromptOptions", "ResourceOptions", "ToolOptions"):
-        home = "dialects.mcp.options"
-    else:
-        home = f"dialects.mcp.generated.{'legacy' if name in _LEGACY else 'shared'}"
+    home = next((home for home, names in _HOMES.items() if name in names), "dialects.mcp.generated.shared")
     value = getattr(import_module(f".daemon.{home}", __package__), name)
     globals()[name] = value
     return value

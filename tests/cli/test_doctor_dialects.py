@@ -207,7 +207,7 @@ def test_what_models_and_hosts_would_miss_is_a_warning(apps: str, capsys: pytest
     framing, instructions, tool, prompt = (message for each, message in said(findings, "mcp") if each == "warn")
     assert framing == "clients of mcp use --framing newline, and the framing is content-length"
     assert instructions.startswith("no instructions")
-    assert "the name has 70 characters" in tool
+    assert "characters; Claude Code takes 64" in tool  # the name itself was cut
     assert "no description" in tool
     assert "the input schema has anyOf at the top" in tool
     assert prompt == "prompt ask: no description"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from discreet.cli.main import main
+from discreet.daemon.dialects.mcp.tools import tool_name
 from support.openapi_documents import OK, document, with_operation
 
 
@@ -40,6 +41,7 @@ def test_it_prints_one_json_document(tmp_path: Path, capsys: pytest.CaptureFixtu
             "path": "/a",
             "errors": ["HTTP_404"],
             "pointer": "/paths/~1a/get",
+            "tool": None,
         }
     ]
     assert [(note["pointer"], note["kind"]) for note in report["notes"]] == [
@@ -67,3 +69,20 @@ def test_a_wrong_command_line_is_one_line(capsys: pytest.CaptureFixture[str], wo
 def test_names_of_the_document_move_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(tmp_path, with_operation({}, info={"title": "\x1b[2J", "version": "1"})) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_it_tells_what_long_names_become_as_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "list_" + "x" * 60
+    paths = {
+        "/a": {"get": {"operationId": name, "responses": OK}},
+        "/b": {"get": {"operationId": "b", "responses": OK}},
+    }
+    assert check(tmp_path, document(paths)) == 0
+    said = capsys.readouterr().out
+    assert "--namespace" in said and said.endswith(f"  {name}\n")
+    assert check(tmp_path, document(paths), "--namespace", "pets") == 0
+    tool = tool_name(f"pets/{name}")
+    assert capsys.readouterr().out.endswith(f"\nshortened as tools of MCP:\n  pets/{name}: {tool}\n")
+    assert check(tmp_path, document(paths), "--namespace", "pets", "--json") == 0
+    assert [each["tool"] for each in json.loads(capsys.readouterr().out)["operations"]] == [tool, "pets_b"]
+    assert len(tool) == 64

@@ -22,7 +22,13 @@ from discreet.daemon.agents.stores import checks
 from discreet.daemon.agents.stores.interface import TaskQuery
 from discreet.daemon.agents.stores.memory import StoreLimits
 from discreet.daemon.agents.tasks import event_buffer, runner, task_events
-from discreet.daemon.agents.tasks.executor import AgentExecutor, RequestContext, SupportsCheck, SupportsResume
+from discreet.daemon.agents.tasks.executor import (
+    AgentExecutor,
+    RequestContext,
+    SupportsCancel,
+    SupportsCheck,
+    SupportsResume,
+)
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.dispatch import starvation
 from discreet.daemon.settings import Settings
@@ -153,7 +159,7 @@ def test_the_executors_methods_are_those_of_its_protocols() -> None:
     shown = {re.sub(r"`(?:async )?(\w+)\(.*", r"\1", name): name for name, _ in cells("method")}
     declared = {
         name: it
-        for cls in (AgentExecutor, SupportsCheck, SupportsResume)
+        for cls in (AgentExecutor, SupportsCancel, SupportsCheck, SupportsResume)
         for name, it in vars(cls).items()
         if name in public(cls)
     }

@@ -16,6 +16,7 @@ import pytest
 import discreet
 from discreet.client.blocking import connect
 from discreet.daemon.settings import OPTIONS
+from discreet.framing.stdio_guard import NULL_DEVICE_HINT
 from support.waits import DEADLINE_SECONDS
 
 HOME = os.path.dirname(os.path.dirname(discreet.__file__))
@@ -60,6 +61,7 @@ UNSAFE = {
     "push-private": "true",
     "dialect": '"lsp"',
     "framing": '"newline"',
+    "tcp": '"0.0.0.0:2087"',
     "http": '"0.0.0.0:8000"',
     "http-page": "true",
     "http-metrics": "true",
@@ -181,9 +183,10 @@ def test_a_server_starts_in_the_folder_whatever_its_file_sets_and_says_so_in_one
     (folder / name).write_text(("[tool.discreet]\n" if name == "pyproject.toml" else "") + SETTINGS)
     done = run([program, "serve"], folder)
     assert done.returncode == 0
-    (line,) = done.stderr.splitlines()
+    line, ended = done.stderr.splitlines()
     assert all(key in line for key in UNSAFE)
-    assert run([program, "serve", "--isolated"], folder).stderr == ""
+    assert ended.endswith(NULL_DEVICE_HINT)
+    assert run([program, "serve", "--isolated"], folder).stderr == ended + "\n"
 
 
 @pytest.mark.parametrize("python_path", ["", ".", "lib"])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,14 @@ def test_with_little_address_space_every_request_is_answered(
     assert child.end() == 0
 
 
+def test_a_result_without_room_for_its_text_is_an_error_and_no_crash(spawn: Spawn) -> None:
+    child = spawn("serve", "./app.py:app", preexec_fn=little_address_space, stderr=None)
+    replies = replies_to(child, [request(number, "app/big", {"size": 30_000_000}) for number in range(8)])
+    assert {reply["id"] for reply in replies} == {*range(8)}
+    assert all("result" in reply or reply["error"]["code"] in ANSWERS for reply in replies)
+    assert child.end() == 0
+
+
 @pytest.mark.skipif(not nobody_can_run_python(), reason="needs root, and an interpreter that nobody else may run")
 def test_without_threads_watches_and_calls_are_refused_and_the_daemon_lives_on(spawn: Spawn) -> None:
     root = str(Path(os.__file__).parent)
@@ -97,3 +106,24 @@ def test_without_threads_watches_and_calls_are_refused_and_the_daemon_lives_on(s
             answered.add(message["id"])
         assert "result" in message or message["error"]["data"]["code"] == "OVERLOADED"
     assert child.end() == 0
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("limit", [8, 16, 20, 23, 24])
+def test_with_few_descriptors_all_requests_are_answered_or_none(spawn: Spawn, backend: str, limit: int) -> None:
+    def few_descriptors() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    child = spawn("serve", "./app.py:app", "--backend", backend, preexec_fn=few_descriptors)
+    methods = ["version", "app/pid", "no/such", "app/pid", "version"]
+    with suppress(BrokenPipeError):  # it has ended at once
+        child.write(b"".join(request(number, method) for number, method in enumerate(methods)))
+    with suppress(BrokenPipeError):
+        child.close_stdin()
+    replies = child.read_all()
+    status = child.wait()
+    if replies:
+        assert (sorted(reply["id"] for reply in replies), status) == (list(range(5)), 0)
+    else:
+        own = [line for line in child.stderr().splitlines() if line.startswith("discreet: ")]
+        assert (status, len(own)) == (2, 1)

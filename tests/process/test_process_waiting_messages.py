@@ -112,5 +112,6 @@ def test_where_an_agent_can_not_resume_the_task_says_that_the_others_were_not_ex
     assert texts == [ORPHANED, "2 messages were not executed: the task ended before."]
     metadata = {each["messageId"]: each.get("metadata") for each in task["history"]}
     not_executed = {"notExecuted": "The task ended before this message was executed."}
-    assert metadata == {"A": None, "B": not_executed, "C": not_executed}
+    cut_off = {"notExecuted": "The agent's process ended before this message was executed to its end."}
+    assert metadata == {"A": cut_off, "B": not_executed, "C": not_executed}
     assert child.end() == 0

@@ -135,7 +135,7 @@ class Delegator:
             if save_configs is not None and live.lost is None:
                 await save_configs()
         finally:
-            if created:  # it is in the store, so somebody must work on it
+            if created:  # it is in the store, so a daemon must work on it
                 live.queue()
         if not created:
             await self._leave_with_owner(delegation)

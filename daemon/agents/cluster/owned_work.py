@@ -1,7 +1,7 @@
 """The work that others leave to this daemon: requests to the owner of a task, tasks of the queue, tasks of the dead.
 
 Every task that it becomes the owner of goes on: what was cut off is resumed, or the task failed with a reason; then its messages
-that wait are executed. None is left as if somebody still worked on it.
+that wait are executed. None is left as if a daemon still worked on it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class OwnedWork:
 
     @asynccontextmanager
     async def _in_memory(self, task_ids: Collection[str]) -> AsyncIterator[None]:
-        """Load these tasks side by side, and keep them. Those that can't be loaded are missed by who needs them."""
+        """Load these tasks side by side, and keep them. Those that can't be loaded are missed by what needs them."""
         lives: list[LiveTask] = []
 
         async def load(task_id: str) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ..model.types import Call, Message, Task
+from ..model.types import CallFacts, Message, Task
 from ..stores.serialization import decode_either
 from ..tasks.executor import RequestContext
 from ..tasks.runner import call_of
@@ -18,7 +18,7 @@ class QueuedMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """It may be left more than once, which the `key` of its call tells."""
 
     message: Message
-    call: Call
+    call: CallFacts
 
     def context(self, task: Task) -> RequestContext:
         """What an executor is told."""

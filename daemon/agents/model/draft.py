@@ -16,7 +16,7 @@ from .timestamps import now
 from .types import (
     Artifact,
     ArtifactChanged,
-    Call,
+    CallFacts,
     ExecutionBegun,
     Message,
     MessageAdded,
@@ -34,6 +34,7 @@ NOT_EXECUTED: Final = "notExecuted"
 """Member of the metadata of a message that was stored, and whose task ended before its turn; it says so in words."""
 
 NOT_EXECUTED_TEXT: Final = "The task ended before this message was executed."
+CUT_OFF_TEXT: Final = "The agent's process ended before this message was executed to its end."
 
 
 @final
@@ -84,7 +85,7 @@ class TaskDraft:
                 if self.status.message is not None:
                     self._history.append(self.status.message)
                 self.status = status
-                self._stop(status.state)
+                self._stop(status.state, cut_off=event.cut_off)
             case MessageAdded(message):
                 self._history.append(message)
                 self._wait(event.call, begun=event.begun)
@@ -99,19 +100,20 @@ class TaskDraft:
     def message(self, position: int) -> Message:
         return self._history[position]
 
-    def _wait(self, call: Call | None, *, begun: bool) -> None:
+    def _wait(self, call: CallFacts | None, *, begun: bool) -> None:
         if call is not None:
             self.waiting.append(WaitingMessage(len(self._history) - 1, call, begun))
 
-    def _stop(self, state: TaskState) -> None:
-        """What has begun is over when the task stops; what has not never begins when it ends."""
+    def _stop(self, state: TaskState, *, cut_off: bool) -> None:
+        """What has begun is over when the task stops, unless it was cut off; what has not never begins when the task ends."""
         if not self.waiting or state not in INACTIVE:
             return
-        self.waiting = [each for each in self.waiting if not each.begun]
+        self.waiting = [each for each in self.waiting if cut_off or not each.begun]
         if state in TERMINAL:
             for each in self.waiting:
                 message = self._history[each.position]
-                metadata = {**(message.metadata or {}), NOT_EXECUTED: NOT_EXECUTED_TEXT}
+                text = CUT_OFF_TEXT if each.begun else NOT_EXECUTED_TEXT
+                metadata = {**(message.metadata or {}), NOT_EXECUTED: text}
                 self._history[each.position] = msgspec.structs.replace(message, metadata=metadata)
             self.waiting = []
 

@@ -12,7 +12,7 @@ from ...memory import CONTAINER_BYTES, VALUE_BYTES
 from .types import (
     Artifact,
     ArtifactChanged,
-    Call,
+    CallFacts,
     ExecutionBegun,
     Message,
     MessageAdded,
@@ -74,7 +74,7 @@ def size_of_message(message: Message) -> int:
     return size
 
 
-def _call_size(call: Call | None) -> int:
+def _call_size(call: CallFacts | None) -> int:
     return 0 if call is None else _OBJECT_BYTES + _json_size(call.metadata)
 
 

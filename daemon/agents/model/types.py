@@ -127,8 +127,8 @@ class Task(WireStruct, frozen=True):
     metadata: JsonObject | None = None
 
 
-class Call(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an execution needs to know of the call that a message came with. Holds no credentials: the service params of the
+class CallFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The facts that an execution needs of the call that a message came with. Holds no credentials: the service params of the
     call, which may, stay with the daemon that was called.
 
     `key` tells the message from every other one where it goes through other daemons.
@@ -145,7 +145,7 @@ class WaitingMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A message at this place of a task's history whose execution is not over. `begun` says that it has begun."""
 
     position: int
-    call: Call
+    call: CallFacts
     begun: bool = False
 
 
@@ -153,7 +153,7 @@ class TaskCreated(msgspec.Struct, frozen=True, omit_defaults=True, tag="created"
     """The first event of every task. With a `call` its message is to be executed; `begun` says that this begins now."""
 
     task: Task
-    call: Call | None = None
+    call: CallFacts | None = None
     begun: bool = False
 
 
@@ -161,7 +161,7 @@ class MessageAdded(msgspec.Struct, frozen=True, omit_defaults=True, tag="message
     """The client sent another message. `call` and `begun` are as of `TaskCreated`."""
 
     message: Message
-    call: Call | None = None
+    call: CallFacts | None = None
     begun: bool = False
 
 
@@ -172,10 +172,14 @@ class ExecutionBegun(msgspec.Struct, frozen=True, tag="begun"):
 
 
 class StatusChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="status"):
-    """The task has a new status. The message of the previous status becomes part of the history."""
+    """The task has a new status. The message of the previous status becomes part of the history.
+
+    `cut_off` says that the task ends since the daemon that executed its message has gone.
+    """
 
     status: TaskStatus
     metadata: JsonObject | None = None
+    cut_off: bool = False
 
 
 class ArtifactChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="artifact"):

@@ -1,4 +1,4 @@
-"""Who may call the agent: the security requirements of its card, as a rule for callers that the daemon itself identifies."""
+"""Checks who may call the agent: makes the security requirements of its card a rule for callers that the daemon identifies."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, final
+from typing import final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import TimedOut
@@ -15,12 +15,9 @@ from ..model.types import JsonObject, Task, TaskState
 from ..requests import Caller
 from ..stores.interface import CANCEL, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
-from ..tasks.live_task import LiveTask, raise_if_lost, wait_committed
+from ..tasks.live_task import MAX_LOSSES, LiveTask, raise_if_lost, wait_committed
 from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
-
-MAX_LOSSES: Final = 8
-"""How often another daemon may change the task before it is cancelled."""
 
 
 @final

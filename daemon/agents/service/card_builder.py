@@ -32,13 +32,13 @@ from ..card.model import (
 )
 
 BINDING: Final = "urn:discreet:a2a:stdio:1"
+"""The stdio binding (A2A 1.0, section 5.8). A breaking change of it takes the next number."""
 
 PUSH_DELIVERY: Final = Extension(
     "urn:discreet:a2a:push:1",
     "Push notifications that wait when the agent's process is killed are not sent later. GetTask tells how a task stands.",
 )
-"""Nothing that a client has to support: it tells how surely notifications come."""
-"""The stdio binding (A2A 1.0, section 5.8). A breaking change of it takes the next number."""
+"""An extension that no client has to support: it tells which notifications may be lost."""
 
 VERSIONS: Final = ("1.0", "0.3")
 """The supported versions of A2A, the preferred one first."""
@@ -82,8 +82,8 @@ def http_interfaces(url: str) -> tuple[AgentInterface, ...]:
     )
 
 
-class SenselessCard(Exception):
-    """An agent's own function has made a card that is none."""
+class InvalidCard(Exception):
+    """An agent's own function has made something that is no card."""
 
 
 @final
@@ -126,7 +126,7 @@ class CardBuilder:
     def extended(self, identity: Identity, url: str = "") -> AgentCard | None:
         """The card for this caller; None where there is none (−32007).
 
-        Raises `SenselessCard` where the agent's function returned no card, and what it raises.
+        Raises `InvalidCard` where the agent's function returned no card, and what it raises.
         """
         if self._agent is None:
             return _without_known_secrets(self._of_operations(identity, url)) if self.has_extended else None
@@ -140,7 +140,7 @@ class CardBuilder:
             try:
                 card = validate_card(made)
             except (TypeError, ValidationError) as exc:
-                raise SenselessCard(str(exc)) from exc
+                raise InvalidCard(str(exc)) from exc
         if not card.supported_interfaces:
             card = replace(card, supported_interfaces=self._interfaces_at(url))
         return _without_known_secrets(card)
@@ -161,9 +161,11 @@ class CardBuilder:
         return _secured(card, provider, optional=False)
 
     def _with_push(self, declared: Capabilities) -> Capabilities:
-        """The capabilities with whether this daemon sends push notifications, and how surely."""
-        if not (self._pushes and declared.push_notifications):
-            return replace(declared, push_notifications=declared.push_notifications and False)
+        """Say whether this daemon sends push notifications, and which of them may be lost."""
+        if not declared.push_notifications:
+            return declared
+        if not self._pushes:
+            return replace(declared, push_notifications=False)
         return replace(declared, extensions=(*declared.extensions, PUSH_DELIVERY))
 
     def _of_operations(self, identity: Identity | None, url: str) -> AgentCard:

@@ -12,7 +12,7 @@ from ...operations.access import Identity
 from ..card.model import AgentCard
 from ..errors import USE_PUBLIC_CARD
 from .authorization import Authorization
-from .card_builder import CardBuilder, SenselessCard
+from .card_builder import CardBuilder, InvalidCard
 
 
 @final
@@ -37,8 +37,8 @@ class ExtendedCard:
         card = attempt_now(lambda: self._cards.extended(identity, url), step="agent.extended")
         if isinstance(card, Raised):
             log.error("agent.failed", exc=card.exc)
-            senseless = issubclass(type(card.exc), SenselessCard)
-            raise FailureError(InvalidAgentResponse() if senseless else Internal())
+            invalid = issubclass(type(card.exc), InvalidCard)
+            raise FailureError(InvalidAgentResponse() if invalid else Internal())
         if card is None:
             raise FailureError(ExtendedAgentCardNotConfigured(suggestion=USE_PUBLIC_CARD))
         return card

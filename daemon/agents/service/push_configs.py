@@ -91,19 +91,13 @@ class PushConfigs:
     def check_capacity(self, live: LiveTask) -> None:
         """Raises `FailureError` where `attach` would for a new config."""
         self._check_supported()
-        if len(live.push_targets) >= MAX_CONFIGS:
-            raise FailureError(
-                UnsupportedOperation(task_id=live.id, reason=_TOO_MANY, suggestion="Delete one of them.")
-            )
+        _check_room(live, live.push_targets)
 
     def target(self, live: LiveTask, config: PushConfig, version: str) -> PushTarget:
         """The config as it is stored. Raises `FailureError` as `put` does."""
         self._check_supported()
         config = msgspec.structs.replace(config, id=config.id or new_id(), task_id=live.id)
-        if len(_without(live, config.id)) >= MAX_CONFIGS:
-            raise FailureError(
-                UnsupportedOperation(task_id=live.id, reason=_TOO_MANY, suggestion="Delete one of them.")
-            )
+        _check_room(live, _without(live, config.id))
         return PushTarget(config, version)
 
     def attach(self, live: LiveTask, config: PushConfig, version: str) -> None:
@@ -139,6 +133,12 @@ class PushConfigs:
         """Tell the daemon that works on the task, if it is another one: it sends the notifications."""
         if live.remote:
             await self._store.send_owner_request(OwnerRequest(live.id, RELOAD_PUSH_TARGETS))
+
+
+def _check_room(live: LiveTask, others: Sequence[PushTarget]) -> None:
+    """Raises `FailureError` where the task can have no config beside these."""
+    if len(others) >= MAX_CONFIGS:
+        raise FailureError(UnsupportedOperation(task_id=live.id, reason=_TOO_MANY, suggestion="Delete one of them."))
 
 
 def _without(live: LiveTask, config_id: str | None) -> tuple[PushTarget, ...]:

@@ -15,15 +15,12 @@ from ..model.types import JsonObject, Message, StatusChanged, Task, TaskEvent, T
 from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
 from ..stores.interface import LoggedEvent, LogTruncatedError, TaskPage, TaskQuery, TaskStore
 from ..tasks.event_reader import EventReader
-from ..tasks.live_task import LiveTask, wait_committed
+from ..tasks.live_task import MAX_LOSSES, LiveTask, wait_committed
 from ..tasks.submitted import Submitted
 from ..tasks.task_cache import TaskCache
 from .cancellation import Cancellation
 from .push_configs import PushConfigs
 from .submission import Submission
-
-MAX_LOSSES: Final = 8
-"""How often a task may go from daemon to daemon without an event that its subscribers see."""
 
 
 @final
@@ -91,7 +88,7 @@ class RequestHandler:
                     yield item
 
     async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
-        """The same. What is there already comes together."""
+        """Do as `stream`, with several items at once where they are there already."""
         self._store.check_reachable()
         key, submitted, covered = new_id(), None, None
         for _ in range(MAX_LOSSES):
@@ -116,12 +113,10 @@ class RequestHandler:
         if covered is not None and covered > live.generation:  # it has seen more elsewhere than was heard of here
             await self._follow(live)
         with closing(EventReader(live, self._store.event_log, after=covered)) as reader:
-            if covered is not None:
-                pass
-            elif live.generation:
+            if covered is None and live.generation:
                 begins_at = live.generation
                 yield begins_at, [await self._submission.wait_stored(request, submitted)]
-            else:
+            elif covered is None:
                 while not (live.generation or submitted.settled):
                     await live.wait_for_change()
                 if submitted.reply is not None:

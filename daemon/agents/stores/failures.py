@@ -1,4 +1,4 @@
-"""What stores find damaged, and the log of their failures. A failure that lasts is logged once: every commit and every poll
+"""Names what stores find damaged, and logs their failures. A failure that lasts is logged once: every commit and every poll
 would repeat it.
 """
 
@@ -19,9 +19,9 @@ class DamagedRecordError(Exception):
         self.task_id = task_id
 
 
-def damaged_task_error(label: str, exc: DamagedRecordError, *, repeated: bool = False) -> DamagedTaskError:
-    """`label` names the store."""
-    return DamagedTaskError(f"{label} is damaged: {exc}", repeated=repeated)
+def damaged_task_error(label: str, exc: DamagedRecordError) -> DamagedTaskError:
+    """Return the error of a damaged task in the store with this label."""
+    return DamagedTaskError(f"{label} is damaged: {exc}")
 
 
 def log_failure(exc: BaseException) -> None:

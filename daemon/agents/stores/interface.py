@@ -87,7 +87,7 @@ class Unserializable(msgspec.Struct, frozen=True):
 
 
 class DamagedTask(msgspec.Struct, frozen=True):
-    """What is stored of the task is not what was stored, so it is not written over. `reason` is one line for the operator."""
+    """A task that something else has changed in the store, so it is not written over. `reason` is one line for the operator."""
 
     reason: str
 

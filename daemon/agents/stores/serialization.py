@@ -37,7 +37,7 @@ class _TaskWithoutArtifacts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Snapshot(Task, frozen=True):
-    """What is stored of a task: also the messages whose execution is not over, of which its callers learn nothing."""
+    """A task as it is stored: also with the messages whose execution is not over, of which its callers learn nothing."""
 
     waiting: tuple[WaitingMessage, ...] = ()
 

@@ -150,7 +150,7 @@ class WorkerThread(Generic[R]):
         """The thread goes on in any case: without it, no caller would ever get an answer."""
         try:
             return maintain()
-        except Exception as exc:  # noqa: BLE001 - a boundary: nobody waits for it
+        except Exception as exc:  # noqa: BLE001 - a boundary: no caller waits for it
             log.error("store.failed", exc=exc)
             return RETRY_SECONDS
 

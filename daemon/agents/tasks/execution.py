@@ -11,7 +11,7 @@ from ....lazy import anyio
 from ...logs import log
 from ..faults import declared_failure
 from ..model.states import INACTIVE
-from ..model.types import Call, ExecutionBegun, Message, Part
+from ..model.types import CallFacts, ExecutionBegun, Message, Part
 from .executor import RequestContext
 from .live_task import LiveTask
 from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts, note_failed
@@ -49,7 +49,13 @@ class Execution(Submitted):
     )
 
     def __init__(
-        self, live: LiveTask, context: RequestContext, call: Call, *, may_reply: bool = False, resumes: bool = False
+        self,
+        live: LiveTask,
+        context: RequestContext,
+        call: CallFacts,
+        *,
+        may_reply: bool = False,
+        resumes: bool = False,
     ) -> None:
         super().__init__(live)
         self.context = context

@@ -24,7 +24,7 @@ from ..model.timestamps import now
 from ..model.types import (
     Artifact,
     ArtifactChanged,
-    Call,
+    CallFacts,
     ExecutionBegun,
     Message,
     MessageAdded,
@@ -54,6 +54,9 @@ LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "fai
 
 RETRY_AFTER_MS: Final = 1000
 """What callers are told to wait for a server that is away: about the pause between two attempts to reach it."""
+
+MAX_LOSSES: Final = 8
+"""How often in a row a call goes on after its task was lost to another daemon."""
 
 _SNAPSHOT_BYTES: Final = 1024 * 1024
 """A task that is worked on gets a snapshot after at least so many bytes of events."""
@@ -206,7 +209,7 @@ class LiveTask:
         """Whether the execution of the message at this place is still to come, or not over."""
         return any(each.position == position for each in self._draft.waiting)
 
-    def add_message(self, message: Message, call: Call, *, begun: bool) -> int:
+    def add_message(self, message: Message, call: CallFacts, *, begun: bool) -> int:
         """Publish a message that is to be executed; returns its place in the history. Raises as `publish`.
 
         A task that waits for its caller first goes on, so that the agent's question precedes the answer in the history.
@@ -222,10 +225,10 @@ class LiveTask:
 
     # -- events ------------------------------------------------------------------------------------------------
 
-    def ensure_created(self, call: Call | None = None, *, begun: bool = True) -> None:
+    def ensure_created(self, call: CallFacts | None = None, *, begun: bool = True) -> None:
         """Publish a new task before its first event. Its message is to be executed, or that has `begun`."""
         if not self.generation:
-            self.publish(TaskCreated(self.task(), call or Call(), begun))
+            self.publish(TaskCreated(self.task(), call or CallFacts(), begun))
 
     def publish(self, event: TaskEvent, *, limited: bool = False) -> None:
         """Append an event. Of a lost task it is dropped.

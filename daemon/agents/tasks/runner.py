@@ -14,17 +14,17 @@ import msgspec
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
+from ....errors.redaction.safe_call import type_name
 from ....lazy import anyio
 from ...dispatch.execution import Raised, attempt
 from ...logs import log
 from ...logs.bound import BOUND, LoggedTask, calling
-from ...logs.safe_call import class_name
 from ...tracing.attributes import TASK_STATE
 from ..errors import not_cancelable_any_more
 from ..executor_calls import ExecutorCalls
 from ..faults import declared_failure
 from ..model.states import INACTIVE
-from ..model.types import Call, Part, Task, TaskState, WaitingMessage
+from ..model.types import CallFacts, Part, Task, TaskState, WaitingMessage
 from .change_signal import ChangeSignal
 from .execution import Execution
 from .executor import RequestContext
@@ -106,7 +106,7 @@ class Runner:
         return self._count >= MAX_EXECUTIONS
 
     def drain(self) -> None:
-        """Leave the messages that nobody here waits for to other daemons, or to a later one."""
+        """Leave the messages that no caller of this daemon waits for to other daemons, or to a later one."""
         self._draining = True
 
     def check(self, live: LiveTask, context: RequestContext) -> RequestContext:
@@ -150,7 +150,13 @@ class Runner:
             live.settle()
 
     def _new(
-        self, live: LiveTask, context: RequestContext, call: Call, *, may_reply: bool = False, resumes: bool = False
+        self,
+        live: LiveTask,
+        context: RequestContext,
+        call: CallFacts,
+        *,
+        may_reply: bool = False,
+        resumes: bool = False,
     ) -> Execution:
         execution = Execution(live, context, call, may_reply=may_reply, resumes=resumes)
         execution.asked_by = calling()
@@ -224,7 +230,7 @@ class Runner:
         """Queue the continuation of what was cut off; fail the task where the executor has none."""
         if not self.supports_resume:
             log.warning("task.orphaned", task=live.id)
-            return fail_task(live, Part(text=ORPHANED_TEXT))
+            return fail_task(live, Part(text=ORPHANED_TEXT), cut_off=True)
         execution = self._queue_stored(live, queue, waiting, resumes=True)
         log.info("task.resumed", task=execution.live.id)
 
@@ -243,7 +249,7 @@ class Runner:
         self, live: LiveTask, queue: deque[Execution], waiting: WaitingMessage | None, *, resumes: bool
     ) -> Execution:
         task = live.task()
-        call = Call() if waiting is None else waiting.call
+        call = CallFacts() if waiting is None else waiting.call
         message = None if waiting is None else live.message(waiting.position)
         context = RequestContext(
             task, message, call.metadata, call.accepted_output_modes, call.extensions, call.identity
@@ -308,7 +314,7 @@ class Runner:
             if span is None:
                 return
             if isinstance(done, Raised):
-                span.blame(declared_failure(done.exc) or class_name(done.exc))
+                span.blame(declared_failure(done.exc) or type_name(done.exc))
             elif execution.live.state is not before:
                 span.blame(UNFINISHED)
 
@@ -341,6 +347,6 @@ class Runner:
         return [*self._queues]
 
 
-def call_of(context: RequestContext, key: str = "") -> Call:
-    """What is stored with the message of the context."""
-    return Call(context.metadata, context.accepted_output_modes, context.extensions, context.identity, key)
+def call_of(context: RequestContext, key: str = "") -> CallFacts:
+    """Return the facts that are stored with the message of the context."""
+    return CallFacts(context.metadata, context.accepted_output_modes, context.extensions, context.identity, key)

@@ -20,9 +20,9 @@ AGENT_FAILED_TEXT: Final = "The agent has failed."
 ORPHANED_TEXT: Final = "The agent's process has ended while it worked on this task."
 
 
-def fail_task(live: LiveTask, *parts: Part) -> None:
-    """End a task as failed, with a message for its caller. Raises what `LiveTask.publish` raises."""
-    live.publish(StatusChanged(TaskStatus(TaskState.FAILED, agent_message(live, parts), now())))
+def fail_task(live: LiveTask, *parts: Part, cut_off: bool = False) -> None:
+    """End a task as failed, with a message for its caller; `cut_off` is that of `StatusChanged`. Raises as `LiveTask.publish`."""
+    live.publish(StatusChanged(TaskStatus(TaskState.FAILED, agent_message(live, parts), now()), cut_off=cut_off))
 
 
 def agent_message(live: LiveTask, parts: tuple[Part, ...]) -> Message:

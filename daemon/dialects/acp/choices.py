@@ -56,7 +56,7 @@ def _option(option: ConfigOption, value: str | bool) -> told.SessionConfigOption
 
 
 def choices_in(record: SessionRecord) -> JsonObject:
-    """What the user has chosen, as members of a message's metadata: it outlives the session in the store."""
+    """Return the user's choices as members of a message's metadata, which outlive the session in the store."""
     mode = {} if record.mode is None else {MODE: record.mode}
     return mode | ({CONFIG: dict(record.config)} if record.config else {})
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def content_of(content: Iterable[ToolContent], absolute: Callable[[str], str]) -> list[ToolCallContent] | None:
-    """What a tool call shows; None for nothing. `absolute` is that of the session."""
+    """Convert the content of a tool call; None for nothing. `absolute` is that of the session."""
     return [_item(each, absolute) for each in content] or None
 
 

@@ -34,7 +34,7 @@ class Announcement(msgspec.Struct, frozen=True):
 
 
 def announcement(specs: Sequence[OperationSpec]) -> Announcement:
-    """What these operations are to the client. Raises `DeclarationError` for one that can't be announced, or that editors never
+    """Announce these operations to the client. Raises `DeclarationError` for one that can't be announced, or that editors never
     call.
     """
     declared = {spec.name for spec in specs}

@@ -1,4 +1,4 @@
-"""The folders of a client's workspace, kept as it tells of them. What is of another type is left out."""
+"""Keeps the folders of a client's workspace, as it tells of them. What is of another type is left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def set_workspace(documents: Documents, params: dict[str, Any]) -> None:
     """Keep what `initialize` says of the workspace. A client that knows one root alone has it as its only folder."""
     root, path = params.get("rootUri"), params.get("rootPath")
     if not isinstance(root, str) and isinstance(path, str) and path:
-        root = _uri_of(path)
+        from ...documents.file_uri import uri_of_path  # late: clients of today send URIs
+
+        root = uri_of_path(path)
     folders = _read(params.get("workspaceFolders"))
     if isinstance(root, str) and len(root) <= MAX_BYTES:
         folders = folders or {root: root.rstrip("/").rpartition("/")[2]}
@@ -61,10 +63,3 @@ def _read(folders: Any) -> dict[str, str]:
         if isinstance(folder, dict) and isinstance(uri := folder.get("uri"), str):
             found[uri] = name if isinstance(name := folder.get("name"), str) else ""
     return found
-
-
-def _uri_of(path: str) -> str:
-    from urllib.parse import quote  # late: clients of today send URIs
-
-    slashes = path.replace("\\", "/")
-    return "file://" + quote(slashes if slashes.startswith("/") else f"/{slashes}")

@@ -241,7 +241,7 @@ def _with_rest(arguments: msgspec.Raw, model: InputModel) -> msgspec.Raw:
 
 def _as_needed(spec: OperationSpec) -> OperationSpec:
     if spec.name in ("shutdown", "exit") and spec.mode == "inline":
-        return msgspec.structs.replace(spec, immediate=True)
+        return msgspec.structs.replace(spec, immediate="always")
     return msgspec.structs.replace(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec
 
 

@@ -13,7 +13,7 @@ from ....errors.redaction import scrub_known
 from ...offers import Prompt, Resource
 from ...operations.context import Context
 from ...operations.service import Service
-from ..handshake import add_initialize, client_info, run_initializers
+from ..handshake import add_initialize, answer_at_once, client_info, run_initializers
 from .era import NEWEST_LEGACY, SUPPORTED, Params
 from .generated import legacy, modern, shared
 from .generated.revisions import LEGACY_REVISIONS
@@ -44,10 +44,14 @@ def add_handshake(service: Service, state: McpState) -> None:
         )
         return state.write(found, params.meta, ttl_ms=TTL_MS)
 
+    answer_at_once(service)
+
     @service.query(inline=True)
     def ping() -> Raw:
         """Answer."""
         return EMPTY
+
+    answer_at_once(service)
 
     @service.mutation("logging/setLevel", inline=True)
     def set_level(params: LevelParams, /) -> Raw:

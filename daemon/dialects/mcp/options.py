@@ -1,4 +1,4 @@
-"""What `options=` says of a tool, a resource or a prompt beside its types: members of MCP's own. Checks them, lists nothing."""
+"""Checks the `options=` of a tool, a resource or a prompt: members that MCP has beside its types. Lists nothing."""
 
 from __future__ import annotations
 

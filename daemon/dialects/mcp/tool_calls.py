@@ -23,7 +23,7 @@ from ....errors.failures import (
 )
 from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ....errors.wire import error_object
-from ...offers import TOOL_ERROR, ToolContent, foreign_tool
+from ...offers import CONTENT, TOOL_ERROR, ToolContent, foreign_tool
 from ...rpc.dialect import Events
 from ..handshake import ServerInfo
 from .era import Era, is_own
@@ -75,7 +75,7 @@ class ToolRendering:
         self._progress.end_progress(self.era.token)
         match self.tool.shape:
             case "object" | "events":
-                return self._write(_text_of(result), result)
+                return self._structured(result)
             case "wrapped":
                 return self._write(_text_of(result), b'{"result":%b}' % result)
             case "any":
@@ -142,11 +142,32 @@ class ToolRendering:
         )
         return self._write(self._content(bytes(whole.content)), structured, error=error)
 
+    def _structured(self, result: bytes) -> bytes:
+        """An object. Content that a tool of another server gave beside it goes out as it came."""
+        content: msgspec.Raw | None = None
+        if foreign_tool(self.tool.spec.options) is not None:
+            result, content = _without_content(result)
+        return self._write(_text_of(result) if content is None else self._content(bytes(content)), result)
+
     def _own(self, result: bytes) -> bytes:
         own = decoder_for(CallToolResult)(result)
         if self.era.modern:
             return _encode(modern_members(msgspec.to_builtins(own), self._server))
         return _encode(reduced(own, self.era.revision))
+
+
+def _without_content(result: bytes) -> tuple[bytes, msgspec.Raw | None]:
+    """A structured result and the content that an import has put into its `_meta`, if it has."""
+    if CONTENT.encode() not in result:
+        return result, None
+    try:
+        members = decoder_for(dict[str, msgspec.Raw])(result)
+        meta = decoder_for(dict[str, msgspec.Raw])(members.pop("_meta"))
+        content = meta.pop(CONTENT)
+        decoder_for(list[msgspec.Raw])(content)
+    except (*DECODE_ERRORS, KeyError):
+        return result, None
+    return _encode(members | ({"_meta": meta} if meta else {})), content
 
 
 def _text_of(result: bytes) -> bytes:

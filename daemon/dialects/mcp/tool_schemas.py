@@ -10,7 +10,7 @@ from msgspec import inspect as types
 
 from ....errors.given_schema import GivenSchema
 from ....errors.type_building import type_info
-from ...offers import asks_of, foreign_tool
+from ...offers import CONTENT, asks_of, foreign_tool
 from ...operations.spec import OperationSpec
 from ...operations.type_shapes import json_kinds, without_metadata
 from ...schemas.documents import input_schema
@@ -111,7 +111,7 @@ def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
     """The schema of `structuredContent`; None where a tool promises none, and for a large one of an imported operation."""
     if shape not in ("object", "wrapped", "events"):
         return None
-    schema = inlined(json_schema(spec.returns))
+    schema = inlined(_without_content(json_schema(spec.returns)))
     definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
     if shape == "wrapped":
         schema = {"properties": {"result": schema}, "required": ["result"]}
@@ -124,6 +124,14 @@ def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
     written = {"type": "object"} | _or_error(schema) | definitions
     is_given = isinstance(spec.returns, GivenSchema)
     return None if is_given and len(msgspec.json.encode(written)) > LARGEST_OUTPUT else written
+
+
+def _without_content(schema: JsonSchema) -> JsonSchema:
+    """A schema without the member that has content of another server's tool: here that is content of the tool."""
+    properties = schema.get("properties", {})
+    if CONTENT not in properties.get("_meta", {}).get("properties", {}):
+        return schema
+    return {**schema, "properties": {name: part for name, part in properties.items() if name != "_meta"}}
 
 
 def _or_error(schema: JsonSchema) -> JsonSchema:

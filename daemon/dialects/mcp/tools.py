@@ -15,7 +15,7 @@ from ....errors.failures import InvalidParams
 from ....errors.given_schema import GivenSchema
 from ....errors.redaction import scrub_known
 from ....errors.type_building import DECODE_ERRORS, convert
-from ...offers import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
+from ...offers import DECLARED_ERRORS, LONGEST_TOOL_NAME, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
 from ...operations.service import DeclarationError
 from ...operations.spec import OperationSpec
 from ...schemas.json_schema import JsonSchema, json_schema
@@ -32,8 +32,6 @@ PAGE: Final = 500
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """How much one page of tools holds: those of imported operations may be large."""
 
-LONGEST_NAME: Final = 64
-"""Of a tool. Models' APIs refuse longer ones."""
 _DIGEST: Final = 8
 """Hexadecimal digits that end a shortened name."""
 
@@ -187,12 +185,12 @@ def tool_name(operation: str) -> str:
     a digest of the whole, so that it is the same wherever it is made.
     """
     name = _NOT_IN_NAMES.sub("_", operation)
-    if len(name) <= LONGEST_NAME:
+    if len(name) <= LONGEST_TOOL_NAME:
         return name
     from hashlib import sha256  # late: few names are so long
 
     digest = sha256(operation.encode()).hexdigest()[:_DIGEST]
-    return f"{name[: LONGEST_NAME - _DIGEST - 1]}_{digest}"
+    return f"{name[: LONGEST_TOOL_NAME - _DIGEST - 1]}_{digest}"
 
 
 def tools_of(specs: Iterable[OperationSpec]) -> dict[str, Tool]:
@@ -227,7 +225,7 @@ def page(items: Sequence[T], cursor: str | None) -> tuple[list[T], str | None]:
 
 
 def tool_page(tools: Sequence[Tool], cursor: str | None) -> tuple[list[legacy.Tool], str | None]:
-    """The same for tools: a page of at least one, and of as many as `PAGE_BYTES` have room for."""
+    """Return a page of tools as `page` does, of at least one and of as many as `PAGE_BYTES` have room for."""
     shown, _ = page(tools, cursor)
     found: list[legacy.Tool] = []
     size = 0

@@ -56,8 +56,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Counted:
-    """What is added to a protocol whose connections count from when they are accepted: those of one address that are too many are
-    closed."""
+    """Counts the connections of each address from when they are accepted, and closes those that are too many. A base class."""
 
     limits: ClassVar[Limits]
     by_address: ClassVar[Counter[str]]
@@ -87,7 +86,7 @@ class _Counted:
 
 
 class _Guard:
-    """What is added to a protocol of uvicorn, by inheritance: uvicorn makes the objects, and calls them itself.
+    """Limits a protocol of uvicorn. A base class: uvicorn makes the objects, and calls them itself.
 
     A client may send requests before it has its answers. What comes behind a whole request stays as it is until that one is
     answered, and counts in the memory budget.
@@ -245,7 +244,7 @@ def _later(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
 def protocol_factory(
     limits: Limits, memory: MemoryBudget, tls: ssl.SSLContext | None
 ) -> Callable[..., asyncio.BaseProtocol]:
-    """What makes the protocols of a server with these limits, of httptools where that is installed."""
+    """Return the factory of protocols for a server with these limits, of httptools where that is installed."""
     counted = {"limits": limits, "by_address": Counter(), "too_many": RepeatedWarning("http.too_many_connections")}
     guarded = (_Guard, *_parser_bases())
     if tls is None:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
 from ...schemas.phrases import json_kind
+from ..model import ImportedError
 
 FaultReason: TypeAlias = Literal[
     "address", "connect", "connect-timeout", "connections", "content-type", "credential", "encoding", "json", "lost", "protocol",
@@ -29,6 +30,20 @@ _FAILURES: Final[Mapping[FaultReason, Failure]] = {
 """All others are INTERNAL: the same call would fail again."""
 
 
+UNDECLARED: Final = ImportedError(
+    code="HTTP_UNDECLARED",
+    http_status=HTTPStatus.BAD_GATEWAY,
+    message="The server answers with a status that its document does not declare.",
+    description="`status` is that of the response. `body` is its JSON, or its text; it is left out if it is neither, or large.",
+    schema={
+        "type": "object",
+        "properties": {"status": {"type": "integer"}, "body": True},
+        "required": ["status"],
+    },
+)
+"""The error of each operation whose import shows the bodies of undeclared errors."""
+
+
 class UpstreamFault(Exception):
     """The upstream, or the import's configuration, is at fault. `status` is that of the response, if there is one, and
     `retry_after_ms` how long that asks to wait.
@@ -42,7 +57,7 @@ class UpstreamFault(Exception):
 
 
 def failure_of(fault: UpstreamFault, *, repeatable: bool) -> Failure:
-    """What the caller is told. A connection that was lost may have carried the request: only a `repeatable` one is made again.
+    """Say what the caller gets. A connection that was lost may have carried the request: only a `repeatable` one is made again.
     A status that the document does not declare has a code of its own, `HTTP_404`, or is one of the protocol's.
     """
     if fault.reason == "status":

@@ -8,8 +8,8 @@ of the upstream's text.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Final, final  # Any: JSON values
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final  # Any: JSON values
 
 import msgspec
 from msgspec import Raw
@@ -21,11 +21,12 @@ from ....errors.failures import Internal
 from ....framing.http.retry_after import retry_after_seconds
 from ....version import __version__
 from ...logs import log
+from ...rpc.text import json_failure
 from ..failures import UpstreamError
 from .compression import ACCEPTED
-from .faults import FaultReason, UpstreamFault, failure_of
+from .faults import UNDECLARED, FaultReason, UpstreamFault, failure_of
 from .model import HttpImport, HttpOperation, Reply
-from .replies import NULL, STREAMS, accepted_types, declared_reply, form_of, json_of, parse_media_type
+from .replies import NULL, STREAMS, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type
 from .request import HttpRequest, build_request
 from .security import Alternatives, Chosen, Credentials, authorize, check_schemes, choose_security
 from .servers import server_of
@@ -44,6 +45,9 @@ MAX_RESPONSE_BYTES: Final = 10 * 1024 * 1024
 MAX_EVENT_BYTES: Final = 10 * 1024 * 1024
 """Of one event of a stream: the default of the daemon's largest message."""
 
+MAX_ERROR_BYTES: Final = 16 * 1024
+"""Of the body of an undeclared error. A larger one is left out: a part of it might hold a part of a secret."""
+
 MAX_STREAMS: Final = 64
 """Streams at a time, half of the connections: the others are for calls."""
 
@@ -54,6 +58,7 @@ STREAM_HEAD_SECONDS: Final = 60.0
 
 INTERNAL: Final = row_of(Internal()).protocol_code
 
+_LOWEST_ERROR: Final = 400
 _WITHOUT_BODY: Final = frozenset({204, 205, 304})
 
 
@@ -81,11 +86,13 @@ class HttpUpstream:
     document came from. `credentials` are names of credentials by the names of security schemes, or one name for all of them.
     Private addresses are refused unless `allow_private`, also a `base_url` that names one.
 
+    With `error_bodies` a status of 400 or more that is not declared is the error `UNDECLARED`, which the service has to declare.
+
     Calls for which there is no credential go without. Raises `ValueError` for an operation that has no server, in one line for
     the operator.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what can be said of an import
         self,
         imported: HttpImport,
         *,
@@ -94,11 +101,13 @@ class HttpUpstream:
         document_url: str = "",
         credentials: Credentials | None = None,
         allow_private: bool = False,
+        error_bodies: bool = False,
         limits: HttpLimits = HttpLimits(),  # noqa: B008 - immutable
         network: Network | None = None,
     ) -> None:
         self._name = name or imported.title
         self._allow_private = allow_private
+        self._error_bodies = error_bodies
         self._limits = limits
         self._network = network
         self._pool: ConnectionPool | None = None
@@ -150,9 +159,7 @@ class HttpUpstream:
         with self._logged(described):
             request = self._request(described, arguments, ctx, streamed=False)
             async with self._sent(described, request) as response:
-                reply = self._success(described, response.status, response) or await self._refusal(
-                    described, response, ctx
-                )
+                reply = await self._reply(described, response, ctx)
                 return await self._result(described, reply, response, ctx)
 
     async def stream(
@@ -168,9 +175,7 @@ class HttpUpstream:
         with self._logged(described), self._counted():
             request = self._request(described, arguments, ctx, streamed=True)
             async with self._sent(described, request, head_seconds=self._limits.stream_head_seconds) as response:
-                reply = self._success(described, response.status, response) or await self._refusal(
-                    described, response, ctx
-                )
+                reply = await self._reply(described, response, ctx)
                 media_type = parse_media_type(response.head.value(b"content-type"))
                 form = form_of(reply, media_type)
                 if form in STREAMS and response.head.value(b"content-encoding") not in ("", "identity"):
@@ -257,19 +262,35 @@ class HttpUpstream:
 
     # -- the response ------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _success(operation: HttpOperation, status: int, response: Response) -> Reply | None:
-        """The reply of a successful response; None for an error. Raises `UpstreamFault` for a status that is not declared."""
+    async def _reply(self, operation: HttpOperation, response: Response, ctx: Context) -> Reply:
+        """The reply of a successful response. Raises `UpstreamError`, and `UpstreamFault` for a status that is not declared."""
+        status = response.status
         reply = declared_reply(operation, status)
-        if reply is None or (not reply.code and not 200 <= status < 300):
-            reason: FaultReason = "redirect" if _is_redirect(response) else "status"
-            raise UpstreamFault(reason, status, retry_after_ms=_retry_after_ms(response))
-        return reply if 200 <= status < 300 else None
+        if reply is not None and 200 <= status < 300:
+            return reply
+        if reply is not None and reply.code:
+            await self._refusal(operation, reply, response, ctx)
+        reason: FaultReason = "redirect" if _is_redirect(response) else "status"
+        fault = UpstreamFault(reason, status, retry_after_ms=_retry_after_ms(response))
+        if self._error_bodies and isinstance(failure_of(fault, repeatable=False), Internal) and status >= _LOWEST_ERROR:
+            self._warn("import.failed", operation, reason, status, told=UNDECLARED.code)
+            raise UpstreamError(UNDECLARED.code, await self._undeclared(response, ctx))
+        raise fault
 
-    async def _refusal(self, operation: HttpOperation, response: Response, ctx: Context) -> Reply:
+    async def _undeclared(self, response: Response, ctx: Context) -> Raw:
+        """The details of `UNDECLARED`."""
+        media_type = parse_media_type(response.head.value(b"content-type"))
+        details: dict[str, object] = {"status": response.status}
+        with suppress(UpstreamFault):  # the status alone says it
+            body = await response.read_all(MAX_ERROR_BYTES, ctx.hold_memory)
+            if json_failure(body) is None:  # by any media type: the names of its members tell secrets
+                details["body"] = json_text(body)
+            elif media_type.name.startswith("text/"):
+                details["body"] = json_of("text", body, media_type.charset)
+        return Raw(msgspec.json.encode(details))
+
+    async def _refusal(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> NoReturn:
         """Raises `UpstreamError`, the declared error. Details that can't be read are left out, and the log says so."""
-        reply = declared_reply(operation, response.status)
-        assert reply is not None
         details: Raw | None = None
         try:
             found = await self._result(operation, reply, response, ctx)

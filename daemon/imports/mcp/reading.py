@@ -13,9 +13,11 @@ from typing import Any, Final, final
 from ....errors.codes import RESERVED_CODES
 from ....errors.type_building import DECODE_ERRORS, convert
 from ...dialects.mcp.generated.revisions import MODERN_REVISION
+from ...offers import CONTENT as CONTENT_MEMBER
 from ...offers import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
 from ...offers import SERVER_ERROR as SERVER_ERROR_CODE
 from ...offers import TOOL_ERROR as TOOL_ERROR_CODE
+from ...schemas.phrases import schema_kinds
 from ..model import ImportedError, JsonSchema, Note, Schema
 from .connection.conversation import Agreed
 from .lists import Item, Listing
@@ -56,6 +58,24 @@ _RESULT: Final[JsonSchema] = {
     "properties": {"content": {"$ref": "#/$defs/Content"}, "structuredContent": True},
     "required": ["content"],
 }
+_META: Final[JsonSchema] = {
+    "description": "`discreet/content` is the content of the tool, where that is more than the text of this result.",
+    "type": "object",
+    "properties": {CONTENT_MEMBER: {"$ref": "#/$defs/Content"}},
+}
+_OPEN_TO_MEMBERS: Final = frozenset(
+    {
+        "type",
+        "title",
+        "description",
+        "properties",
+        "required",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "examples",
+    }
+)
+"""Words of a schema that takes any member that its `properties` name."""
 _READ: Final[JsonSchema] = {
     "type": "object",
     "properties": {
@@ -149,7 +169,7 @@ class _Reader:
                 name=own,
                 kind="query" if read_only else "mutation",
                 input=params,
-                output=self._schemas.read(output, f"{own}.result", f"{pointer}/outputSchema")
+                output=self._with_meta(self._schemas.read(output, f"{own}.result", f"{pointer}/outputSchema"))
                 if isinstance(output, dict)
                 else _RESULT,
                 errors=(TOOL_ERROR, SERVER_ERROR, *self._declared(tool, own, pointer)),
@@ -162,6 +182,16 @@ class _Reader:
                 structured=structured,
                 mirrored=mirrored,
             )
+
+    def _with_meta(self, schema: JsonSchema) -> JsonSchema:
+        """A schema of structured content that takes the member `_meta`, too."""
+        properties = schema.get("properties", {})
+        if schema_kinds(schema, {"$defs": self._schemas.definitions}) != {"object"} or "_meta" in properties:
+            return schema
+        if schema.keys() <= _OPEN_TO_MEMBERS:
+            return {**schema, "properties": {**properties, "_meta": _META}}
+        with_meta = {"properties": {"_meta": _META}, "required": ["_meta"]}
+        return {"type": "object", "anyOf": [schema, with_meta]}
 
     def _declared(self, tool: Item, own: str, pointer: str) -> Iterator[ImportedError]:
         """The errors that a tool of another discreet declares. What can't be one here is left out."""

@@ -11,7 +11,7 @@ from ....client.errors import InvalidReply
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded, TimedOut, Unavailable
 from ....errors.type_building import DECODE_ERRORS, decoder_for
-from ...offers import OF_SERVERS
+from ...offers import CONTENT, OF_SERVERS
 from ..failures import UpstreamError
 from .connection.conversation import RpcError
 from .model import McpOperation
@@ -62,7 +62,40 @@ def _read_tool_result(operation: McpOperation, text: Raw) -> Raw:
         return _whole(found.content, structured)
     if not structured:
         raise InvalidReply("the tool declares structured content, but gave none")
-    return Raw(structured)
+    return _with_content(structured, found.content)
+
+
+def _with_content(structured: bytes, content: Raw) -> Raw:
+    """Join structured content with content that says more than a text of the same. Only an object has room for that."""
+    try:
+        blocks: list[Any] = decoder_for(list[Any])(content)
+        members = decoder_for(dict[str, Raw])(structured)
+        if _repeats(blocks, decoder_for(dict[str, Any])(structured)):
+            return Raw(structured)
+        meta = decoder_for(dict[str, Raw])(members.get("_meta", b"{}"))
+    except DECODE_ERRORS:
+        return Raw(structured)
+    return Raw(_encode(members | {"_meta": meta | {CONTENT: content}}))
+
+
+def _repeats(blocks: list[Any], structured: dict[str, Any]) -> bool:
+    """Whether blocks are texts alone that say what is structured: all of it, or what is wrapped as `result`, or its items."""
+    if not all(isinstance(each, dict) and each.keys() == {"type", "text"} for each in blocks):
+        return False
+    texts = [each["text"] for each in blocks]
+    alone = structured["result"] if structured.keys() == {"result"} else structured
+    if isinstance(alone, list) and len(alone) == len(texts) and all(map(_says, texts, alone)):
+        return True
+    return not texts or (len(texts) == 1 and (_says(texts[0], structured) or _says(texts[0], alone)))
+
+
+def _says(text: object, value: object) -> bool:
+    if text == value or not isinstance(text, str):
+        return text == value
+    try:
+        return bool(msgspec.json.decode(text) == value)
+    except DECODE_ERRORS:
+        return False
 
 
 class _ErrorFacts(Struct, forbid_unknown_fields=True):

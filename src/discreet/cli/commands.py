@@ -116,12 +116,12 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "import": Verb(
         "imports",
-        "check FILE|URL [--json] [--outside]",
+        "check FILE|URL [--namespace NAME] [--json] [--outside]",
         "Say what an OpenAPI document would offer as operations.",
         (
             "discreet import check openapi.yaml",
             "discreet import check https://petstore3.swagger.io/api/v3/openapi.json",
-            "discreet import check openapi.json --json",
+            "discreet import check openapi.json --namespace pets --json",
         ),
     ),
     "record": Verb(

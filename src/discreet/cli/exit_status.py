@@ -69,8 +69,8 @@ REPLAY_STATUSES: Final[Mapping[int, str]] = {
 
 SERVE_STATUSES: Final[Mapping[int, str]] = {
     EXIT_OK: "it was asked to end, and has ended",
-    EXIT_FAILED: "a second signal, a handler that held the event loop beyond the drain window, a fault of the daemon"
-    " itself, the reader of stdout went"
+    EXIT_FAILED: "a second signal while a client waited for an answer, a handler that held the event loop beyond the"
+    " drain window, a fault of the daemon itself, the reader of stdout went"
     " away unasked, or stdout did not take an answer: a log line says which",
     EXIT_USAGE: "wrong usage or settings, or a wrong declaration of a service: one line on stderr",
 }

@@ -314,3 +314,35 @@ async def test_services_announce_what_clients_of_lsp_must_hear_from_initialize(s
         capabilities = (await wire.call("initialize", {"processId": None}))["result"]["capabilities"]
         assert capabilities["hoverProvider"] is True
         assert capabilities["cancelRequest"] is True
+
+
+@pytest.mark.parametrize("method", ["version", "initialize"])
+async def test_what_the_daemon_says_of_itself_waits_for_no_place(serving: Serving, gate: Gate, method: str) -> None:
+    async with serving(gate.service, max_concurrency=1) as wire:
+        await wire.send(*(wire.request("gate/wait", {"name": name}) for name in ("first", "second")))
+        await until(lambda: gate.started == ["first"])
+        assert "result" in await wire.call(method)
+        gate.open("first", "second")
+        assert [reply["result"] for reply in await wire.receive_all(2)] == ["first", "second"]
+
+
+@pytest.mark.parametrize("method", ["version", "initialize"])
+async def test_with_ordered_it_waits_for_its_turn(serving: Serving, gate: Gate, method: str) -> None:
+    async with serving(gate.service, ordered=True) as wire:
+        await wire.send(wire.request("gate/wait", {"name": "first"}), wire.request(method))
+        await until(lambda: gate.started == ["first"])
+        gate.open("first")
+        first, second = await wire.receive_all(2)
+        assert first["result"] == "first"
+        assert "result" in second
+
+
+@pytest.mark.parametrize("method", ["version", "initialize"])
+async def test_while_the_daemon_shuts_down_it_is_unavailable(serving: Serving, gate: Gate, method: str) -> None:
+    async with serving(gate.service) as wire:
+        await wire.send(wire.request("gate/wait", {"name": "first"}))
+        await until(lambda: gate.started == ["first"])
+        await wire.call("shutdown")
+        assert (await wire.call(method))["error"]["data"]["code"] == "UNAVAILABLE"
+        gate.open("first")
+        assert (await wire.receive())["result"] == "first"

@@ -27,6 +27,7 @@ include = ["repos/*"]
 expose = ["repos/get"]
 rename = { "repos/get" = "repo" }
 timeout = 5
+error-bodies = true
 [import.files]
 mcp = ["server-files", "--root", "."]
 env = { LEVEL = "3" }
@@ -45,6 +46,7 @@ expose = true
         expose=("repos/get",),
         rename={"repos/get": "repo"},
         timeout=5,
+        error_bodies=True,
     )
     assert files == ImportSettings(
         name="files", mcp=("server-files", "--root", "."), env={"LEVEL": "3"}, max_age=60, cwd=str(tmp_path)
@@ -67,6 +69,8 @@ WRONG = {
     '[import.a]\nmcp = ["x"]\nmax-age = -1\n': "discreet.toml: import.a.max_age: expected a number of seconds, 0 or more",
     '[import.a]\nmcp = ["x"]\nenv = { a = 1 }\n': "discreet.toml: import.a.env: expected a table of strings",
     '[imports.a]\nopenapi = "x"\n': "discreet.toml: imports: unknown key; nearest: import",
+    '[import.a]\nopenapi = "x"\nerror-bodies = 1\n': "discreet.toml: import.a.error_bodies: expected true or false",
+    '[import.a]\nmcp = "https://x"\nerror-bodies = true\n': "discreet.toml: import.a.error_bodies: is for openapi alone",
     '[import.a]\nmcp = "https://x"\ntags = ["t"]\n': "discreet.toml: import.a.tags: is for openapi alone",
     '[import.a]\nopenapi = "x"\ncredential = "c"\ncredentials = { s = "c" }\n': (
         "discreet.toml: import.a: credential and credentials exclude each other"

@@ -283,3 +283,42 @@ async def test_params_that_do_not_fit_are_sent_where_the_author_trusts_them_more
             async with in_memory(service) as peer:
                 assert await peer.call("ai/chat", {"body": {"stream": "yes"}}) == {}
         assert json.loads(server.requests[0].body) == {"stream": "yes"}
+
+
+async def test_undeclared_errors_have_a_status_and_a_body_without_secrets_where_they_are_asked_for() -> None:
+    async with answering() as server, daemon(server.url, error_bodies=True) as peer:
+        document = await peer.call("services/schema", {"name": "shop/addPet"})
+        assert "HTTP_UNDECLARED" in json.dumps(document)
+
+        async def details(answer: bytes) -> Any:
+            server.answers = [answer]
+            with pytest.raises(OperationFailed) as caught:
+                await peer.call("shop/addPet", {"body": {"name": "Rex"}})
+            assert caught.value.failure.code == "HTTP_UNDECLARED"
+            return caught.value.details
+
+        said = b'{"why":"taken","password":"hunter2"}'
+        for content_type in ("application/problem+json", "text/html"):
+            found = await details(response(said, status=409, content_type=content_type))
+            assert (found["status"], found["body"]["why"]) == (409, "taken")
+            assert "hunter2" not in repr(found)
+        found = await details(response(f"no key {KEY}".encode(), status=401, content_type="text/plain"))
+        assert found["body"].startswith("no key ") and KEY not in repr(found)
+        assert await details(response(b"x" * 100_000, status=500, content_type="text/plain")) == {"status": 500}
+        assert await details(response(b"\x89PNG", status=500, content_type="image/png")) == {"status": 500}
+        assert await details(response(b"", status=404)) == {"status": 404}
+        for status in (302, 206):
+            server.answers = [response(b'{"inner": 1}', status=status)]
+            with pytest.raises(InternalError):
+                await peer.call("shop/addPet", {"body": {"name": "Rex"}})
+        server.answers = [response(b"later", status=503)]
+        with pytest.raises(Unavailable):
+            await peer.call("shop/addPet", {"body": {"name": "Rex"}})
+
+
+async def test_bodies_of_undeclared_errors_come_in_streams_too() -> None:
+    async with answering(response(b'{"why":"no"}', status=404)) as server:
+        async with daemon(server.url, error_bodies=True) as peer, peer.subscribe("shop/watch") as events:
+            with pytest.raises(OperationFailed) as caught:
+                await anext(aiter(events))
+        assert caught.value.details == {"status": 404, "body": {"why": "no"}}

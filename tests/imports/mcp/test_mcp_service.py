@@ -13,10 +13,16 @@ from typing import Any, ClassVar
 import anyio
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec import Raw
 
 pytest.importorskip("jsonschema_rs")
 
 from discreet.client import InternalError, InvalidParams, MethodNotFound, OperationFailed, Peer, Unavailable
+from discreet.daemon.imports.mcp.connection.conversation import Agreed
+from discreet.daemon.imports.mcp.lists import Listing
+from discreet.daemon.imports.mcp.model import McpOperation
+from discreet.daemon.imports.mcp.reading import read_listing
+from discreet.daemon.imports.mcp.results import read_result
 from discreet.testing import in_memory
 from support.logged_events import logged_events
 from support.waits import until
@@ -308,3 +314,77 @@ async def test_a_call_names_its_span_to_the_server(import_odd: Import, monkeypat
             patched.setattr("discreet.daemon.imports.mcp.upstream.call_tracing", SimpleNamespace(tracer=Tracer()))
             assert json.loads(await text_of(peer, "meta")) == Span.headers
     assert begun == ["tools/call"]
+
+
+# -- content beside structured content -----------------------------------------------------------------------------
+
+IMAGE = [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}, {"type": "text", "text": "a pixel"}]
+HOLOGRAM = [{"type": "hologram", "x": 1.0}]
+NUMBER = {"number": 1, "self": {"number": 2}}
+
+
+async def test_content_that_says_more_than_the_structured_result_stands_in_its_meta(import_odd: Import) -> None:
+    async with in_memory(import_odd("typed")) as peer:
+        schema = (await peer.call("services/schema", {"name": "odd/typed_tool"}))["outputSchema"]
+        validator = Draft202012Validator(schema)
+        for leaf, content in (("image", IMAGE), ("other", HOLOGRAM), ("same", None), ("nothing", None)):
+            result = await peer.call("odd/typed_tool", {"tree": {"leaf": leaf}})
+            assert result == NUMBER | ({} if content is None else {"_meta": {"discreet/content": content}})
+            assert validator.is_valid(result)
+
+
+async def test_content_goes_out_as_it_came_where_a_structured_tool_is_served_as_mcp_again(import_odd: Import) -> None:
+    async with in_memory(import_odd("typed"), dialect="mcp") as peer:
+        for leaf, content in (("image", IMAGE), ("other", HOLOGRAM), ("same", None)):
+            call = {**META, "name": "odd_typed_tool", "arguments": {"tree": {"leaf": leaf}}}
+            result = await peer.call("tools/call", call)
+            assert result["structuredContent"] == NUMBER
+            assert (
+                [json.loads(result["content"][0]["text"])] == [NUMBER]
+                if content is None
+                else result["content"] == content
+            )
+
+
+@pytest.mark.parametrize(
+    ("structured", "texts", "same"),
+    [
+        ({"a": 1}, ['{"a": 1.0}'], True),
+        ({"result": "hello"}, ["hello"], True),
+        ({"result": [1, "x"]}, ["1", "x"], True),
+        ({"result": []}, [], True),
+        ({"a": 1}, ['{"a": 2}'], False),
+        ({"a": 1}, ["found one"], False),
+        ({"a": 1}, ['{"a": 1}', "and more"], False),
+        ({"a": 1, "_meta": {"x/y": 2}}, ["found one"], False),
+        ({"a": 1, "_meta": 5}, ["found one"], True),
+    ],
+)
+def test_texts_that_repeat_the_structured_content_are_left_out(structured: Any, texts: list[str], same: bool) -> None:
+    operation = McpOperation(name="a", kind="query", input={}, method="tools/call", structured=True)
+    content = [{"type": "text", "text": text} for text in texts]
+    given = Raw(json.dumps({"content": content, "structuredContent": structured}).encode())
+    result = json.loads(bytes(read_result(operation, given)))
+    beside = structured.get("_meta", {})
+    assert result == (structured if same else structured | {"_meta": beside | {"discreet/content": content}})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "unevaluatedProperties": False},
+        {"type": "object", "patternProperties": {"": {"type": "integer"}}},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "propertyNames": {"const": "a"}},
+        {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "additionalProperties": {"type": "integer"}}}},
+        {"type": "object", "properties": {"self": {"$ref": "#"}}, "additionalProperties": {"type": "integer"}},
+    ],
+)
+def test_the_declared_result_of_any_schema_takes_the_content(schema: Any) -> None:
+    listing = Listing(tools=({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema},))
+    found = read_listing(listing, Agreed("2025-11-25"))
+    validator = Draft202012Validator({**found.operations[0].output, "$defs": dict(found.definitions)})
+    assert validator.is_valid({"a": 1})
+    assert validator.is_valid({"a": 1, "_meta": {"discreet/content": IMAGE}})
+    assert not validator.is_valid({"a": "no"})
+    assert not validator.is_valid({"a": 1, "_meta": {"discreet/content": 1}})

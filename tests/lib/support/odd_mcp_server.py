@@ -135,8 +135,14 @@ class Server:
             answer(request, {"tools": [*tools, *([TYPED] if "typed" in self.modes else [])]})
 
     def call_typed(self, request: Any, given: Any) -> None:
+        """`leaf` says which content stands beside the structured content."""
         result = {"number": "no"} if given.get("pair") else {"number": 1, "self": {"number": 2}}
-        answer(request, {**text("typed"), **({} if given.get("tree") == {} else {"structuredContent": result})})
+        said = {
+            "image": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}, *text("a pixel")["content"]],
+            "other": [{"type": "hologram", "x": 1.0}],
+            "nothing": [],
+        }.get(given["tree"].get("leaf"), text(json.dumps(result))["content"])
+        answer(request, {"content": said, **({} if given.get("tree") == {} else {"structuredContent": result})})
 
     def call(self, request: Any, given: Any) -> None:  # noqa: PLR0912, PLR0915 - a case for each way to misbehave
         do = given.get("do", "")

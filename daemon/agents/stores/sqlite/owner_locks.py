@@ -18,14 +18,14 @@ from typing import Final, final
 
 BEAT_SECONDS: Final = 1.0
 
-PATIENCE_SECONDS: Final = 10.0
+TIMEOUT_SECONDS: Final = 10.0
 """A daemon that has not beaten for so long counts as dead, though it still has its lock."""
 
 PAUSE_SECONDS: Final = 5.0
-"""Who has not looked at the others for so long may have been stopped, and with it they."""
+"""A daemon that has not looked at the others for so long may have been stopped itself, and they with it."""
 
 FENCE_SECONDS: Final = 7.0
-"""A daemon that could not beat for so long takes its own tasks for lost: less than the patience of the others."""
+"""A daemon that could not beat for so long takes its own tasks for lost: less than the others wait."""
 
 
 @final
@@ -57,8 +57,8 @@ class OwnerLock:
 
 
 @final
-class Pulse:
-    """The thread in which a daemon beats, also while its event loop or its disk keeps others waiting."""
+class Heartbeat:
+    """Sends the heartbeats of this daemon from a thread, also while its event loop or its disk keeps others waiting."""
 
     def __init__(self, lock: OwnerLock, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
         self._lock = lock
@@ -67,7 +67,7 @@ class Pulse:
         self._last = monotonic()
         self._was_late = False
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._main, name="discreet-store-pulse", daemon=True)
+        self._thread = threading.Thread(target=self._main, name="discreet-store-heartbeat", daemon=True)
 
     def start(self) -> None:
         """Raises `RuntimeError` if the system provides no thread."""
@@ -113,8 +113,8 @@ class Pulse:
 
 
 @final
-class Beats:
-    """The beats of other daemons, as this one has seen them. Used by one thread."""
+class HeartbeatMonitor:
+    """Watches the heartbeats of other daemons. Used by one thread."""
 
     def __init__(self, store_path: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store_path = store_path
@@ -123,7 +123,7 @@ class Beats:
         self._last_look = monotonic()
 
     def find_silent(self, owner_ids: Collection[str]) -> set[str]:
-        """Those that have not beaten for `PATIENCE_SECONDS`. Ask it every second: after a longer pause, in which this daemon
+        """Those that have not beaten for `TIMEOUT_SECONDS`. Ask it every second: after a longer pause, in which this daemon
         may have been stopped itself, their time begins anew."""
         now = self._monotonic()
         if now > self._last_look + PAUSE_SECONDS:
@@ -138,14 +138,14 @@ class Beats:
                 continue
             before = self._seen.get(owner_id)
             seen[owner_id] = before if before and before[0] == status.st_atime_ns else (status.st_atime_ns, now)
-            if now > seen[owner_id][1] + PATIENCE_SECONDS:
+            if now > seen[owner_id][1] + TIMEOUT_SECONDS:
                 silent.add(owner_id)
         self._seen = seen
         return silent
 
 
 def clock_of(store_path: str, owner_id: str) -> float | None:
-    """What the clock of a living daemon said when it last beat, in seconds since 1970."""
+    """Read the clock of a living daemon as of its last beat, in seconds since 1970; None if that can't be told."""
     try:
         return os.stat(_lock_path(store_path, owner_id)).st_mtime if is_alive(store_path, owner_id) else None
     except OSError:

@@ -227,7 +227,7 @@ def has_owner_requests(connection: sqlite3.Connection, owner_id: str) -> bool:
 
 
 def queued_rows(connection: sqlite3.Connection) -> Generator[TaskRow, None, None]:
-    """Least recently changed first. Without damaged ones, which can't be claimed: whoever reads such a task is told."""
+    """Least recently changed first. Without damaged ones, which can't be claimed: a caller that reads such a task is told."""
     with closing(connection.execute(f"SELECT {COLUMNS} FROM tasks WHERE {IS_QUEUED} ORDER BY sequence")) as rows:
         for values in rows:
             row = TaskRow(*values)
@@ -246,7 +246,7 @@ def count_queued(connection: sqlite3.Connection) -> int:
 
 
 def last_end_ms(connection: sqlite3.Connection) -> int | None:
-    """When the last task that has ended did so."""
+    """Find the time at which the last task ended; None where none has."""
     (last,) = connection.execute("SELECT max(ended_ms) FROM tasks WHERE typeof(ended_ms) = 'integer'").fetchone()
     return None if last is None else int(last)
 

@@ -22,7 +22,7 @@ from ..worker_thread import Job, WorkerThread
 from . import reader, statements
 from .change_watch import ChangeWatch
 from .connections import Connections
-from .owner_locks import Beats, Pulse, is_alive
+from .owner_locks import Heartbeat, HeartbeatMonitor, is_alive
 from .retention import ExpiredTasks
 from .schema import check_tables, translate_errors
 from .writer import SqliteWriter, WriteRequest
@@ -33,6 +33,7 @@ IDLE_SECONDS: Final = 1.0
 """How often it is asked whether others have written, where nothing was heard of that."""
 
 RETRY_MS: Final = 1000
+"""How long callers are told to wait for this daemon's next look at the others."""
 
 CLOSE_SECONDS: Final = 0.5
 """How long closing waits for other processes that lock the file."""
@@ -55,7 +56,7 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
         self._retention = retention
         self._clock = clock or time.time
         self._monotonic = monotonic
-        self._beats = Beats(self._label, monotonic)
+        self._monitor = HeartbeatMonitor(self._label, monotonic)
 
     def _open(self) -> _OpenStore:
         connections = Connections(self._label)
@@ -88,7 +89,7 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
         daemons, owners = reader.list_owners(connection)
         others = (daemons | owners) - {self.owner_id}
         gone = {owner for owner in others if not is_alive(self._label, owner)}
-        dead = gone | self._beats.find_silent(others - gone)
+        dead = gone | self._monitor.find_silent(others - gone)
         orphans = [task_id for owner in owners & dead for task_id in reader.list_owned_tasks(connection, owner)]
         return orphans, daemons & gone
 
@@ -116,12 +117,12 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connec
         return Changes(lambda _: True)
 
     def lease_end(self) -> float:
-        return math.inf if self._opened is None else self._opened.pulse.fence
+        return math.inf if self._opened is None else self._opened.heartbeat.fence
 
     def check_reachable(self) -> None:
         """Raises `StoreUnavailableError` where this daemon was stopped for so long that others may have taken over its tasks, and
         it has not looked yet."""
-        if self._opened is not None and self._opened.pulse.is_late:
+        if self._opened is not None and self._opened.heartbeat.is_late:
             raise StoreUnavailableError(f"{self._label} may have changed hands", retry_after_ms=RETRY_MS, repeated=True)
 
 
@@ -139,13 +140,13 @@ class _OpenStore:
     ) -> None:
         self.connections = connections
         self.expired_tasks = expired_tasks
-        self.pulse = Pulse(connections.owner_lock, clock, monotonic)
+        self.heartbeat = Heartbeat(connections.owner_lock, clock, monotonic)
         self.watch = ChangeWatch(connections.path)
         self._writer = writer
         self._sqlite_data_version = -1
         self._writes_of_others = 0
         self.has_news()
-        self.pulse.start()
+        self.heartbeat.start()
         self.reader_thread: WorkerThread[ReadRequest] = WorkerThread("discreet-store-reader", self._process_reads)
         try:
             self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
@@ -187,8 +188,8 @@ class _OpenStore:
         connection = self.connections.loop_reader
         try:
             (version,) = connection.execute("PRAGMA data_version").fetchone()
-            self.pulse.beat_if_due()
-            if self.pulse.take_was_late():
+            self.heartbeat.beat_if_due()
+            if self.heartbeat.take_was_late():
                 return True
             if version == self._sqlite_data_version:
                 return False
@@ -207,7 +208,7 @@ class _OpenStore:
         await self.writer_thread.close()
 
     def _stop_watching(self) -> None:
-        self.pulse.stop()
+        self.heartbeat.stop()
         self.watch.close()
 
     def close_unattached(self) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-MAX_NAME: Final = 64
-"""Characters of a name for the models of OpenAI and Google. Claude Code counts `mcp__SERVER__` in front of it, too."""
+from ...daemon.offers import LONGEST_TOOL_NAME
+
 MAX_TOOLS: Final = 128
 """Tools of all servers together that OpenAI and Copilot take in one request."""
 _PARAM: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
@@ -27,12 +27,12 @@ class ListedTool(Struct, frozen=True, rename="camel"):
 
 
 def faults_of(tool: ListedTool, server: str) -> Iterator[str]:
-    """What is wrong with a tool of a server of this name, in the eyes of one who passes it to a model."""
-    prefix = len(f"mcp__{server}__")
-    if len(tool.name) > MAX_NAME:
-        yield f"the name has {len(tool.name)} characters; OpenAI, Google and Claude Code take {MAX_NAME}"
-    elif len(tool.name) + prefix > MAX_NAME:
-        yield f"mcp__{server}__{tool.name} has {len(tool.name) + prefix} characters; Claude Code takes {MAX_NAME}"
+    """Find what hosts and models would refuse of a tool of a server of this name."""
+    prefix = len(f"mcp__{server}__")  # Claude Code counts it, too
+    if len(tool.name) > LONGEST_TOOL_NAME:
+        yield f"the name has {len(tool.name)} characters; OpenAI, Google and Claude Code take {LONGEST_TOOL_NAME}"
+    elif len(tool.name) + prefix > LONGEST_TOOL_NAME:
+        yield f"mcp__{server}__{tool.name} has {len(tool.name) + prefix} characters; Claude Code takes {LONGEST_TOOL_NAME}"
     if not tool.description:
         yield "no description: a model sees only the name"
     for keyword in _COMBINATIONS:

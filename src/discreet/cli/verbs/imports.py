@@ -7,12 +7,14 @@ from typing import Final
 
 import msgspec
 
+from ...daemon.dialects.mcp.tools import tool_name
 from ...daemon.imports.http.model import HttpImport, HttpOperation
 from ...daemon.imports.model import Note
 from ...daemon.imports.openapi.documents.faults import DocumentError
 from ...daemon.imports.openapi.documents.loading import load_document
 from ...daemon.imports.openapi.reader import read_openapi
 from ...daemon.lifecycle import EXIT_OK
+from ...daemon.offers import LONGEST_TOOL_NAME
 from ...daemon.settings import UsageError
 from ...errors.printable import printable
 from ..json_output import print_json
@@ -22,7 +24,9 @@ ACTIONS: Final = ("check",)
 
 
 class Imports(msgspec.Struct, frozen=True):
-    """An operation as `--json` shows it. `errors` are the codes of those that are declared."""
+    """An operation as `--json` shows it. `errors` are the codes of those that are declared. `tool` is its name as a tool of MCP,
+    null without a namespace.
+    """
 
     name: str
     kind: str
@@ -30,6 +34,7 @@ class Imports(msgspec.Struct, frozen=True):
     path: str
     errors: list[str]
     pointer: str
+    tool: str | None
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -46,6 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is done, the document, and the form of the report."""
     parser.add_argument("action", choices=ACTIONS, help="check: read the document and say what it offers; call nothing")
     parser.add_argument("source", metavar="FILE|URL", help="an OpenAPI document of 3.0, 3.1 or 3.2, JSON or YAML")
+    parser.add_argument(
+        "--namespace", default="", metavar="NAME", help="what the import is called: tells the shortened names of tools"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
         "--outside",
@@ -63,9 +71,9 @@ def run(args: argparse.Namespace) -> int:
     except DocumentError as exc:
         raise UsageError(_located(args.source, str(exc))) from exc
     if args.json:
-        print_json(msgspec.Raw(msgspec.json.encode(_report(found))), one_line=False)
+        print_json(msgspec.Raw(msgspec.json.encode(_report(found, args.namespace))), one_line=False)
     else:
-        write_stdout("\n".join(map(printable, _lines(found))))
+        write_stdout("\n".join(map(printable, _lines(found, args.namespace))))
     return EXIT_OK
 
 
@@ -73,15 +81,23 @@ def _located(source: str, reason: str) -> str:
     return reason if source in reason else f"{source}: {reason}"
 
 
-def _report(found: HttpImport) -> Report:
+def _report(found: HttpImport, namespace: str) -> Report:
     operations = [
-        Imports(each.name, each.kind, each.method, each.path, [error.code for error in each.errors], each.pointer)
+        Imports(
+            each.name,
+            each.kind,
+            each.method,
+            each.path,
+            [error.code for error in each.errors],
+            each.pointer,
+            tool_name(f"{namespace}/{each.name}") if namespace else None,
+        )
         for each in found.operations
     ]
     return Report(found.title, found.version, operations, len(found.definitions), list(found.notes))
 
 
-def _lines(found: HttpImport) -> Iterator[str]:
+def _lines(found: HttpImport, namespace: str) -> Iterator[str]:
     kinds = Counter(operation.kind for operation in found.operations)
     errors = sum(len(operation.errors) for operation in found.operations)
     counted = ", ".join(_count(kinds[kind], kind) for kind in ("query", "mutation", "subscription") if kinds[kind])
@@ -98,6 +114,19 @@ def _lines(found: HttpImport) -> Iterator[str]:
         if notes:
             yield from ("", f"{title}:")
             yield from (f"  {note.pointer or '/'}: {note.reason}" for note in notes)
+    yield from _shortened(found.operations, namespace)
+
+
+def _shortened(operations: tuple[HttpOperation, ...], namespace: str) -> Iterator[str]:
+    """The operations whose names are too long for tools of MCP. What they become depends on the namespace."""
+    before = f"{namespace or 'x'}/"
+    names = [each.name for each in operations if len(before) + len(each.name) > LONGEST_TOOL_NAME]
+    if names and namespace:
+        yield from ("", "shortened as tools of MCP:")
+        yield from (f"  {before}{name}: {tool_name(before + name)}" for name in names)
+    elif names:
+        yield from ("", "shortened as tools of MCP (--namespace NAME says to what):")
+        yield from (f"  {name}" for name in names)
 
 
 _TITLES: Final = {"renamed": "renamed", "left-out": "left out", "changed": "changed"}

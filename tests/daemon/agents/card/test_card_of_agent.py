@@ -9,7 +9,7 @@ import pytest
 
 from discreet import Identity
 from discreet.daemon.agents.card.model import AgentCard, Signature, Skill, requires
-from discreet.daemon.agents.service.card_builder import SenselessCard
+from discreet.daemon.agents.service.card_builder import InvalidCard
 from discreet.daemon.operations.access import PARENT
 from support.cards import STDIO, cards, plain_agent, shop, tokens, whole_agent
 
@@ -59,12 +59,12 @@ def test_an_extended_card_may_be_made_of_the_public_one_for_each_caller() -> Non
 
 @pytest.mark.parametrize("wrong", [None, {"name": "x"}, 3])
 def test_a_function_that_gives_no_card_is_a_fault_of_the_agent(wrong: Any) -> None:
-    with pytest.raises(SenselessCard):
+    with pytest.raises(InvalidCard):
         cards(agent=plain_agent(extended=lambda card, identity: wrong)).extended(PARENT)
 
 
 def test_a_card_of_the_wrong_types_is_a_fault_of_the_agent() -> None:
-    with pytest.raises(SenselessCard):
+    with pytest.raises(InvalidCard):
         cards(agent=plain_agent(extended=lambda card, identity: msgspec.structs.replace(card, skills=3))).extended(
             PARENT
         )

@@ -14,7 +14,7 @@ from discreet.daemon.agents.stores.checks import Retention
 from discreet.daemon.agents.stores.interface import CommitConflict, StoreUnavailableError
 from discreet.daemon.agents.stores.sqlite import retention
 from discreet.daemon.agents.stores.sqlite.change_watch import ChangeWatch
-from discreet.daemon.agents.stores.sqlite.owner_locks import FENCE_SECONDS, PATIENCE_SECONDS
+from discreet.daemon.agents.stores.sqlite.owner_locks import FENCE_SECONDS, TIMEOUT_SECONDS
 from discreet.daemon.agents.stores.sqlite.store import SqliteStore
 from support.logged_events import LoggedEvents
 from support.sqlite_files import opened
@@ -43,7 +43,7 @@ def steady() -> Iterator[Steady]:
 
 def stop(store: SqliteStore) -> None:
     """Let a daemon keep its lock and beat no more, as SIGSTOP does."""
-    store._open_store.pulse.stop()
+    store._open_store.heartbeat.stop()
 
 
 # -- stopped daemons -------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ async def test_the_tasks_of_a_stopped_daemon_are_taken_over_and_it_can_not_write
         await commit_all(ours, change(a_task("t"), owner=ours.owner_id), change(a_task("u"), owner=ours.owner_id))
         stop(ours)
         waited = 0.0
-        while waited <= PATIENCE_SECONDS:
+        while waited <= TIMEOUT_SECONDS:
             assert list(await theirs.list_orphans()) == []
             steady.now += 1
             waited += 1
@@ -74,12 +74,12 @@ async def test_a_daemon_that_beats_is_alive_and_one_that_was_stopped_itself_take
     async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path, monotonic=steady)) as theirs:
         await commit_all(ours, change(a_task("t"), owner=ours.owner_id))
         for _ in range(20):
-            ours._open_store.pulse._lock.beat(time.time())
+            ours._open_store.heartbeat._lock.beat(time.time())
             assert list(await theirs.list_orphans()) == []
             steady.now += 1
         stop(ours)
         assert list(await theirs.list_orphans()) == []
-        steady.now += 10 * PATIENCE_SECONDS
+        steady.now += 10 * TIMEOUT_SECONDS
         assert list(await theirs.list_orphans()) == []
 
 
@@ -99,7 +99,7 @@ async def test_a_daemon_that_was_stopped_takes_no_call_before_it_has_looked(path
 
 
 def test_the_fence_is_shorter_than_the_patience_of_the_others() -> None:
-    assert FENCE_SECONDS + 1 < PATIENCE_SECONDS
+    assert FENCE_SECONDS + 1 < TIMEOUT_SECONDS
 
 
 # -- hearing of changes ----------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ async def test_a_task_is_not_deleted_for_its_age_before_its_last_reader_has_gone
         second = EventReader(scene.live, made.event_log)
         scene.end()
         await scene.commit()
-        time = 1e6
+        time = 60.0
         for reader in (scene.reader, second):
             if isinstance(made, SqliteStore):
                 await made.delete_expired_tasks()

@@ -1,4 +1,7 @@
-"""Texts that handlers print, as log events that say of which request. Other texts take the way through the pipes."""
+"""Logs what is written to stdout and stderr past the daemon, as `<stream>.stray`.
+
+What a handler prints is taken before it is written, so that its event names the request. All else comes through the pipes.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,11 @@ from typing import Final, final
 
 from .bound import BOUND, bound
 from .logger import log
+
+
+def log_stray_output(stream: str, text: str) -> None:
+    """Log what has come through a pipe. For `framing.stray_output`."""
+    log.warning(f"{stream}.stray", text=text)
 
 
 @final
@@ -24,7 +32,7 @@ class _Line:
         text, self.text = self.text, ""
         if text:
             token = BOUND.set(self.origin)
-            log.warning(f"{self.name}.stray", text=text)
+            log_stray_output(self.name, text)
             BOUND.reset(token)
 
     def __del__(self) -> None:
@@ -39,7 +47,7 @@ MAX_LINE: Final = 8 * 1024
 
 @final
 class PrintedTexts:
-    """What `stdio_guard.take_texts` asks."""
+    """Takes what is printed while a request is being handled. A `stdio_guard.TextTaker`."""
 
     def take(self, name: str, text: str) -> bool:
         """Take a text that was printed to this stream; False where no request is known for it."""
