@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
@@ -179,6 +180,27 @@ class Daemon:
         if lifespans.fault is not None and lifespans.failed is not None:
             raise lifespan_failed(lifespans.failed, lifespans.fault)
         return self.lifecycle.status
+
+    def end_without_loop(self) -> None:
+        """Answer what the client is owed, once the event loop has failed. Raises nothing for want of a loop.
+
+        The tasks of that loop never go on. Whatever would wake one of them raises instead, and need not be done.
+        """
+        self._changed = None
+        scheduler = self.host.scheduler
+        self.connection.refuse_more()
+        for request in scheduler.requests():
+            request.scope = None
+            with suppress(RuntimeError):
+                request.end(Unavailable())
+        for step in (
+            self.connection.begin,  # reads what has arrived
+            self.connection.read_rest,
+            lambda: self.lifecycle.apply("failed"),
+            lambda: anyio.run(self.connection.send_last, self._flush_seconds),
+        ):
+            with suppress(RuntimeError):
+                step()
 
     def beside(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run this beside the serving, until the end. Before `run`."""

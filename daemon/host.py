@@ -18,6 +18,7 @@ from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
 from .dispatch.request import RequestMetrics
 from .dispatch.scheduler import Scheduler
+from .dispatch.task_guard import guard_task_groups
 from .dispatch.task_pool import HandlerLoop
 from .lifespans import Lifespans
 from .logs import log
@@ -127,6 +128,7 @@ class Host:
 
         `context_host` is for the contexts of skills that the agent runs. `on_wakeup()` is called on the loop after `wake()`.
         """
+        guard_task_groups()
         self._tasks = tasks
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)  # anew: this is surely the loop's thread
         self.watch_app()  # all tasks that run code of the app begin below

@@ -113,6 +113,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
             status = complain(stderr, refusal(exc))
         else:
             log.error("daemon.failed", exc=exc)
+            process.end_without_loop()
     finally:
         all_written = process.leave()
         with suppress(*REFUSALS):
@@ -311,6 +312,9 @@ class _Process:
         self._report = lambda: log_report(daemon)
         capture_logging()  # the event loops log through it, and have imported it
         if self._settings.backend == "trio":
+            from .process.trio_tasks import outlive_system_tasks  # late: it loads trio
+
+            outlive_system_tasks()
             return anyio.run(self._main, daemon, backend="trio")
         from .process.event_loop import LastingLoop  # late: it loads asyncio
 
@@ -328,6 +332,12 @@ class _Process:
         return await daemon.run()
 
     # -- the way out -------------------------------------------------------------------------------------------
+
+    def end_without_loop(self) -> None:
+        """Answer what is owed after the event loop has failed."""
+        if self.serving and self._daemon is not None:
+            self._begin_end()
+            self._daemon.end_without_loop()
 
     def _begin_end(self) -> None:
         self._watchdog.arm()

@@ -107,12 +107,12 @@ class Responder:
             return
         if events is not None and not ended:
             return self._finish_stream(request, call.id, *events, outcome)
-        if events is not None:
-            events[0].discard()
         if isinstance(outcome, bytes):
             self.result(call, outcome)
         else:
             self.fail(call, outcome)
+        if events is not None:
+            events[0].discard()
 
     def _finish_stream(
         self, request: Request, call_id: bytes, stream: ReplyStream, events: Events, outcome: Outcome

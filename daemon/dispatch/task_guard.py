@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, final
 
 from ...lazy import anyio
@@ -117,13 +117,44 @@ class _TrioGuard:
     async def restore(self, step: str) -> None:
         if not self.disturbed():
             return
-        for nursery in self._task._child_nurseries[self._nurseries :]:
-            nursery.cancel_scope.cancel()
-            nursery._closed = True
-        del self._task._child_nurseries[self._nurseries :]
+        _abandon_nurseries(self._task, self._nurseries)
         while (status := self._task._cancel_status) is not self._status and status.parent is not None:
             status._scope.__exit__(None, None, None)
         _tell(step)
+
+
+def _abandon_nurseries(task: Any, kept: int) -> None:
+    """Cancel the task groups of this task but for the first ones, and wait for none of them any more."""
+    for nursery in task._child_nurseries[kept:]:
+        nursery.cancel_scope.cancel()
+        nursery._closed = True
+    del task._child_nurseries[kept:]
+
+
+def guard_task_groups() -> None:
+    """Have trio refuse to leave a task group in another task than that which entered it, as anyio does on asyncio.
+
+    trio wakes the wrong task for it, and the whole event loop fails. It does so without the app's help: it closes an async
+    generator that was left by `break` in a task of its own.
+    """
+    if not _on_asyncio():
+        _guard_nurseries()
+
+
+@cache
+def _guard_nurseries() -> None:
+    from trio import Nursery, lowlevel
+
+    leave = Nursery._nested_child_finished  # pyright: ignore[reportPrivateUsage]  # see the module's docstring
+
+    async def leave_at_home(nursery: Any, exc: BaseException | None) -> BaseException | None:
+        task = nursery._parent_task
+        if task is not lowlevel.current_task() or nursery not in task._child_nurseries:
+            raise RuntimeError("a task group was left in another task than that which entered it")
+        _abandon_nurseries(task, task._child_nurseries.index(nursery) + 1)
+        return await leave(nursery, exc)
+
+    Nursery._nested_child_finished = leave_at_home  # type: ignore[method-assign, assignment]  # pyright: ignore[reportPrivateUsage]
 
 
 def _tell(step: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, final
 
 from ...lazy import anyio
@@ -190,5 +191,6 @@ class StdioTransport:
             self._waiters -= 1
 
     def _wake(self, what: int | socket.socket | None) -> None:
-        if self._waiters and what is not None:  # a task waits, so there is an event loop
-            anyio.notify_closing(what)
+        if self._waiters and what is not None:
+            with suppress(RuntimeError):  # the event loop has failed, and its tasks with it
+                anyio.notify_closing(what)

@@ -59,6 +59,37 @@ async def callback(how: str) -> str:
         loop.stop()
     return how
 
+@app.query
+async def trio_callback(how: str) -> str:
+    import trio
+    async def interrupt():
+        raise KeyboardInterrupt
+    if how == "callback":
+        trio.lowlevel.current_trio_token().run_sync_soon(sys.exit, 3)
+    elif how == "task":
+        trio.lowlevel.spawn_system_task(interrupt)
+    else:
+        async for _ in grouped():
+            break
+        del _
+    await anyio.sleep(0)
+    return how
+
+@app.query
+async def waits() -> None:
+    await anyio.sleep_forever()
+
+@app.subscription
+async def floods():
+    while True:
+        yield "x" * 1000
+
+@app.query
+async def ends_the_loop() -> None:
+    import trio
+    with trio.move_on_after(0):
+        await trio.lowlevel.wait_task_rescheduled(lambda _: 1 / 0)
+
 def fork(how):
     pid = os.fork()
     if pid:
@@ -188,6 +219,30 @@ def test_a_generator_that_a_handler_has_broken_out_of_is_nobodys(tmp_path: Path,
 )
 def test_no_task_or_callback_of_an_app_ends_the_loop(tmp_path: Path, method: str, params: dict[str, str]) -> None:
     assert "result" in answers(tmp_path, method, params)[1]
+
+
+@pytest.mark.parametrize("how", ["callback", "task", "generator"])
+def test_no_system_task_or_callback_of_an_app_ends_trio(tmp_path: Path, how: str) -> None:
+    assert "result" in answers(tmp_path, "trio_callback", {"how": how}, "trio")[1]
+
+
+def test_a_daemon_whose_event_loop_fails_answers_what_it_has_received(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    names = ["waits", "floods", "waits", "ends_the_loop", *["waits"] * 200]
+    requests = [{"jsonrpc": "2.0", "id": number, "method": name} for number, name in enumerate(names)]
+    ended = subprocess.run(
+        [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:app", "--framing", "newline"],
+        input=b"".join(json.dumps(request).encode() + b"\n" for request in requests),
+        cwd=tmp_path,
+        capture_output=True,
+        env={**environment(), "DISCREET_BACKEND": "trio"},
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    replies = [reply for line in ended.stdout.splitlines() if "id" in (reply := json.loads(line))]
+    assert sorted(reply["id"] for reply in replies) == [*range(len(names))]
+    assert all("error" in reply for reply in replies)
+    assert (ended.returncode, ended.stderr.count(b"daemon.failed"), b"python.uncaught" in ended.stderr) == (1, 1, False)
 
 
 @pytest.mark.parametrize("method", ["fork_inline", "fork_in_thread", "fork_async"])

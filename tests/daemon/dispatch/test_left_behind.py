@@ -16,7 +16,7 @@ from discreet.agents import Agent, AgentCall, RequestContext, TaskEvents
 from discreet.daemon.operations.access import PARENT, Access
 from support.left_behind import FINE, WAYS, WAYS_OF_ASYNCIO, LeftBehind, attackable
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning")]
 
 Serving = Any
 Wire = Any
@@ -58,6 +58,22 @@ async def test_a_handler_leaves_nothing_to_other_requests(serving: Serving, way:
             while (reply := await wire.receive()).get("method") == "stream/event":
                 pass
             assert reply["id"] == request["id"]
+        await all_is_well(wire)
+
+
+async def test_a_subscription_that_goes_on_leaves_nothing_to_requests_beside_it(serving: Serving, way: str) -> None:
+    left = LeftBehind()
+    async with serving(attackable(left)) as wire:
+        calls = [wire.request("app/wait", {"number": number}) for number in range(FINE)]
+        streams = [wire.request("app/goes_on", {"way": way}) for _ in range(2)]
+        await wire.send(*calls[:2], streams[0], *calls[2:4], streams[1], *calls[4:])
+        replies: dict[Any, Any] = {}
+        while len(replies) < len(calls) + len(streams):
+            reply = await wire.receive()
+            if reply.get("method") != "stream/event":
+                assert reply["id"] not in replies
+                replies[reply["id"]] = reply
+        assert [replies[call["id"]].get("result") for call in calls] == [*range(FINE)]
         await all_is_well(wire)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -14,11 +15,16 @@ FINE = 6
 """Calls that must succeed afterwards: more than run in one task."""
 
 
+_LEFT_ELSEWHERE = suppress(RuntimeError)
+"""The event loop closes a generator that was dropped in a task of its own. What it raises there pytest would take for a failure."""
+
+
 class LeftBehind:
-    """`leave(way)` leaves something in the running task; `fire()` cancels whatever was kept of it."""
+    """`leave(way)` leaves something in the running task; `fire()` cancels whatever was kept of it, and `close()` closes it."""
 
     def __init__(self) -> None:
         self._kept: list[Any] = []
+        self._generators: list[AsyncGenerator[int]] = []
         self._cancels: list[Callable[[], object]] = []
 
     async def leave(self, way: str) -> None:
@@ -27,6 +33,11 @@ class LeftBehind:
     def fire(self) -> None:
         while self._cancels:
             self._cancels.pop()()
+
+    async def close(self) -> None:
+        while self._generators:
+            with suppress(BaseException):  # the task is not that which opened it
+                await self._generators.pop().aclose()
 
     async def _kept_scope(self) -> None:
         self._kept.append(lines := self._in_scope())
@@ -43,6 +54,31 @@ class LeftBehind:
         self._kept.append(lines := self._in_group())
         async for _ in lines:
             break
+
+    async def _closed_elsewhere(self) -> None:
+        self._generators.append(lines := self._in_group())
+        async for _ in lines:
+            break
+
+    async def _dropped_scope(self) -> None:
+        async for _ in self._in_scope():
+            break
+
+    async def _dropped_task_group(self) -> None:
+        async for _ in self._in_group():
+            break
+
+    async def _dropped_failing_group(self) -> None:
+        async for _ in self._in_failing_group():
+            break
+
+    async def _inside_task_group(self) -> None:
+        async with anyio.create_task_group():
+            await self._kept_task_group()
+
+    async def _by_child(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._dropped_task_group)
 
     async def _entered_scope(self) -> None:
         self.enter_scope()
@@ -75,17 +111,29 @@ class LeftBehind:
         self._cancels.append(scope.cancel)
 
     async def _in_scope(self) -> AsyncGenerator[int]:
-        with anyio.CancelScope() as scope:
+        with _LEFT_ELSEWHERE, anyio.CancelScope() as scope:
             self._cancels.append(scope.cancel)
             await anyio.lowlevel.checkpoint()
             yield 1
 
     async def _in_group(self) -> AsyncGenerator[int]:
-        async with anyio.create_task_group() as tasks:
-            self._cancels.append(tasks.cancel_scope.cancel)
-            tasks.start_soon(anyio.sleep_forever)
-            await anyio.lowlevel.checkpoint()
-            yield 1
+        with _LEFT_ELSEWHERE:
+            async with anyio.create_task_group() as tasks:
+                self._cancels.append(tasks.cancel_scope.cancel)
+                tasks.start_soon(anyio.sleep_forever)
+                await anyio.lowlevel.checkpoint()
+                yield 1
+
+    async def _in_failing_group(self) -> AsyncGenerator[int]:
+        with _LEFT_ELSEWHERE:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._fail)
+                yield 1
+
+    @staticmethod
+    async def _fail() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise ValueError("failed")
 
     async def _in_timeout(self) -> AsyncGenerator[int]:
         async with asyncio.timeout(None) as limit:
@@ -94,7 +142,18 @@ class LeftBehind:
             yield 1
 
 
-WAYS = ("kept_scope", "expired_scope", "kept_task_group", "entered_scope")
+WAYS = (
+    "kept_scope",
+    "expired_scope",
+    "kept_task_group",
+    "closed_elsewhere",
+    "dropped_scope",
+    "dropped_task_group",
+    "dropped_failing_group",
+    "inside_task_group",
+    "by_child",
+    "entered_scope",
+)
 WAYS_OF_ASYNCIO = ("kept_timeout", "cancelled_task", "swallowed_cancellation", "kept_task")
 
 
@@ -113,6 +172,13 @@ def attackable(left: LeftBehind) -> Service:
         await left.leave(way)
         yield 2
 
+    @app.subscription
+    async def goes_on(way: str) -> AsyncGenerator[int]:
+        for _ in range(3):
+            yield 1
+            await left.leave(way)
+            await anyio.lowlevel.checkpoint()
+
     @app.notification
     async def notified(way: str) -> None:
         await left.leave(way)
@@ -120,6 +186,7 @@ def attackable(left: LeftBehind) -> Service:
     @app.query
     async def fire() -> None:
         left.fire()
+        await left.close()
 
     @app.query
     async def wait(number: int) -> int:
