@@ -15,11 +15,19 @@ from .layers.sensitivity import SENSITIVE_STEMS
 from .layers.tables import scrub_inserts, scrub_tables
 from .layers.token_formats import RuleScrubber, length_rules, literal_rules, scrub_pem
 from .limits import ScrubLimits
-from .marks import CUT, Replace
+from .marks import CUT, REDACTED, Replace
 from .work_budget import BudgetExhaustedError, WorkBudget
 
 _MAX_ROUNDS = 6  # over one line or text; two are usual: one that changes it and one that confirms
 _CUT_BACK = 256  # characters: how far back a cut looks for white space, so that it splits no secret
+
+# What may stand between the letters of a word and is not seen: escape sequences of terminals, control characters other
+# than white space, format characters, variation selectors, fillers. Leaves none, so a second run has nothing to remove.
+_INVISIBLE = re.compile(
+    r"\x1b(?:\[[0-?]{0,64}+[ -/]{0,8}+[@-~]|\][^\x07\x1b\n]{0,2048}+(?:\x07|\x1b\\)|[()][0-9A-Z]|[@-Z\\^_])?"
+    "|[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
 
 _PLAIN_NAME = re.compile(r"\$?/?_?[A-Za-z]{1,32}\d{0,2}(?:[_./][A-Za-z]{1,32}\d{0,2}){0,8}")
 
@@ -82,9 +90,13 @@ class Pipeline:
     def _new_budget(self, text: str) -> WorkBudget:
         return WorkBudget(self._limits.steps, min(len(text), self._limits.characters))
 
-    def _scrub_until_stable(self, text: str, work: WorkBudget | None = None, *, paths: bool) -> str:
+    def _scrub_until_stable(
+        self, text: str, work: WorkBudget | None = None, *, paths: bool, split: bool = False
+    ) -> str:
         """Repeat rounds over the whole text until one changes nothing. Returns `CUT` if the rounds run out."""
         work = work or self._new_budget(text)
+        if not split and (not text.isascii() or "\x1b" in text or "\0" in text) and _INVISIBLE.search(text):
+            return self._scrub_split(text, work, paths=paths)
         try:
             if "\n" not in text:  # most texts are one line without anything to replace
                 before, text = text, self._scrub_line(self._scrub_blocks(text, work), work, paths=paths)
@@ -95,6 +107,20 @@ class Pipeline:
             return CUT
         finally:
             self.redactions += len(work.replaced)
+
+    def _scrub_split(self, text: str, work: WorkBudget, *, paths: bool) -> str:
+        """Scrub a text with invisible characters, which may split a name or a secret. They stay if they hid nothing."""
+        scrubbed = self._scrub_until_stable(text, work, paths=paths, split=True)
+        visible = _INVISIBLE.sub("", text)
+        again = self._new_budget(visible)
+        found = self._scrub_until_stable(visible, again, paths=paths)
+        if found == _INVISIBLE.sub("", scrubbed):
+            return scrubbed
+        for secret, _ in work.replaced:  # NUL may also part two texts: what was found before they were joined
+            if len(part := _INVISIBLE.sub("", secret)) > 1:
+                found = found.replace(part, REDACTED)
+        work.replaced += again.replaced
+        return self._scrub_until_stable(found, paths=paths)
 
     def _rounds(self, text: str, work: WorkBudget, *, paths: bool) -> str:
         stable: set[str] = set()  # lines that a round over the line alone leaves unchanged

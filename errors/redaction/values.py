@@ -7,10 +7,10 @@ structure: a key of a mapping, a field of a record, a `name`/`value` pair, a hea
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import islice
-from typing import cast, final
+from typing import TypeVar, cast, final
 
 from .layers.names import redact_by_name
 from .layers.sensitivity import Sensitivity, name_sensitivity
@@ -18,6 +18,7 @@ from .marks import CUT, REDACTED, nothing_to_redact
 from .pipeline import Pipeline
 from .safe_call import call_or_none, text_of, type_name
 
+_ItemT = TypeVar("_ItemT")
 _MAX_DEPTH = 16  # levels of nesting
 _MAX_VALUES = 10_000  # values in all
 _MAX_CHARACTERS = 1024 * 1024  # of all texts of one value; texts past it are cut
@@ -106,7 +107,10 @@ class ValueScrubber:
             text = _as_name(copied)
             is_header = len(items) == 2 and place == 0
             name = text if is_header or text.startswith("-") else ""
-        return result
+        return scrub_arguments(result, self._find_secrets)
+
+    def _find_secrets(self, text: str) -> tuple[str, list[tuple[str, str]]]:
+        return self._pipeline.find_secrets(text)
 
     def scrub_named(self, name: str, value: object, depth: int = _MAX_DEPTH) -> object:
         """The copy of a value, or the mark if its name is sensitive. Decided by the copy, as a second round would decide."""
@@ -132,6 +136,30 @@ class ValueScrubber:
         scrubbed = self._pipeline.scrub(text, cap=self._cap)
         self._characters_left -= min(len(text), self._cap)
         return scrubbed
+
+
+def scrub_arguments(
+    items: list[_ItemT], find: Callable[[str], tuple[str, list[tuple[str, str]]]]
+) -> list[_ItemT | str]:
+    """The scrubbed items of a list, without the secrets that `find` sees only when the list is read as a command line.
+
+    Some programs take a password right after a flag of one letter (`mysql -pSECRET`): the program's name tells.
+    """
+    words = [item for item in items if isinstance(item, str)]
+    if len(words) < 2 or not any(word[:1] == "-" for word in words[1:]):
+        return [*items]
+    secrets = {secret.partition(" ")[0] for secret, _ in find(" ".join(words))[1]}
+    return [_without_argument(item, secrets) if place and secrets else item for place, item in enumerate(items)]
+
+
+def _without_argument(item: _ItemT, secrets: Set[str]) -> _ItemT | str:
+    """The item, or what stands before the secret in it. A blank ends a secret in a line, but not in an argument."""
+    if not isinstance(item, str):
+        return item
+    for begin in (0, 2, item.find("=") + 1) if item[:1] == "-" else (0,):
+        if item[begin:].partition(" ")[0] in secrets:
+            return item[:begin] + REDACTED
+    return item
 
 
 _BUILTIN_TYPES = frozenset({str, int, float, bool, bytes, dict, list, tuple, set, frozenset, type(None)})

@@ -415,6 +415,17 @@ SECRET = "Willow-Hollow-86"
 
 
 @pytest.mark.parametrize(
+    "flags",
+    ["--store sqlite:redis://u:hunter2@h/x", "--store sqlite:https://u:p//w/o@rd@h/x", "https://u:x@h/x.py:shop"],
+)
+def test_a_url_where_a_path_belongs_shows_no_user_info(flags: str, folder: Path) -> None:
+    """A path joins the two slashes of a URL."""
+    done = finished([*DISCREET, "serve", *flags.split()], folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert ":/<redacted>@h/x" in done.stderr
+
+
+@pytest.mark.parametrize(
     "value", [f"https://ann:{SECRET}@api.example.org/x", f"postgresql://svc:p@ss/{SECRET}@db/x", f"token={SECRET}"]
 )
 @pytest.mark.parametrize(

@@ -119,13 +119,13 @@ def test_any_bytes_give_entries(pieces: list[tuple[Sender, bytes]]) -> None:
 
 def test_the_command_and_stderr_are_scrubbed_as_logs_are() -> None:
     entries: list[Entry] = []
-    command = ["/home/alice/bin/serve", "--password", "hunter2", f"--key={GITHUB}"]
+    command = ["/home/alice/bin/serve", "--password", "hunter2", f"--key={GITHUB}", "mysql", "-pKx9vQ2zLp"]
     builder = RecordingBuilder(entries.append, command=command, framing="newline", hide_paths=False)
     builder.feed_stderr(1.0, b"token=hunter2 in /home/ali")
     builder.feed_stderr(2.0, b"ce/notes.txt\nlast")
     builder.end(3.0, 1)
     start, note, last, _ = entries
     assert isinstance(start, StartEntry) and isinstance(note, StderrEntry)
-    assert start.command == ("<path>/serve", "--password", "<redacted>", "--key=<redacted>")
+    assert start.command == ("<path>/serve", "--password", "<redacted>", "--key=<redacted>", "mysql", "-p<redacted>")
     assert note.text == "token=<redacted> in <path>/notes.txt"
     assert last == StderrEntry(ms=3.0, text="last")

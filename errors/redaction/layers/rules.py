@@ -142,7 +142,8 @@ PREFIXES: tuple[Prefix, ...] = (
 
 _ARGUMENT = r"(?P<s>'[^'\n]*+'|\"[^\"\n]*+\"|[^\s\"'<-][^\s\"']*+)"
 
-_SCHEME_END = r":(?<!file:)(?:\\{0,4}/){2}"  # in JSON, `/` may be escaped
+# In JSON, `/` may be escaped. Of a URL taken for a path, one slash is left.
+_SCHEME_END = r":(?<!file:)(?:(?:\\{0,4}/){2}|(?<=[A-Za-z0-9+.-]{2}:)\\{0,4}/)"
 
 PATTERNS: tuple[Pattern, ...] = (
     Pattern("auth schemes", "bearer^ basic^ negotiate^ ntlm^",
@@ -188,7 +189,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("LDAP hashes", "{ssha {sha {md5 {smd5", r"\{S?(?:SHA|MD5)\d{0,3}\}(?P<s>[\w+/=]{12,}+)"),
     Pattern("passwords of URLs", "@",
             _SCHEME_END + r"(?P<s>[\w.%+~-]{0,64}:(?!\d{1,5}(?:[/\\?#]|$)|\$?\{|\$[A-Z_]{2,40}\b|%[sdr(])[^\s\"'`<>]{1,200})@(?="
-            r"[\w.-]{2,253}(?:[^\w.@-]|$)|\[|/[\w-]{0,64}(?:\?|$))"),
+            r"[\w.-]{1,253}(?:[^\w.@-]|$)|\[|/[\w-]{0,64}(?:\?|$))"),
     Pattern("user info of URLs", "@",
             _SCHEME_END + r"(?P<s>[^\s/?#@\"'`<>\\]{1,256}(?:@[^\s/?#@\"'`<>\\]{1,256}){0,4})@"),
     Pattern("encoded URLs", "%3a%2f%2f",

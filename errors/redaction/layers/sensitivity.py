@@ -29,22 +29,23 @@ class Sensitivity(IntEnum):
 
 SENSITIVE_STEMS = (
     "pass", "pw", "secret", "token", "key", "cred", "auth", "cookie", "sess", "sid", "dsn", "jwt", "sig", "otp",
-    "cvv", "mnemonic", "phrase", "salt", "bearer", "client_id", "clientid", "client-id",
+    "cvv", "mnemonic", "phrase", "salt", "bearer", "client_id", "clientid", "client-id", "kennwort", "contraseña",
+    "contrasena", "senha",
 )  # fmt: skip
 """Every name with a sensitivity above NONE contains one of these in lower case: the prefilter's literals."""
 
 _SECRET_WORDS = frozenset(
     "password passwords passwd passwds pwd pw passphrase passcode passkey secret secrets token tokens apikey apikeys"
     " credential credentials creds authorization cookie cookies jwt jwts dsn mnemonic otp totp cvv bearer"
-    " keyphrase seedphrase requirepass masterauth rootpw bindpw".split()
+    " keyphrase seedphrase requirepass masterauth rootpw bindpw passwort kennwort contraseña contrasena senha".split()
 )
 _AMBIGUOUS_WORDS = frozenset(
-    "key keys pass auth session sess sid sessionid sig signature salt cred phrase authn authz".split()
+    "key keys pass passe auth session sess sid sessionid sig signature salt cred phrase authn authz".split()
 )
 _SECRET_ENDINGS = (
     "password", "passwd", "passphrase", "secret", "token", "tokens", "apikey", "secretkey", "privatekey", "accesskey",
     "accountkey", "authkey", "signingkey", "encryptionkey", "masterkey", "credential", "credentials", "sessid", "pwd",
-    "sessionid", "authtoken", "cookie",
+    "sessionid", "authtoken", "cookie", "passwort", "kennwort",
 )  # fmt: skip
 
 # Words before `key` that make it a secret. After any other word it may be a column of a table or a button.
@@ -99,7 +100,7 @@ _NEUTRAL_WORDS = frozenset(
     " content material body json decrypted clear cleartext unencrypted key keys token secret".split()
 )
 
-_WORDS = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_WORDS = re.compile(r"[A-ZÑ]{2,}s?(?![a-zñ])|[A-ZÑ]?[a-zñ]+|[A-ZÑ]+|\d+")
 _MAX_NAME_LENGTH = 128  # characters; more is no name
 _CODE_OWNERS = frozenset("auth authorization otp verification recovery backup mfa security secret".split())
 
@@ -135,9 +136,9 @@ def _in_context(sensitivity: Sensitivity, before: list[str], word: str, after: l
         )
     if word in ("key", "keys"):
         sensitivity = _key_sensitivity(before)
-    elif word in ("pass", "cred", "phrase") and before:
+    elif word in ("pass", "passe", "cred", "phrase") and before:
         sensitivity = Sensitivity.CERTAIN
-    elif word == "pass" and not after:
+    elif word in ("pass", "passe") and not after:
         sensitivity = Sensitivity.LIKELY
     elif before and before[-1] in _COUNTER_WORDS:
         return Sensitivity.NONE

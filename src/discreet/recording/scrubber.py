@@ -21,6 +21,7 @@ from ..errors.redaction import find_secrets, scrub
 from ..errors.redaction.layers.names import redact_by_name
 from ..errors.redaction.layers.sensitivity import Sensitivity, name_sensitivity
 from ..errors.redaction.marks import REDACTED, nothing_to_redact
+from ..errors.redaction.values import scrub_arguments
 from .json_values import Json
 from .learned_secrets import LearnedSecrets
 
@@ -121,6 +122,12 @@ class MessageScrubber:
             text = _as_name(item)
             is_header = len(items) == 2 and place == 0
             before = text if is_header or text.startswith("-") else ""
+        for place, clean in enumerate(scrub_arguments(result, find_secrets)):
+            item, scrubbed = items[place], result[place]
+            if clean != scrubbed and isinstance(item, str) and isinstance(clean, str):
+                self._removed[format_path((*path, place))] = self._number_of(removed := removed_text(item, clean))
+                self._learned.learn(removed or "", "")
+                result[place] = clean
         return result
 
     def _text(self, text: str, name: str, path: Path, *, owner: str) -> str:

@@ -73,6 +73,9 @@ NOTATIONS = [
     "\x1b[36mpassword\x1b[0m=\x1b[35m%s\x1b[0m", "ALTER USER bob WITH PASSWORD '%s'", '{"tokens": ["%s"]}',
     "passwords: ['%s', '%s']", 'token="Bearer %s"', "password: |\n  %s\nnext: 1", "password = \\\n    \"%s\"",
     "password=[%s]", "password=x%s<y>z",
+    "pass\u200bword=%s", "password\0=%s", "p\u00adass\ufe0fword\u2060: %s", "pass\x1b[1mword\x1b[0m=%s", "\x1b]8;;x\x07to\x1b(Bken\x07=%s",
+    "A=b\0PASSWORD=%s\0C=d", "max_\0TOKEN=%s", "Passwort: %s", "DB_KENNWORT=%s", "contrase\u00f1a: %s", "CONTRASE\u00d1A=%s",
+    "mot de passe : %s", "senha=%s",
 ]  # fmt: skip
 
 
@@ -94,6 +97,7 @@ def test_a_value_is_hidden_in_every_notation(scrubber: Scrubber, notation: str) 
         "Bearer authentication failed", "basic usage of the tool", "auth: basic", "token expired for user bob",
         "password policy: at least 8 characters", "key=550e8400-e29b-41d4-a716-446655440000", "keys=[a, b]",
         "authenticated user bob", "session started", "signature valid", 'accesskey="n"', "id-token: write",
+        "\x1b[1mkey\x1b[0m: value", "zero\u200bwidth\ufe0f and \0 stay", "password\u200b is required", "Passwort falsch",
     ],
 )  # fmt: skip
 def test_what_is_no_value_stays(scrubber: Scrubber, text: str) -> None:

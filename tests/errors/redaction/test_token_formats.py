@@ -333,3 +333,15 @@ def test_what_stands_around_a_secret_stays(scrubber: Scrubber) -> None:
     assert scrubber.scrub("https://bob:abc123@example.com/a?b=c") == "https://<redacted>@example.com/a?b=c"
     assert scrubber.scrub(f'{{"token": "{token}", "n": 1}}') == '{"token": "<redacted>", "n": 1}'
     assert scrubber.scrub(f"Authorization: Bearer {token}") == "Authorization: Bearer <redacted>"
+
+
+@pytest.mark.parametrize(
+    "between", ["\x1b[0m", "\x1b[38;5;1m", "\0", "\u200b", "\u00ad", "\ufeff", "\U000e0041", "\x1b]8;;x\x1b\\"]
+)
+def test_nothing_invisible_hides_a_token(between: str) -> None:
+    token = "gh" + "p_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6"
+    scrubber = Scrubber()
+    for at in range(1, len(token)):
+        scrubbed = scrubber.scrub(f"got {token[:at]}{between}{token[at:]} here")
+        assert scrubbed == "got <redacted> here"
+        assert scrubber.scrub(scrubbed) == scrubbed
