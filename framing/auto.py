@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from ..errors.failures import ParseFailure
+from ..errors.failures import InvalidRequest, ParseFailure
 from .content_length import ContentLengthParser
 from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, Silence
 from .newline import NewlineParser
@@ -85,7 +85,7 @@ class AutoParser:
     def end_of_input(self) -> None:
         self._parser.end_of_input()
 
-    def refuse_body(self, failure: ParseFailure) -> None:
+    def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:
         self._in_doubt = False
         self._parser.refuse_body(failure)
 

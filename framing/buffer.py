@@ -7,12 +7,13 @@ the next chunk. The parser moves the parts of a body that spans chunks to a `Bod
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from io import BytesIO
-from typing import TypeAlias, final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias, final
 
 PatternSearch: TypeAlias = "Callable[[bytes, int], re.Match[bytes] | None]"
 """The method `search` of a compiled pattern."""
+
+_PART: Final = 1 << 16
 
 
 @final
@@ -109,28 +110,36 @@ class InputBuffer:
 
 @final
 class BodyBuffer:
-    """A body that arrives in pieces: each piece is copied once, and the whole is returned without another copy."""
+    """A body that arrives in pieces, however small. A `MemoryError` of its methods changes nothing.
+
+    That is why it is no `BytesIO`, which loses its content where it can't grow.
+    """
 
     __slots__ = ("_pieces", "size")
 
     def __init__(self) -> None:
         self.size = 0
-        self._pieces = BytesIO()
+        self._pieces = bytearray()
 
     def add(self, piece: bytes) -> None:
         """Add one more piece."""
-        self.size += self._pieces.write(piece)
+        self._pieces += piece
+        self.size += len(piece)
 
     def copy(self) -> bytes:
         """All pieces so far; they are kept."""
-        return self._pieces.getvalue()
+        return bytes(self._pieces)
+
+    def parts(self) -> Iterator[bytes]:
+        """All pieces so far, cut into parts that need little memory; they are kept."""
+        for start in range(0, self.size, _PART):
+            yield bytes(self._pieces[start : start + _PART])
 
     def join(self, last: bytes) -> bytes:
         """All pieces and a last one, as one; nothing is kept. A piece that is the only one is returned without a copy."""
         if not self.size:
             return last
-        self._pieces.write(last)
-        whole = self._pieces.getvalue()
-        self._pieces = BytesIO()
+        whole = b"".join((self._pieces, last))
+        self._pieces = bytearray()
         self.size = 0
         return whole

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Final, final
 
-from ..errors.failures import ParseFailure
+from ..errors.failures import InvalidRequest, ParseFailure
 from ..lazy import anyio
 from .encoder import encode_frame
 from .events import Event, Frame, Framing, Silence
@@ -77,8 +77,8 @@ class Channel:
             self._frame_began = None
         return event
 
-    def refuse_body(self, failure: ParseFailure) -> None:
-        """Report that the last frame is no JSON text; `next_event` returns the fault when it is due."""
+    def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:
+        """Report that the last frame is no JSON object or array; `next_event` returns the fault when it is due."""
         self._parser.refuse_body(failure)
 
     def leftover(self) -> bytes | None:

@@ -139,7 +139,7 @@ class ContentLengthParser:
     def end_of_input(self) -> None:
         self._buffer.end()
 
-    def refuse_body(self, failure: ParseFailure) -> None:
+    def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:
         body, self._last_body = self._last_body, None
         if body is None:
             raise RuntimeError("no frame to refuse: next_event has not just returned one")
@@ -247,12 +247,22 @@ class ContentLengthParser:
             return None
         piece = self._buffer.take(self._body_left)
         self._body_left -= len(piece)
-        if self._body_left:
-            self._parts.add(piece)
-            return NEED_DATA
+        try:
+            if self._body_left:
+                self._parts.add(piece)
+                return NEED_DATA
+            self._last_body = body = self._parts.join(piece)
+        except MemoryError:
+            self._drop_body(len(piece))
+            return None
         self.state = "in-step"
-        self._last_body = body = self._parts.join(piece)
         return Frame(body)
+
+    def _drop_body(self, taken: int) -> None:
+        """There is no memory for the body, of which so much was just taken: refuse it as one that is too large."""
+        self._losses.begin(InvalidRequest("oversize"), self._buffer.offset - self._parts.size - taken)
+        self._parts = BodyBuffer()
+        self.state = "skipping-body"
 
     def _skipping_body(self) -> NeedData | None:
         if not self._skip_body():
@@ -312,7 +322,7 @@ class ContentLengthParser:
         self._buffer.discard()
         return NEED_DATA
 
-    def _begin_doubt(self, text: bytes, failure: ParseFailure, start: int) -> None:
+    def _begin_doubt(self, text: bytes, failure: InvalidRequest | ParseFailure, start: int) -> None:
         self._losses.begin(failure, start)
         self._begin_text()
         self._lexer.feed(text)

@@ -128,7 +128,7 @@ class NewlineParser:
         """What the other framing goes on with: the bytes, the stream offset of the first, and whether the input has ended."""
         return self._buffer.remaining(), self._buffer.offset, self._buffer.ended
 
-    def refuse_body(self, failure: ParseFailure) -> None:
+    def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:
         size, self._last_line = self._last_line, 0
         if not size:
             raise RuntimeError("no frame to refuse: next_event has not just returned one")
@@ -156,12 +156,19 @@ class NewlineParser:
         if self._pieces.size + ahead > self._max_line:
             self._drop_line(_OVERSIZE)
             return self._dropping()
+        start = buffer.pos
         piece = buffer.take(ahead)
-        if end < 0:
-            self._pieces.add(piece)
-            return NEED_DATA
+        try:
+            if end < 0:
+                self._pieces.add(piece)
+                return NEED_DATA
+            line = self._pieces.join(piece)
+        except MemoryError:  # as for a line that is too large
+            buffer.pos = start
+            self._drop_line(_OVERSIZE)
+            return self._dropping()
         buffer.pos += 1
-        return self._line(self._pieces.join(piece))
+        return self._line(line)
 
     def _line_begins(self) -> bool:
         if not self._buffer.skip_to(_no_blank):
@@ -191,7 +198,9 @@ class NewlineParser:
 
     def _drop_line(self, failure: InvalidRequest | ParseFailure) -> None:
         self._losses.begin(failure, self._line_start)
-        self._begin_refused(self._pieces.copy())
+        self._begin_refused(b"")
+        for part in self._pieces.parts():
+            self._go_on_refused(part)
         self._pieces = BodyBuffer()
         self._begin_dropping()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, TypeAlias, assert_never
 
-from ..errors.failures import ParseFailure
+from ..errors.failures import InvalidRequest, ParseFailure
 from .content_length import ContentLengthParser
 from .events import (
     DEFAULT_LIMITS,
@@ -100,8 +100,8 @@ class Parser(Protocol):
         """
         ...
 
-    def refuse_body(self, failure: ParseFailure) -> None:
-        """Report that the frame of the last `next_event` call is no JSON text.
+    def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:
+        """Report that the frame of the last `next_event` call is no JSON object or array.
 
         `next_event` returns the fault when it is due, which may be much later (docs/protocol.md, section 1.1, rules 6 and
         9). Raises `RuntimeError` if the last call returned no frame.

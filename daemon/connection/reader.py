@@ -11,7 +11,7 @@ from ..dispatch.task_guard import Switch, task_switch
 from ..logs import log
 from ..memory import SMALL, reserve
 from ..process.allocator import map_large_blocks
-from ..rpc.envelope import Call, Dropped, Message, NoJson, Refused, Reply, decode, split_batch
+from ..rpc.envelope import Call, Dropped, Message, NoJson, Refused, Reply, Scalar, decode, split_batch
 from ..rpc.request_log import note_dropped, note_fault, note_reply
 
 if TYPE_CHECKING:
@@ -206,6 +206,8 @@ class Reader:
         """Take a message that is no call. `body` is all of it; None for one of a batch, which holds no further batch."""
         match message:
             case NoJson(failure):
+                self._channel.refuse_body(failure)
+            case Scalar(_, failure) if body is not None:
                 self._channel.refuse_body(failure)
             case Refused(_, InvalidRequest("batch-not-supported")) if body is not None and self._intake.batches:
                 self._take_batch(body)

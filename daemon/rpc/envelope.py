@@ -75,6 +75,12 @@ class Refused(msgspec.Struct):
     failure: InvalidRequest
 
 
+class Scalar(Refused):
+    """Neither an object nor an array, so it may be the beginning of a longer text (`12` of `12345`): where the message is a
+    whole body, the parser finds out whether the stream is still in step.
+    """
+
+
 class Dropped(msgspec.Struct):
     """What can't be answered and is no use: a broken notification, or a response that is none."""
 
@@ -244,8 +250,9 @@ def _diagnose_other(body: bytes) -> Message:
         return NoJson(ParseFailure("invalid-json"))
     except RecursionError:
         return _too_deep(body)
-    batch = body.lstrip().startswith(b"[")
-    return Refused(NULL_ID, InvalidRequest("batch-not-supported" if batch else "malformed-envelope"))
+    if body.lstrip().startswith(b"["):
+        return Refused(NULL_ID, InvalidRequest("batch-not-supported"))
+    return Scalar(NULL_ID, InvalidRequest("malformed-envelope"))
 
 
 def _too_deep(body: bytes) -> Message:

@@ -66,8 +66,8 @@ class Wire:
         return [await self.receive() for _ in range(count)]
 
     async def nothing_more(self) -> None:
-        """Prove that nothing else was sent: a further request's answer comes next."""
-        assert (await self.call("version"))["id"] == self._calls
+        """Prove that nothing else was sent: the answer comes next to a request that waits for its turn."""
+        assert (await self.call("listMethods"))["id"] == self._calls
 
     async def end(self) -> int:
         """End the input and wait for the daemon; its exit status."""

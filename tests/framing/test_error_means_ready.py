@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
-from discreet.errors.failures import ParseFailure
+from discreet.daemon.rpc.envelope import NoJson, Refused, Scalar, decode
 from discreet.framing.encoder import encode_frame
 from discreet.framing.parser import NEED_DATA, Fault, Frame, FrameLimits, Parser, parser_for
 
@@ -32,6 +32,9 @@ def declared(length: int, body: bytes) -> bytes:
 
 ONE = b'{"id":1,"method":"a/b","params":["some text"]}'
 NEXT = b'{"id":2}'
+
+SCALARS = [b"12345", b"-1.5e+3", b"0", b" 1 ", b'"a b"', b"true", b"false", b"null"]
+"""JSON, but no messages. A beginning of a number may be a number too, and a client may cut the text at any place."""
 
 FAULTS: dict[str, bytes] = {
     **{f"too long by {n}": declared(len(ONE) + n, ONE) for n in (1, 5, 13, 14, 18, 20, 22, 30)},
@@ -56,6 +59,7 @@ FAULTS: dict[str, bytes] = {
     "block that is too large": b"X: " + b"x" * 200 + b"\r\n\r\n",
     "text": ONE,
     "half a text": ONE[:20],
+    **{f"{n} of {text.decode()}": declared(n, text) for text in SCALARS for n in range(1, len(text) + 1)},
     "text with a frame in it": b'{"a":"' + f(ONE) + b'"}',
 }  # fmt: skip
 
@@ -117,8 +121,16 @@ class Client:
                 self.answers.append(event.failure.reason)
             elif isinstance(event, Frame) and event.body in (ONE, NEXT):
                 self.answers.append(event.body)
-            else:
-                self.parser.refuse_body(ParseFailure("invalid-json"))
+            elif isinstance(event, Frame):
+                self.take_other(decode(event.body))
+
+    def take_other(self, message: object) -> None:
+        """As the reader of a connection does."""
+        assert isinstance(message, NoJson | Refused)
+        if isinstance(message, NoJson | Scalar):
+            self.parser.refuse_body(message.failure)
+        else:
+            self.answers.append(message.failure.reason)
 
     def write(self, data: bytes) -> None:
         for chunk in cut(data, self.split):

@@ -30,6 +30,25 @@ ANSWERS = {-32603, -32000, -32602}
 """INTERNAL, OVERLOADED, and what is wrong with the params."""
 
 
+PARSING = """
+import resource, sys
+from discreet.framing.parser import NEED_DATA, FrameLimits, parser_for
+
+opening, end, good = (sys.argv[2].encode(), b"\\n", b"1\\n")
+if sys.argv[1] == "content-length":
+    end, good = b"", b"Content-Length: 1\\r\\n\\r\\n1"
+parser = parser_for(sys.argv[1], FrameLimits(max_body=1 << 30, max_header=128))
+chunk = b"x" * (1 << 20)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (32 << 20), used + (32 << 20)))
+for data in (opening, *[chunk] * 48, end, good):
+    if data:
+        parser.receive_data(data)
+    while (event := parser.next_event()) is not NEED_DATA:
+        print(event.failure.reason if hasattr(event, "failure") else event.body.decode())
+"""
+
+
 def little_address_space() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
 
@@ -87,6 +106,16 @@ def test_a_result_without_room_for_its_text_is_an_error_and_no_crash(spawn: Spaw
     assert {reply["id"] for reply in replies} == {*range(8)}
     assert all("result" in reply or reply["error"]["code"] in ANSWERS for reply in replies)
     assert child.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("framing", "opening"),
+    [("content-length", f"Content-Length: {48 * MIB}\r\n\r\n"), ("newline", "x"), ("auto", "{")],
+)
+def test_a_message_without_memory_is_one_error_and_the_next_is_read(framing: str, opening: str) -> None:
+    command = [sys.executable, "-P", "-c", PARSING, framing, opening]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (sorted(done.stdout.split()), done.stderr) == (["1", "oversize"], "")
 
 
 @pytest.mark.skipif(not nobody_can_run_python(), reason="needs root, and an interpreter that nobody else may run")

@@ -22,6 +22,7 @@ class Catalogue:
 
     version = "1"
     initializers = ()
+    shutdowns = ()
 
     def __init__(self) -> None:
         self.asked = 0
@@ -29,6 +30,10 @@ class Catalogue:
 
     @property
     def host(self) -> Catalogue:
+        return self
+
+    @property
+    def catalogue(self) -> Catalogue:
         return self
 
     def methods(self, identity: Identity | None) -> Iterator[OperationSpec]:
