@@ -10,7 +10,8 @@ from typing import Final, cast, final
 
 from .apps import AppError, load_object
 from .logs import log
-from .operations.access import PARENT, Access, Identity, IdentityProvider, StaticTokens, parse_token
+from .operations.access import PARENT, Access, IdentityProvider, StaticTokens, parse_token
+from .operations.identity import Identity
 from .operations.service import Service
 from .settings import Settings
 

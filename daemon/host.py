@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from ..errors.codes import DialectChoice
     from .agents.agent import Agent
     from .metrics.figures import Figures, Transport
-    from .operations.access import Identity
     from .operations.context import Context, ContextHost, Sending
     from .operations.current_request import CurrentRequest
+    from .operations.identity import Identity
     from .operations.service import Service
     from .operations.spec import OperationSpec
     from .tracing.tracing import Tracing

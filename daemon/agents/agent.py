@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack, fina
 import msgspec
 
 from ...errors.nearest import nearest_hint
-from ..operations.access import Identity
+from ..operations.identity import Identity
 from ..operations.service import DeclarationError
 from .acp_options import AcpOptions, checked_acp_options
 from .card.model import (

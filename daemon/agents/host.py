@@ -8,8 +8,9 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, final
 
 from ..dispatch.request import Durations
-from ..operations.access import Access, Identity
+from ..operations.access import Access
 from ..operations.catalogue import Catalogue
+from ..operations.identity import Identity
 from ..operations.registry import LazyOperations
 from ..operations.spec import OperationSpec
 from ..rpc.a2a_methods import METHODS, V03_METHODS

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from ...errors.failures import Failure
-from ..operations.access import Identity
+from ..operations.identity import Identity
 
 
 class AgentCall(msgspec.Struct, frozen=True):

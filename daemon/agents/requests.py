@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from ..operations.access import Identity
+from ..operations.identity import Identity
 from .model.types import JsonObject, Message, SendConfiguration, Task, TaskEvent
 
 if TYPE_CHECKING:

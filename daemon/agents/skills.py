@@ -17,8 +17,8 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import ContentTypeNotSupported, Failure, Internal, InvalidParams
 from ...errors.type_building import convert
 from ...lazy import anyio
-from ..operations.access import Identity
 from ..operations.decoders import Arguments
+from ..operations.identity import Identity
 from ..operations.spec import OperationSpec
 from .errors import UnknownSkill
 from .model.types import Message, Part

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from ...errors.codes import DialectName
     from ...framing.transports.interface import ByteTransport
     from ..host import Host
-    from ..operations.access import Identity
     from ..operations.context import Sending
+    from ..operations.identity import Identity
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
 

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from ..dialects.session import Session
     from ..documents.store import Documents
     from ..host import Host
-    from ..operations.access import Access, Identity
+    from ..operations.access import Access
     from ..operations.context import Sending
     from ..operations.current_request import Caller, CurrentRequest, IncomingCall
+    from ..operations.identity import Identity
     from .client_requests import ClientRequests
     from .notices import Notices
 

@@ -20,7 +20,8 @@ from ...errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailab
 from ...lazy import anyio
 from ..dispatch.request import OTHER
 from ..dispatch.router import refusal_of
-from ..operations.access import Access, Identity
+from ..operations.access import Access
+from ..operations.identity import Identity
 from ..rpc.dialect import PLAIN
 from ..rpc.envelope import NULL_ID, Call
 from ..rpc.request_log import note_failure

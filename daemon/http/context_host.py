@@ -13,9 +13,10 @@ from ..operations.context import NOTHING_SENT, ClientInfo, ClientRefused
 if TYPE_CHECKING:
     from ..documents.store import Documents
     from ..host import Host
-    from ..operations.access import Access, Identity
+    from ..operations.access import Access
     from ..operations.context import LogLevel, Sending
     from ..operations.current_request import Caller, CurrentRequest, IncomingCall
+    from ..operations.identity import Identity
 
 
 @final

@@ -17,7 +17,8 @@ import msgspec
 from ...errors.failures import WRONG_SCHEME
 from ...errors.type_building import convert
 from ..logs import log
-from ..operations.access import CredentialsRefused, Identity
+from ..operations.access import CredentialsRefused
+from ..operations.identity import Identity
 from .key_set import FITTING, KeySet
 from .key_source import KeysUnavailable, source_of
 

@@ -17,13 +17,7 @@ from ...errors.failures import WRONG_SCHEME, AuthenticationRequired, Failure, In
 from ...errors.redaction.safe_call import type_name
 from ..logs import log
 from ..settings.token_text import TOKEN_FORM, read_token
-
-
-class Identity(msgspec.Struct, frozen=True):
-    """A caller. `subject` names it for handlers and logs and holds no credential. `scopes` is None for every scope."""
-
-    subject: str
-    scopes: frozenset[str] | None = frozenset()
+from .identity import Identity
 
 
 class CredentialsRefused(msgspec.Struct, frozen=True):
@@ -168,7 +162,7 @@ class Access:
         if self.provider is None:
             return self.parent
         authorization = metadata.get("authorization")
-        if authorization is None:
+        if not authorization:
             return None
         found = _resolved(self.provider, authorization)
         if isinstance(found, Identity):

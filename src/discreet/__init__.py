@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from .daemon.imports.from_daemon import from_daemon
     from .daemon.imports.from_mcp import from_mcp
     from .daemon.imports.from_openapi import from_openapi
-    from .daemon.operations.access import CredentialsRefused, Identity, IdentityProvider
+    from .daemon.operations.access import CredentialsRefused, IdentityProvider
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
+    from .daemon.operations.identity import Identity
     from .daemon.operations.service import DeclarationError, Service
     from .daemon.operations.spec import Numbered
     from .errors.exceptions import OperationError
@@ -41,7 +42,7 @@ _HOMES = {
     "CallFailed": ".daemon.operations.context",
     "ClientRefused": ".daemon.operations.context",
     "CredentialsRefused": ".daemon.operations.access",
-    "Identity": ".daemon.operations.access",
+    "Identity": ".daemon.operations.identity",
     "IdentityProvider": ".daemon.operations.access",
     "Context": ".daemon.operations.context",
     "DeclarationError": ".daemon.operations.service",

@@ -6,7 +6,8 @@ from typing import Final, final
 
 from ....errors.exceptions import FailureError
 from ....errors.failures import InsufficientPermissions, Internal
-from ...operations.access import Access, AccessRule, Identity, challenge
+from ...operations.access import Access, AccessRule, challenge
+from ...operations.identity import Identity
 from ..agent import Agent
 from ..card.model import required_scopes
 

@@ -12,7 +12,8 @@ from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from ....errors.redaction import scrub_known
-from ...operations.access import Access, AccessRule, Identity, IdentityProvider
+from ...operations.access import Access, AccessRule, IdentityProvider
+from ...operations.identity import Identity
 from ...operations.service import Service
 from ...operations.spec import OperationSpec
 from ...settings import Settings

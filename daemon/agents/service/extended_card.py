@@ -8,7 +8,7 @@ from ....errors.exceptions import FailureError
 from ....errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal, InvalidAgentResponse
 from ...dispatch.execution import Raised, attempt_now
 from ...logs import log
-from ...operations.access import Identity
+from ...operations.identity import Identity
 from ..card.model import AgentCard
 from ..errors import USE_PUBLIC_CARD
 from .authorization import Authorization

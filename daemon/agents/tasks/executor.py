@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
 
-from ...operations.access import Identity
+from ...operations.identity import Identity
 from ..model.types import JsonObject, Message, Task
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ...dispatch.backlog import Backlog
     from ...dispatch.request import Request, RequestCounts
     from ...host import Host
-    from ...operations.access import Access, Identity
+    from ...operations.access import Access
+    from ...operations.identity import Identity
     from ...operations.spec import OperationSpec
     from ...rpc.envelope import Message
 

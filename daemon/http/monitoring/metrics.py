@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.types import Send
 
     from ...host import Host
-    from ...operations.access import Identity
+    from ...operations.identity import Identity
     from ..calls import Calls
     from ..requests import GatewayRequest
 

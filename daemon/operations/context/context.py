@@ -19,7 +19,7 @@ from .host import NOTHING_SENT, ClientInfo, ContextHost, LogLevel, Sending, Stop
 
 if TYPE_CHECKING:
     from ...documents.store import Documents
-    from ..access import Identity
+    from ..identity import Identity
     from ..current_request import Caller, CurrentRequest, IncomingCall
 
 T = TypeVar("T")

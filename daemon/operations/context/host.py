@@ -11,7 +11,7 @@ from ....errors.failures import Failure, InvalidParams
 
 if TYPE_CHECKING:
     from ...documents.store import Documents
-    from ..access import Identity
+    from ..identity import Identity
     from ..current_request import Caller, CurrentRequest, IncomingCall
 
 T = TypeVar("T")

@@ -363,4 +363,6 @@ def test_the_client_for_agents_loads_the_model_of_a2a_and_nothing_else_of_the_da
         "discreet.daemon",
         "discreet.daemon.agents",
         *(f"discreet.daemon.agents.{name}" for name in shared),
+        "discreet.daemon.operations",
+        "discreet.daemon.operations.identity",
     }

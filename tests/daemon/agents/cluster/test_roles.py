@@ -18,7 +18,7 @@ from discreet.daemon.agents.stores.interface import Changes, TaskQuery
 from discreet.daemon.agents.tasks.executor import RequestContext
 from discreet.daemon.agents.tasks.live_task import LiveTask
 from discreet.daemon.agents.tasks.task_events import TaskEvents
-from discreet.daemon.operations.access import Identity
+from discreet.daemon.operations.identity import Identity
 from discreet.errors import FailureError
 from support.daemons import Watching, watching
 from support.executors import (

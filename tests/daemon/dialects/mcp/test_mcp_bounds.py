@@ -10,7 +10,8 @@ from discreet import Service
 from discreet.daemon.dialects.handshake import MAX_CLIENT_BYTES
 from discreet.daemon.dialects.mcp.era import MAX_META_BYTES, MAX_TOKEN_LENGTH
 from discreet.daemon.dialects.mcp.subscriptions import MAX_SUBSCRIBED, MAX_URI_LENGTH
-from discreet.daemon.operations.access import Access, Identity
+from discreet.daemon.operations.access import Access
+from discreet.daemon.operations.identity import Identity
 from support.mcp_wire import MCP, META, MODERN, McpClient
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,8 @@ import pytest
 
 from discreet import Service, mcp
 from discreet.daemon.dialects.mcp.asking.seal import MAX_STATE_BYTES
-from discreet.daemon.operations.access import Access, Identity
+from discreet.daemon.operations.access import Access
+from discreet.daemon.operations.identity import Identity
 from support.mcp_everything import server
 from support.mcp_rounds import ALL, PARIS, capable, rounds
 from support.mcp_wire import MCP, MODERN, McpClient

@@ -12,7 +12,8 @@ from discreet import DeclarationError, OperationError, Service, mcp
 from discreet.daemon.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from discreet.daemon.dialects.mcp.state import Offered
 from discreet.daemon.host import Host
-from discreet.daemon.operations.access import Access, Identity
+from discreet.daemon.operations.access import Access
+from discreet.daemon.operations.identity import Identity
 from discreet.daemon.settings import Settings
 from support.mcp_wire import MCP, McpClient
 
