@@ -19,8 +19,8 @@ from .host import NOTHING_SENT, ClientInfo, ContextHost, LogLevel, Sending, Stop
 
 if TYPE_CHECKING:
     from ...documents.store import Documents
-    from ..identity import Identity
     from ..current_request import Caller, CurrentRequest, IncomingCall
+    from ..identity import Identity
 
 T = TypeVar("T")
 
