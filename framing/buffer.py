@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from typing import Final, TypeAlias, final
 
 PatternSearch: TypeAlias = "Callable[[bytes, int], re.Match[bytes] | None]"
@@ -110,36 +111,44 @@ class InputBuffer:
 
 @final
 class BodyBuffer:
-    """A body that arrives in pieces, however small. A `MemoryError` of its methods changes nothing.
+    """A body that arrives in pieces: each piece is copied once, and the whole is returned without another copy.
 
-    That is why it is no `BytesIO`, which loses its content where it can't grow.
+    `add` and `join` raise `MemoryError` where there is no room; then nothing is kept.
     """
 
     __slots__ = ("_pieces", "size")
 
     def __init__(self) -> None:
         self.size = 0
-        self._pieces = bytearray()
+        self._pieces = BytesIO()
 
     def add(self, piece: bytes) -> None:
         """Add one more piece."""
-        self._pieces += piece
-        self.size += len(piece)
+        try:
+            self.size += self._pieces.write(piece)
+        except MemoryError:  # a BytesIO loses its content where it can't grow
+            self._clear()
+            raise
 
     def copy(self) -> bytes:
         """All pieces so far; they are kept."""
-        return bytes(self._pieces)
+        return self._pieces.getvalue()
 
     def parts(self) -> Iterator[bytes]:
         """All pieces so far, cut into parts that need little memory; they are kept."""
-        for start in range(0, self.size, _PART):
-            yield bytes(self._pieces[start : start + _PART])
+        with self._pieces.getbuffer() as pieces:
+            for start in range(0, self.size, _PART):
+                yield bytes(pieces[start : start + _PART])
 
     def join(self, last: bytes) -> bytes:
         """All pieces and a last one, as one; nothing is kept. A piece that is the only one is returned without a copy."""
         if not self.size:
             return last
-        whole = b"".join((self._pieces, last))
-        self._pieces = bytearray()
-        self.size = 0
+        self.add(last)
+        whole = self._pieces.getvalue()
+        self._clear()
         return whole
+
+    def _clear(self) -> None:
+        self._pieces = BytesIO()
+        self.size = 0

@@ -245,6 +245,7 @@ class ContentLengthParser:
         if self._losses.due and self._body_left <= self._buffer.ahead:
             self._report_before("in-body")
             return None
+        began = self._buffer.offset - self._parts.size
         piece = self._buffer.take(self._body_left)
         self._body_left -= len(piece)
         try:
@@ -253,15 +254,14 @@ class ContentLengthParser:
                 return NEED_DATA
             self._last_body = body = self._parts.join(piece)
         except MemoryError:
-            self._drop_body(len(piece))
+            self._drop_body(began)
             return None
         self.state = "in-step"
         return Frame(body)
 
-    def _drop_body(self, taken: int) -> None:
-        """There is no memory for the body, of which so much was just taken: refuse it as one that is too large."""
-        self._losses.begin(InvalidRequest("oversize"), self._buffer.offset - self._parts.size - taken)
-        self._parts = BodyBuffer()
+    def _drop_body(self, began: int) -> None:
+        """There is no memory for the body that began at this offset: refuse it as one that is too large."""
+        self._losses.begin(InvalidRequest("oversize"), began)
         self.state = "skipping-body"
 
     def _skipping_body(self) -> NeedData | None:
