@@ -102,6 +102,7 @@ def test_with_little_address_space_every_request_is_answered(
 
 def test_a_result_without_room_for_its_text_is_an_error_and_no_crash(spawn: Spawn) -> None:
     child = spawn("serve", "./app.py:app", preexec_fn=little_address_space, stderr=None)
+    assert "result" in child.call("first", "app/big", {"size": 1})  # the event loop and a thread are there
     replies = replies_to(child, [request(number, "app/big", {"size": 30_000_000}) for number in range(8)])
     assert {reply["id"] for reply in replies} == {*range(8)}
     assert all("result" in reply or reply["error"]["code"] in ANSWERS for reply in replies)
