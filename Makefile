@@ -9,7 +9,7 @@ ARGS ?=
 
 # -P: the folders errors/, client/ … of this directory must not pass for modules of that name.
 PY = $(VENV)/bin/python -P
-SOURCES := pyproject.toml $(shell find src client daemon errors framing -name '*.py' -type f)
+SOURCES := pyproject.toml $(shell find src a2a agents client daemon dialects errors files framing gateway imports -name '*.py' -type f)
 
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
@@ -40,7 +40,7 @@ SHORT := $(addprefix tests/,framing/test_parser_cases.py framing/test_channel.py
 	errors/test_wire.py errors/test_details.py errors/redaction/test_tracebacks.py daemon/rpc \
 	$(addprefix daemon/dispatch/,test_blocked_loop.py test_dispatcher.py test_dispatcher_cancellation.py test_few_threads.py) \
 	daemon/process daemon/supervision daemon/operations/test_input_errors.py daemon/schemas/test_round_trip.py \
-	daemon/agents/stores/test_contract.py daemon/agents/stores/test_sqlite.py daemon/outbound/test_ssrf.py \
+	agents/stores/test_contract.py agents/stores/test_sqlite.py client/outbound/test_ssrf.py \
 	client/test_calls.py client/test_live.py::test_every_kind_of_request_to_a_daemon \
 	client/test_live.py::test_many_threads_share_one_peer packaging/test_imports.py process/test_process_supervision.py \
 	process/test_process_mcp.py process/test_process_language_server.py process/test_process_acp.py)

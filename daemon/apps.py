@@ -22,7 +22,7 @@ from .settings import Settings
 from .settings.reference import EXPECTED, FileReference, ModuleReference, Reference, read_reference
 
 if TYPE_CHECKING:
-    from .agents.agent import Agent
+    from ..agents.agent import Agent
 
 
 _MOST_NAMES: Final = 8
@@ -53,7 +53,7 @@ def hosted_of(settings: Settings) -> Hosted:
     if settings.apps or settings.imports:
         hosted = load(settings.apps, settings.app_dir)
         return Hosted([*hosted.services, *_imported(settings)], hosted.agent) if settings.imports else hosted
-    from .services.fs.service import file_service  # late: only where nothing else is served
+    from ..files.service import file_service  # late: only where nothing else is served
 
     try:
         return Hosted([file_service(settings.root, allow_write=settings.allow_write)])
@@ -62,7 +62,7 @@ def hosted_of(settings: Settings) -> Hosted:
 
 
 def _imported(settings: Settings) -> Iterator[Service]:
-    from .imports.configured import service_of  # late: only who imports something pays for it
+    from ..imports.configured import service_of  # late: only who imports something pays for it
 
     credentials = {name: path for name, _, path in (text.partition("=") for text in settings.credentials or ())}
     for each in settings.imports:

@@ -59,7 +59,7 @@ def _jwt_provider(settings: Settings, given: list[str]) -> IdentityProvider:
         raise AppError(f"{given[0]} needs {' and '.join(missing)} beside it")
     if lacking := [name for name in ("jwt", "cryptography") if find_spec(name) is None]:
         raise AppError(f"--jwt-issuer needs {' and '.join(lacking)}: pip install 'discreet[jwt]'")
-    from .identity.jwt_provider import JwtProvider  # late: it loads them
+    from ..gateway.identity.jwt_provider import JwtProvider  # late: it loads them
 
     try:
         return JwtProvider(issuer, audience, jwks, settings.jwt_algorithms or None)

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
+from ..agents.host import AgentHost
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
-from .agents.host import AgentHost
 from .apps import AppError
 from .dispatch.execution import APP_LOOP
 from .dispatch.from_thread import LoopPortal
@@ -36,8 +36,8 @@ from .settings import Settings
 if TYPE_CHECKING:
     import anyio.abc
 
+    from ..agents.agent import Agent
     from ..errors.codes import DialectChoice
-    from .agents.agent import Agent
     from .metrics.figures import Figures, Transport
     from .operations.context import Context, ContextHost, Sending
     from .operations.current_request import CurrentRequest

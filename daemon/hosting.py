@@ -18,7 +18,7 @@ from .settings import Settings
 from .settings.option import MEMORY
 
 if TYPE_CHECKING:
-    from .agents.agent import Agent
+    from ..agents.agent import Agent
 
 
 def host_of(settings: Settings, hosted: Hosted | None = None, provider: IdentityProvider | None = None) -> Host:
@@ -59,7 +59,7 @@ def opened_store(host: Host) -> Iterator[None]:
             )
         yield
         return
-    from .agents.stores.interface import StoreError  # late: only who chose a store pays for it
+    from ..agents.stores.interface import StoreError  # late: only who chose a store pays for it
 
     try:
         host.agent.open_store()

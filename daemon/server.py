@@ -124,7 +124,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
 def check(settings: Settings) -> NoReturn:
     """Load what `serve` would, and end with status 0; or say on stdout, in one line, why it can't be served."""
     from ..framing.transports.memory import memory_pair  # late: `serve` does without
-    from .dialects.session import offered_by
+    from .connection.session import offered_by
 
     report = os.dup(stdio_guard.STDOUT)
     os.environ.pop("NOTIFY_SOCKET", None)  # for the process that serves
@@ -254,7 +254,7 @@ class _Process:
 
     def _accept_client(self, tcp: str) -> int:
         """The connection that takes the place of stdin and stdout. Raises `AppError`."""
-        from .http.server.sockets import accept_one  # late: for those who debug
+        from ..gateway.server.sockets import accept_one  # late: for those who debug
         from .settings.addresses import read_address
 
         if self._settings.reload or self._settings.no_stdio:
@@ -276,7 +276,7 @@ class _Process:
         settings = self._settings
         if settings.http is None and (not settings.no_stdio or settings.role == "worker"):
             return nullcontext()
-        from .http.server.available import opened_listener  # late: for those who speak HTTP
+        from ..gateway.server.available import opened_listener  # late: for those who speak HTTP
 
         return opened_listener(host)
 

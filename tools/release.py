@@ -25,7 +25,22 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 
-BUILT_FROM: Final = ("client", "daemon", "errors", "framing", "src", "LICENSE", "README.md", "pyproject.toml")
+BUILT_FROM: Final = (
+    "a2a",
+    "agents",
+    "client",
+    "daemon",
+    "dialects",
+    "errors",
+    "files",
+    "framing",
+    "gateway",
+    "imports",
+    "src",
+    "LICENSE",
+    "README.md",
+    "pyproject.toml",
+)
 
 FOR_DEVELOPERS: Final = {"dev", "docs", "test"}
 """Extras of those who work on discreet itself: no part of what is installed elsewhere."""

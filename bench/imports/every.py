@@ -102,9 +102,9 @@ def _literal(text: str) -> str:
 def call_all(path: Path, cache: Path) -> dict[str, Any]:
     import jsonschema_rs
 
-    from discreet.daemon.imports.from_openapi import HttpImport, HttpOperation
-    from discreet.daemon.imports.openapi.reader import read_openapi
-    from discreet.daemon.imports.packed import Packed, pack
+    from discreet.imports.from_openapi import HttpImport, HttpOperation
+    from discreet.imports.openapi.reader import read_openapi
+    from discreet.imports.packed import Packed, pack
 
     text = path.read_bytes()
     root = raw_of(text)

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from discreet.daemon.agents.model.draft import apply_events
-from discreet.daemon.agents.model.ids import new_id
-from discreet.daemon.agents.model.types import (
+from discreet.a2a.draft import apply_events
+from discreet.a2a.ids import new_id
+from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
     Message,
@@ -22,8 +22,8 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskChange, TaskStore
-from discreet.daemon.agents.stores.postgres.schema import ALL_SCOPES
+from discreet.agents.stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskChange, TaskStore
+from discreet.agents.stores.postgres.schema import ALL_SCOPES
 
 SHARED = "shared"
 """A context of 100 tasks. Every other task has one of its own."""

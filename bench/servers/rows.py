@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypeAlias
 from fill import SHARED, Work, begun, commit, copy, fill, kept
 from servers import Postgres, postgres
 
-from discreet.daemon.agents.model.types import TaskState
-from discreet.daemon.agents.stores.checks import Retention
-from discreet.daemon.agents.stores.interface import CANCEL, OwnerRequest, TaskQuery
-from discreet.daemon.agents.stores.postgres.store import PostgresStore
+from discreet.a2a.types import TaskState
+from discreet.agents.stores.checks import Retention
+from discreet.agents.stores.interface import CANCEL, OwnerRequest, TaskQuery
+from discreet.agents.stores.postgres.store import PostgresStore
 
 CALLS = 60
 KEPT_FOR_EVER = Retention(max_tasks=2**40, max_seconds=None)

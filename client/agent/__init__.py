@@ -1,8 +1,8 @@
 """Call an agent of A2A with typed messages and tasks, over stdin and stdout or by HTTP."""
 
-from ...daemon.agents.card.model import AgentCard
-from ...daemon.agents.model.results import TaskArtifactUpdate, TaskStatusUpdate
-from ...daemon.agents.model.types import (
+from ...a2a.card.model import AgentCard
+from ...a2a.results import TaskArtifactUpdate, TaskStatusUpdate
+from ...a2a.types import (
     Artifact,
     Authentication,
     Message,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import anyio
 import msgspec
 
-from ...daemon.agents.card.model import AgentCard, AgentInterface
+from ...a2a.card.model import AgentCard, AgentInterface
 from ...errors.type_building import DECODE_ERRORS, convert, decoder_for
 from ..connect import ConnectOptions
 from ..errors import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout

@@ -9,8 +9,8 @@ from typing import TypeVar, final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...daemon.agents.card.model import AgentCard
-from ...daemon.agents.model.params import (
+from ...a2a.card.model import AgentCard
+from ...a2a.params import (
     CancelParams,
     CreateConfigParams,
     GetCardParams,
@@ -21,8 +21,8 @@ from ...daemon.agents.model.params import (
     SendParams,
     SubscribeParams,
 )
-from ...daemon.agents.model.results import PushConfigList, SendResponse, TaskList
-from ...daemon.agents.model.types import (
+from ...a2a.results import PushConfigList, SendResponse, TaskList
+from ...a2a.types import (
     Authentication,
     JsonObject,
     Message,

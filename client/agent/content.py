@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from ...daemon.agents.model.ids import new_id
-from ...daemon.agents.model.types import Artifact, Message, Part, Role
+from ...a2a.ids import new_id
+from ...a2a.types import Artifact, Message, Part, Role
 
 Content: TypeAlias = str | Part | Sequence[Part] | Message
 """What can be sent: text, one part or several, or a whole message."""

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, final
 
-from ...daemon.agents.model.results import SendResponse, TaskArtifactUpdate, TaskStatusUpdate
-from ...daemon.agents.model.types import Message, Task
+from ...a2a.results import SendResponse, TaskArtifactUpdate, TaskStatusUpdate
+from ...a2a.types import Message, Task
 from ..errors import InvalidReply
 from ..subscription import ASYNC_FOR, Subscription
 

@@ -42,7 +42,7 @@ ERROR_CLASSES: Final[dict[type, type[RemoteError]]] = {
 
 def is_agent_method(method: str) -> bool:
     """Whether this is a method of A2A, whose errors have numbers that mean something else elsewhere."""
-    from ...daemon.rpc.a2a_methods import METHODS  # late: only errors need it
+    from ...a2a.methods import METHODS  # late: only errors need it
 
     return method in METHODS
 

@@ -10,9 +10,9 @@ from typing import Final, final
 
 import msgspec
 
-from ...daemon.agents.model.states import INTERRUPTED, TERMINAL
-from ...daemon.agents.model.types import TaskState
-from ...daemon.rpc.a2a_methods import V03_METHODS, V10_METHODS
+from ...a2a.methods import V03_METHODS, V10_METHODS
+from ...a2a.states import INTERRUPTED, TERMINAL
+from ...a2a.types import TaskState
 
 _VERSIONS: Final = {**dict.fromkeys(V03_METHODS, "0.3"), **dict.fromkeys(V10_METHODS, "1.0")}
 

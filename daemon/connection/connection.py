@@ -14,9 +14,6 @@ from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
 from ...lazy import anyio
-from ..dialects.client_connection import DaemonControl
-from ..dialects.handshake import ServerInfo
-from ..dialects.session import Session, check_declarations, dialect_of, open_session
 from ..dispatch.backlog import STRETCH, Backlog
 from ..dispatch.dispatcher import Dispatcher
 from ..dispatch.request import Client, Request
@@ -27,10 +24,13 @@ from ..operations.context import ClientInfo
 from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from ..rpc.request_log import note_timeout
+from .client_connection import DaemonControl
 from .client_requests import ClientRequests
 from .context_host import ClientContextHost, Together
+from .handshake import ServerInfo
 from .notices import Notices
 from .reader import Reader
+from .session import Session, check_declarations, dialect_of, open_session
 from .writer import Writer
 
 if TYPE_CHECKING:

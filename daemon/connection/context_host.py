@@ -14,8 +14,7 @@ from ..operations.context import ClientInfo, ClientRefused, LogLevel
 from ..rpc import envelope
 
 if TYPE_CHECKING:
-    from ..dialects.session import Session
-    from ..documents.store import Documents
+    from ...dialects.lsp.documents.store import Documents
     from ..host import Host
     from ..operations.access import Access
     from ..operations.context import Sending
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ..operations.identity import Identity
     from .client_requests import ClientRequests
     from .notices import Notices
+    from .session import Session
 
 
 class Peer(Protocol):
@@ -84,7 +84,7 @@ class ClientContextHost:
     def documents(self) -> Documents:
         documents = self._peer.session.documents
         if documents is None:
-            from ..documents.store import Documents  # late: nobody asks for it where there are none
+            from ...dialects.lsp.documents.store import Documents  # late: nobody asks for it where there are none
 
             documents = Documents()
         return documents

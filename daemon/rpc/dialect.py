@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import msgspec
 
+from ...a2a.methods import version_of
 from ...errors.codes import DialectName
 from ...errors.failures import Failure
 from ...errors.type_building import decoder_for
 from ...errors.wire import encode_error_response
 from . import envelope
-from .a2a_methods import version_of
 from .envelope import CANCEL_REQUEST
 
 if TYPE_CHECKING:

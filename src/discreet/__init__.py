@@ -8,15 +8,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .daemon.imports.from_daemon import from_daemon
-    from .daemon.imports.from_mcp import from_mcp
-    from .daemon.imports.from_openapi import from_openapi
     from .daemon.operations.access import CredentialsRefused, IdentityProvider
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.identity import Identity
     from .daemon.operations.service import DeclarationError, Service
     from .daemon.operations.spec import Numbered
     from .errors.exceptions import OperationError
+    from .imports.from_daemon import from_daemon
+    from .imports.from_mcp import from_mcp
+    from .imports.from_openapi import from_openapi
     from .serving import serve
 
 __all__ = [
@@ -50,9 +50,9 @@ _HOMES = {
     "OperationError": ".errors.exceptions",
     "Service": ".daemon.operations.service",
     "Stopped": ".daemon.operations.context",
-    "from_daemon": ".daemon.imports.from_daemon",
-    "from_mcp": ".daemon.imports.from_mcp",
-    "from_openapi": ".daemon.imports.from_openapi",
+    "from_daemon": ".imports.from_daemon",
+    "from_mcp": ".imports.from_mcp",
+    "from_openapi": ".imports.from_openapi",
     "serve": ".serving",
 }
 

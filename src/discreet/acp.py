@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .daemon.agents.acp_options import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode
-    from .daemon.agents.editor import (
+    from .agents.acp_options import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode
+    from .agents.editor import (
         CommandResult,
         Diff,
         Editor,
@@ -58,6 +58,6 @@ def __getattr__(name: str) -> Any:  # PEP 562
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f".daemon.agents.{_MODULE_OF[name]}", "discreet"), name)
+    value = getattr(import_module(f".agents.{_MODULE_OF[name]}", "discreet"), name)
     globals()[name] = value
     return value

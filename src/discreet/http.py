@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .daemon.agents.agent import Agent
-    from .daemon.http.mounted import MountedGateway
+    from .agents.agent import Agent
     from .daemon.operations.access import IdentityProvider
     from .daemon.operations.service import Service
+    from .gateway.mounted import MountedGateway
 
 _OF_THE_SERVER = frozenset(
     {"apps", "backend", "http", "http_cert", "http_key", "http_max_connections", "no_stdio", "reload"}
@@ -32,7 +32,7 @@ def asgi(*hosted: Service | Agent, provider: IdentityProvider | None = None, **s
     from .daemon.apps import AppError, hosted_objects
 
     try:
-        from .daemon.http.mounted import mounted
+        from .gateway.mounted import mounted
     except ModuleNotFoundError as exc:
         raise ImportError(f"discreet.http needs {exc.name}: pip install 'discreet[http]'") from None
     from .daemon.operations.service import DeclarationError

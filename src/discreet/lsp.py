@@ -1,29 +1,29 @@
 """Language servers: LSP 3.17's structures (`lsp.Hover`), its errors, and the editor. Loads a name's module on first use.
 
-What authors may rely on stands in `discreet.daemon.dialects.structs`.
+What authors may rely on stands in `discreet.dialects.structs`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .daemon.dialects.lsp.generated.names import HOMES as _HOMES
+from .dialects.lsp.generated.names import HOMES as _HOMES
 
 _OURS = {
     "Editor": "dialects.lsp.editor",
     "Progress": "dialects.lsp.editor",
     "ContentModified": "dialects.lsp.errors",
     "ServerCancelled": "dialects.lsp.errors",
-    "TextDocument": "documents.store",
+    "TextDocument": "dialects.lsp.documents.store",
 }
 
 if TYPE_CHECKING:
-    from .daemon.dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
-    from .daemon.dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
-    from .daemon.dialects.lsp.errors import ContentModified as ContentModified  # noqa: PLC0414 - exported
-    from .daemon.dialects.lsp.errors import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
-    from .daemon.dialects.lsp.generated.every_name import *  # noqa: F403
-    from .daemon.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
+    from .dialects.lsp.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
+    from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
+    from .dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
+    from .dialects.lsp.errors import ContentModified as ContentModified  # noqa: PLC0414 - exported
+    from .dialects.lsp.errors import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
+    from .dialects.lsp.generated.every_name import *  # noqa: F403
 else:  # a checker that saw this would take any name for one of LSP's
 
     def __getattr__(name: str) -> Any:
@@ -35,7 +35,7 @@ else:  # a checker that saw this would take any name for one of LSP's
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest_hint(name, __dir__())}")
         from importlib import import_module
 
-        value = getattr(import_module(f".daemon.{home}", __package__), name)
+        value = getattr(import_module(f".{home}", __package__), name)
         globals()[name] = value
         return value
 

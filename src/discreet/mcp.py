@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .daemon.dialects.mcp.generated.legacy import (
+    from .daemon.offers import Ask, Roots, Sample
+    from .dialects.mcp.generated.legacy import (
         CallToolResult,
         CreateMessageResult,
         GetPromptResult,
         SamplingMessage,
     )
-    from .daemon.dialects.mcp.generated.shared import (
+    from .dialects.mcp.generated.shared import (
         Annotations,
         AudioContent,
         BlobResourceContents,
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
         TextResourceContents,
         ToolAnnotations,
     )
-    from .daemon.dialects.mcp.options import PromptOptions, ResourceOptions, ToolOptions
-    from .daemon.offers import Ask, Roots, Sample
+    from .dialects.mcp.options import PromptOptions, ResourceOptions, ToolOptions
 
 __all__ = [
     "Annotations",
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "offers": ("Ask", "Roots", "Sample"),
+    "daemon.offers": ("Ask", "Roots", "Sample"),
     "dialects.mcp.options": ("PromptOptions", "ResourceOptions", "ToolOptions"),
     "dialects.mcp.generated.legacy": ("CallToolResult", "CreateMessageResult", "GetPromptResult", "SamplingMessage"),
 }
@@ -72,6 +72,6 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     home = next((home for home, names in _HOMES.items() if name in names), "dialects.mcp.generated.shared")
-    value = getattr(import_module(f".daemon.{home}", __package__), name)
+    value = getattr(import_module(f".{home}", __package__), name)
     globals()[name] = value
     return value

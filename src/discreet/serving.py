@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from .daemon.agents.agent import Agent
+    from .agents.agent import Agent
     from .daemon.operations.service import Service
 
 

@@ -18,7 +18,7 @@ from discreet.cli.doctor.scripts import script_of
 from discreet.cli.doctor.tool_rules import ListedTool, faults_of, undescribed
 from discreet.cli.main import main
 from discreet.client.dialects import DIALECTS
-from discreet.daemon.dialects.lsp.declarations import slips
+from discreet.dialects.lsp.declarations import slips
 
 CAPABILITIES = [
     "promptCapabilities.embeddedContext",

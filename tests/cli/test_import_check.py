@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from discreet.cli.main import main
-from discreet.daemon.dialects.mcp.tools import tool_name
+from discreet.dialects.mcp.tools import tool_name
 from support.openapi_documents import OK, document, with_operation
 
 

@@ -13,22 +13,22 @@ from typing import Any
 
 import pytest
 
-from discreet.client import ConnectionFailed, UnsupportedOperation, connect
-from discreet.daemon.agents import executor_calls, task_memory
-from discreet.daemon.agents.model import content
-from discreet.daemon.agents.push import queue
-from discreet.daemon.agents.service import interceptor_chain, methods, push_configs
-from discreet.daemon.agents.stores import checks
-from discreet.daemon.agents.stores.interface import TaskQuery
-from discreet.daemon.agents.stores.memory import StoreLimits
-from discreet.daemon.agents.tasks import event_buffer, runner, task_events
-from discreet.daemon.agents.tasks.executor import (
+from discreet.a2a import content
+from discreet.agents import executor_calls, task_memory
+from discreet.agents.push import queue
+from discreet.agents.service import interceptor_chain, methods, push_configs
+from discreet.agents.stores import checks
+from discreet.agents.stores.interface import TaskQuery
+from discreet.agents.stores.memory import StoreLimits
+from discreet.agents.tasks import event_buffer, runner, task_events
+from discreet.agents.tasks.executor import (
     AgentExecutor,
     RequestContext,
     SupportsCancel,
     SupportsCheck,
     SupportsResume,
 )
+from discreet.client import ConnectionFailed, UnsupportedOperation, connect
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.dispatch import starvation
 from discreet.daemon.settings import Settings

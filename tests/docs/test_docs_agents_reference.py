@@ -14,7 +14,7 @@ import pytest
 import discreet.agents
 import discreet.client
 from discreet.agents import Agent
-from discreet.daemon.agents.agent import AgentOptions
+from discreet.agents.agent import AgentOptions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("\n## Agents\n")[2].partition("\n## ")[0]

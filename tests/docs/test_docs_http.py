@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from discreet.daemon.http.event_queue import MAX_UNDELIVERED
 from discreet.daemon.settings.table import OPTIONS
+from discreet.gateway.event_queue import MAX_UNDELIVERED
 from support.gateways import http_daemon
 from support.programs import finished, install_commands
 from support.requirements import missing
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
-listener = pytest.importorskip("discreet.daemon.http.server.listener")
+listener = pytest.importorskip("discreet.gateway.server.listener")
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")

@@ -11,7 +11,24 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-FOLDERS = ("bench", "client", "daemon", "docs", "errors", "examples", "framing", "src", "tests", ".ci")
+FOLDERS = (
+    "bench",
+    "docs",
+    "examples",
+    "src",
+    "tests",
+    ".ci",
+    "a2a",
+    "agents",
+    "client",
+    "daemon",
+    "dialects",
+    "errors",
+    "files",
+    "framing",
+    "gateway",
+    "imports",
+)
 MADE = {".git", "node_modules", "__pycache__", "results"}
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")

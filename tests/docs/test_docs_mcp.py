@@ -12,8 +12,8 @@ from textwrap import dedent
 
 import pytest
 
-from discreet.daemon.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from discreet.daemon.settings.table import OPTIONS
+from discreet.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from support.gateways import http_daemon
 from support.programs import finished
 from support.requirements import missing

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from discreet.agents.cluster.cluster import SHARED_POLL_SECONDS
 from discreet.client import Peer
-from discreet.daemon.agents.cluster.cluster import SHARED_POLL_SECONDS
 from discreet.daemon.settings.table import OPTIONS
 from discreet.testing import spawned
 from support.postgres import Server, free_port, running_server

@@ -18,8 +18,8 @@ pytest.importorskip("prometheus_client")
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from discreet.daemon.http.monitoring.exposition import exposed
 from discreet.daemon.settings.table import OPTIONS
+from discreet.gateway.monitoring.exposition import exposed
 from support.figures import some_figures
 from support.waits import DEADLINE_SECONDS
 

@@ -21,11 +21,11 @@ pytest.importorskip("psycopg")
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from discreet.daemon.agents.stores.postgres.address import read_address
-from discreet.daemon.http.gateway import PROBES
-from discreet.daemon.http.monitoring.exposition import exposed
-from discreet.daemon.http.server.listener import IDLE_SECONDS
+from discreet.agents.stores.postgres.address import read_address
 from discreet.daemon.settings import OPTIONS, Settings, load_settings
+from discreet.gateway.gateway import PROBES
+from discreet.gateway.monitoring.exposition import exposed
+from discreet.gateway.server.listener import IDLE_SECONDS
 from support.figures import some_figures
 from support.programs import environment
 from support.requirements import missing

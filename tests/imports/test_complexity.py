@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.imports.failures import ImportFailed
-from discreet.daemon.imports.validation import Checker
+from discreet.imports.failures import ImportFailed
+from discreet.imports.validation import Checker
 from support import hostile_schemas
 
 

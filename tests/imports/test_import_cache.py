@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("httpx")
 
 from discreet import DeclarationError, from_openapi
-from discreet.daemon.imports import cache
-from discreet.daemon.imports import from_openapi as from_openapi_module
-from discreet.daemon.imports.cache import stamp_of
-from discreet.daemon.imports.openapi import reader
+from discreet.imports import cache
+from discreet.imports import from_openapi as from_openapi_module
+from discreet.imports.cache import stamp_of
+from discreet.imports.openapi import reader
 
 SERVERS = [{"url": "https://pets.example.com"}]
 

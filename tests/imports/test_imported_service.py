@@ -11,14 +11,14 @@ from msgspec import Raw
 
 from discreet import CallFailed, Context, OperationError, Service
 from discreet.client.errors import InternalError, InvalidParams, MethodNotFound, OperationFailed, Unavailable
-from discreet.daemon.dialects.mcp.tools import PAGE_BYTES
-from discreet.daemon.imports.failures import ImportFailed
-from discreet.daemon.imports.model import Imported, ImportedOperation
-from discreet.daemon.imports.packed import Packed, pack
-from discreet.daemon.imports.service import ImportOptions, imported_service
+from discreet.dialects.mcp.tools import PAGE_BYTES
 from discreet.errors import failures
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import DomainFailure
+from discreet.imports.failures import ImportFailed
+from discreet.imports.model import Imported, ImportedOperation
+from discreet.imports.packed import Packed, pack
+from discreet.imports.service import ImportOptions, imported_service
 from discreet.testing import in_memory
 from support.imported import IMPORTED, Scripted, UpstreamError, nodes
 

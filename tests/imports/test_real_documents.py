@@ -19,10 +19,10 @@ import jsonschema
 import yaml
 
 from discreet import from_openapi
-from discreet.daemon.dialects.mcp.tools import tools_of
-from discreet.daemon.openapi.about import About
-from discreet.daemon.openapi.document import document_text, openapi_document
 from discreet.daemon.schemas.documents import operation_schema
+from discreet.dialects.mcp.tools import tools_of
+from discreet.gateway.openapi.about import About
+from discreet.gateway.openapi.document import document_text, openapi_document
 from support.requirements import missing
 
 DOCUMENTS = (

@@ -17,11 +17,11 @@ pytest.importorskip("jsonschema_rs")
 
 from discreet import Service
 from discreet.client import InvalidParams, OperationFailed
-from discreet.daemon.imports.mcp.model import Command, Target, Url
-from discreet.daemon.imports.mcp.read import read_mcp
-from discreet.daemon.imports.mcp.service import mcp_service
-from discreet.daemon.imports.packed import pack
-from discreet.daemon.imports.service import ImportOptions
+from discreet.imports.mcp.model import Command, Target, Url
+from discreet.imports.mcp.read import read_mcp
+from discreet.imports.mcp.service import mcp_service
+from discreet.imports.packed import pack
+from discreet.imports.service import ImportOptions
 from discreet.testing import in_memory
 from support.requirements import interop_python, missing
 from support.waits import until, wait_until

@@ -15,7 +15,23 @@ import pytest
 import discreet
 
 ROOT = Path(__file__).parents[2]
-BUILT_FROM = ("client", "daemon", "errors", "framing", "src", "tools", "LICENSE", "README.md", "pyproject.toml")
+BUILT_FROM = (
+    "a2a",
+    "agents",
+    "client",
+    "daemon",
+    "dialects",
+    "errors",
+    "files",
+    "framing",
+    "gateway",
+    "imports",
+    "src",
+    "tools",
+    "LICENSE",
+    "README.md",
+    "pyproject.toml",
+)
 
 Release = Callable[[Path, str], subprocess.CompletedProcess[str]]
 

@@ -16,7 +16,7 @@ import discreet.client
 import discreet.lsp
 import discreet.mcp
 from discreet.awaited import MARK, refuses_bool
-from discreet.daemon.dialects.acp.editor import TurnEditor
+from discreet.dialects.acp.editor import TurnEditor
 
 MODULES = (discreet, discreet.acp, discreet.agents, discreet.client, discreet.mcp)
 IMPLEMENTED_BY_USERS_OR_STORES = ("TaskStore", "EventLog")

@@ -10,7 +10,21 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PLACES = {
     "discreet": ROOT / "src" / "discreet",
-    **{f"discreet.{name}": ROOT / name for name in ("client", "daemon", "errors", "framing")},
+    **{
+        f"discreet.{name}": ROOT / name
+        for name in (
+            "a2a",
+            "agents",
+            "client",
+            "daemon",
+            "dialects",
+            "errors",
+            "files",
+            "framing",
+            "gateway",
+            "imports",
+        )
+    },
 }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("client", "daemon", "errors", "framing")
+FOLDERS = ("a2a", "agents", "client", "daemon", "dialects", "errors", "files", "framing", "gateway", "imports")
 FACE = ROOT / "src" / "discreet"
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
 
@@ -35,7 +35,7 @@ def page_files() -> dict[str, Path]:
     places = {
         "recording/view": FACE / "recording/view",
         "pages": FACE / "pages",
-        "daemon/http/page": ROOT / "daemon/http/page",
+        "gateway/page": ROOT / "gateway/page",
     }
     return {
         f"discreet/{name}/{path.name}": path

@@ -64,7 +64,7 @@ def test_they_hold_nothing_beside_modules_but_what_describes_them(sdist: Path, w
         for name in ("page.css", "page.html", "page.js", "session.js", "timeline.js")
     }
     scripts = ("agent.js", "form.js", "operations.js", "page.js", "requests.js", "tasks.js")
-    served = {f"daemon/http/page/{name}" for name in ("page.css", "page.html", *scripts)}
+    served = {f"gateway/page/{name}" for name in ("page.css", "page.html", *scripts)}
     files |= shown | served | {"src/discreet/pages/dom.js", "src/discreet/pages/palette.css"}
     assert rest == files | {f"discreet.egg-info/{name}" for name in described}
     assert {(member.mtime, member.uid, member.gid, member.uname) for member in members} == {(1770076800, 0, 0, "")}

@@ -17,8 +17,8 @@ APP = """
 import os
 from msgspec.structs import replace
 from discreet import Identity, Service
-from discreet.daemon.agents.agent import Agent
-from discreet.daemon.agents.card.model import Skill
+from discreet.agents.agent import Agent
+from discreet.a2a.card.model import Skill
 print("printed at import")
 os.write(1, b"written at import\\n")
 

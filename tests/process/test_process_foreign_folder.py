@@ -36,7 +36,7 @@ OPTIONAL = {
     "watchfiles",
 }
 OF_TOOLS = {"conftest", "setup", "sitecustomize", "usercustomize", "shop", "evil"}
-OURS = {"discreet", "errors", "client", "daemon", "framing"}
+OURS = {"discreet", "a2a", "agents", "client", "daemon", "dialects", "errors", "files", "framing", "gateway", "imports"}
 NAMES = sys.stdlib_module_names | set(packages_distributions()) | OPTIONAL | OF_TOOLS | OURS
 """Whatever anything here could import, now or later, and what the settings below name."""
 
@@ -216,7 +216,7 @@ def test_what_a_caller_writes_is_not_run(app: tuple[str, ...], tmp_path: Path, t
     root = tmp_path / "root"
     root.mkdir()
     (root / "mine.py").write_text(
-        "from discreet import Service\nfrom discreet.daemon.services.fs.service import file_service\n"
+        "from discreet import Service\nfrom discreet.files.service import file_service\n"
         "mine = file_service('.', allow_write=True)\n"
     )
     command = [program, "serve", *app, "--allow-write"]

@@ -30,8 +30,8 @@ NOT_NEEDED = {
     "argparse",
     "asyncio",
     "anyio",
-    "discreet.daemon.dialects.lsp.generated.enumerations",
-    "discreet.daemon.dialects.lsp.generated.notebooks",
+    "discreet.dialects.lsp.generated.enumerations",
+    "discreet.dialects.lsp.generated.notebooks",
     "discreet.daemon.services.discovery",
 }
 
@@ -54,5 +54,5 @@ def test_a_language_server_answers_initialize_before_it_loads_what_that_does_not
     )
     assert b'"hoverProvider":true' in done.stdout
     loaded = {*(tmp_path / "loaded").read_text().split("\n")}
-    assert "discreet.daemon.dialects.lsp.session" in loaded
+    assert "discreet.dialects.lsp.session" in loaded
     assert loaded & NOT_NEEDED == set()

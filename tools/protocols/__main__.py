@@ -1,4 +1,4 @@
-"""Writes daemon/dialects/*/generated from published schemas.
+"""Writes dialects/*/generated from published schemas.
 
 `python -P tools/protocols FOLDER`, where FOLDER holds lsp/metaModel.json, mcp/<revision>.json, acp/v1.json and
 acp/v1.meta.json. What is written holds names, types and numbers, and none of the schemas' sentences.
@@ -22,7 +22,7 @@ PROTOCOLS = {"lsp": lsp, "mcp": mcp, "acp": acp}
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -P tools/protocols", description=__doc__.partition("\n")[0])
     parser.add_argument("schemas", type=Path, help="the folder with lsp/metaModel.json, mcp/*.json and acp/v1.json")
-    parser.add_argument("--to", type=Path, default=ROOT / "daemon" / "dialects", help="write into another folder")
+    parser.add_argument("--to", type=Path, default=ROOT / "dialects", help="write into another folder")
     arguments = parser.parse_args()
     texts = {name: protocol.generate(arguments.schemas) for name, protocol in PROTOCOLS.items()}
     written = []

@@ -7,13 +7,13 @@ from contextlib import contextmanager, redirect_stdout
 
 from ..daemon.apps import AppError, Hosted, hosted_of
 from ..daemon.hosting import hosted_access
-from ..daemon.openapi.about import about
-from ..daemon.openapi.document import document_text, openapi_document
 from ..daemon.operations.registry import Registry
 from ..daemon.operations.service import DeclarationError
 from ..daemon.schemas.documents import Snapshot, snapshot, snapshot_text
 from ..daemon.settings import Settings, UsageError
 from ..framing.stdio_guard import STDERR, STDOUT
+from ..gateway.openapi.about import about
+from ..gateway.openapi.document import document_text, openapi_document
 from ..version import __version__
 
 

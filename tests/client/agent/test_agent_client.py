@@ -361,8 +361,8 @@ def test_the_client_for_agents_loads_the_model_of_a2a_and_nothing_else_of_the_da
     shared = {"card", "card.model", "model", "model.ids", "model.params", "model.results", "model.types"}
     assert set(done.stdout.split()) == {
         "discreet.daemon",
-        "discreet.daemon.agents",
-        *(f"discreet.daemon.agents.{name}" for name in shared),
+        "discreet.agents",
+        *(f"discreet.agents.{name}" for name in shared),
         "discreet.daemon.operations",
         "discreet.daemon.operations.identity",
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from discreet.agents.service.methods import _METHODS
 from discreet.client import ConnectionFailed, RetryPolicy, Unavailable, connect
 from discreet.client.http.a2a import QUERIES
-from discreet.daemon.agents.service.methods import _METHODS
 from support.http_server import HttpRequest, http_server
 
 pytestmark = pytest.mark.anyio

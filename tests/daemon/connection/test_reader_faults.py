@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from discreet import Service
 from discreet.daemon.connection.connection import Connection
+from discreet.daemon.connection.plain import builtins
 from discreet.daemon.connection.reader import Reader
 from discreet.daemon.connection.writer import Writer
-from discreet.daemon.dialects.plain import builtins
 from discreet.daemon.dispatch.request import RequestMetrics
 from discreet.daemon.dispatch.responder import Responder
 from discreet.daemon.host import Host

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discreet import Identity
-from discreet.daemon.dialects.plain import builtins
+from discreet.daemon.connection.plain import builtins
 from discreet.daemon.dispatch import execution
 from discreet.daemon.operations.context import Context
 from discreet.daemon.operations.spec import OperationSpec

@@ -45,9 +45,9 @@ def mount(request: pytest.FixtureRequest) -> Service:
     """The service, mounted in one of the ways."""
     if request.param == "pipe":
         return by_pipe(far)
-    from discreet.daemon.imports.daemon.model import Url
-    from discreet.daemon.imports.daemon.mount import upstream_of
-    from discreet.daemon.imports.daemon.reading import read_daemon
+    from discreet.imports.daemon.model import Url
+    from discreet.imports.daemon.mount import upstream_of
+    from discreet.imports.daemon.reading import read_daemon
 
     url = Url(request.getfixturevalue("gateway"), True)
     return assembled(read_daemon(url), upstream_of("far", url))

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from msgspec import UNSET, Raw
 
 from discreet import Service
-from discreet.daemon.imports.daemon.contracts import import_of
-from discreet.daemon.imports.daemon.model import DaemonImport
-from discreet.daemon.imports.daemon.openrpc import read_openrpc
-from discreet.daemon.imports.daemon.own_document import read_own_document
-from discreet.daemon.openapi.about import About
-from discreet.daemon.openapi.document import document_text, openapi_document
 from discreet.daemon.schemas.compatibility import additions, breaking_changes
 from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema, Snapshot, snapshot
 from discreet.daemon.schemas.openrpc import openrpc_document
 from discreet.errors.codes import grpc_of_http
+from discreet.gateway.openapi.about import About
+from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.imports.daemon.contracts import import_of
+from discreet.imports.daemon.model import DaemonImport
+from discreet.imports.daemon.openrpc import read_openrpc
+from discreet.imports.daemon.own_document import read_own_document
 from support.generated_services import services
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.daemon.imports.daemon.depth import (
+from discreet.imports.daemon.depth import (
     MAX_DEPTH,
     VARIABLE,
     TooDeep,

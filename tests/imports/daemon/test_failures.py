@@ -8,13 +8,13 @@ import pytest
 from msgspec import Raw
 
 from discreet.client.errors import ConnectionFailed, ConnectionLoss, InvalidReply, StreamOverrun
-from discreet.daemon.imports.daemon.failures import LONGEST_TEXT, raised_for, raised_for_failure
-from discreet.daemon.imports.daemon.model import DaemonOperation
-from discreet.daemon.imports.failures import UpstreamError
 from discreet.errors import failures
 from discreet.errors.call_error import CallError, call_error, failure_of_call_error
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Failure
+from discreet.imports.daemon.failures import LONGEST_TEXT, raised_for, raised_for_failure
+from discreet.imports.daemon.model import DaemonOperation
+from discreet.imports.failures import UpstreamError
 from support.logged_events import logged_events
 
 OPERATION = DaemonOperation(name="a", method="s/a", kind="query", input={"type": "object"}, codes={-32050: "RPC_X"})

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 
 from discreet import DeclarationError, Service, from_daemon, from_openapi
 from discreet.client.errors import MethodNotFound
-from discreet.daemon.imports.configured import service_of
-from discreet.daemon.openapi.about import About
-from discreet.daemon.openapi.document import document_text, openapi_document
 from discreet.daemon.schemas.compatibility import additions, breaking_changes
 from discreet.daemon.schemas.documents import Snapshot, snapshot
 from discreet.daemon.settings.imports import ImportSettings
+from discreet.gateway.openapi.about import About
+from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.imports.configured import service_of
 from discreet.testing import in_memory
 from support.far_app import far
 from support.gateways import http_daemon
@@ -168,6 +168,6 @@ def test_a_daemon_that_is_not_there_is_one_line_and_status_2(tmp_path: Path) -> 
 def test_nothing_of_imports_loads_without_one() -> None:
     code = (
         "import sys, discreet.daemon.server, discreet.daemon.hosting, discreet.daemon.connection.connection;"
-        "print([name for name in sys.modules if name.startswith(('discreet.daemon.imports', 'discreet.client'))])"
+        "print([name for name in sys.modules if name.startswith(('discreet.imports', 'discreet.client'))])"
     )
     assert finished([sys.executable, "-P", "-c", code]).stdout.strip() == "[]"

@@ -15,10 +15,10 @@ pytest.importorskip("uvicorn")
 
 from discreet import Service, from_daemon, from_openapi
 from discreet.client.errors import InternalError, OperationTimedOut, Overloaded, RemoteError, Unavailable
-from discreet.daemon.imports.daemon.http_calls import RECONNECT_CAP, RECONNECT_INITIAL, reconnect_pause
-from discreet.daemon.imports.failures import ImportFailed
-from discreet.daemon.openapi.about import About
-from discreet.daemon.openapi.document import document_text, openapi_document
+from discreet.gateway.openapi.about import About
+from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.imports.daemon.http_calls import RECONNECT_CAP, RECONNECT_INITIAL, reconnect_pause
+from discreet.imports.failures import ImportFailed
 from discreet.testing import in_memory
 from support.cutting_proxy import cutting_proxy
 from support.far_app import far

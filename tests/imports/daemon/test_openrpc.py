@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.imports.daemon.model import DaemonImport
-from discreet.daemon.imports.daemon.openrpc import read_openrpc
+from discreet.imports.daemon.model import DaemonImport
+from discreet.imports.daemon.openrpc import read_openrpc
 
 
 def read(*methods: Any, **more: Any) -> DaemonImport:

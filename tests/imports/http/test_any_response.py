@@ -12,9 +12,9 @@ from anyio.abc import ByteStream
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.imports.http.exchange import Response
-from discreet.daemon.imports.http.faults import UpstreamFault
-from discreet.daemon.outbound.connection import HttpConnection, OutboundError
+from discreet.client.outbound.connection import HttpConnection, OutboundError
+from discreet.imports.http.exchange import Response
+from discreet.imports.http.faults import UpstreamFault
 
 LIMIT = 1000
 

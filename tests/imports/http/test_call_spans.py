@@ -12,9 +12,9 @@ pytest.importorskip("opentelemetry.sdk.trace")
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
-from discreet.daemon.imports.failures import UpstreamError
-from discreet.daemon.imports.http.model import Reply
 from discreet.errors import FailureError
+from discreet.imports.failures import UpstreamError
+from discreet.imports.http.model import Reply
 from support.raw_upstream import answering, context, opened, operation, response
 from support.spans import Spans, attributes, recorded
 

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.daemon.imports.http.model import Reply
-from discreet.daemon.imports.http.upstream import MAX_RESPONSE_BYTES
 from discreet.errors import Failure, FailureError, Internal, Overloaded, TimedOut, Unavailable
+from discreet.imports.http.model import Reply
+from discreet.imports.http.upstream import MAX_RESPONSE_BYTES
 from support.logged_events import LoggedEvents
 from support.raw_upstream import Conversation, called, context, opened, operation, response, serving
 from support.waits import until
@@ -230,8 +230,8 @@ async def test_a_connection_that_is_closed_under_the_request_is_lost_and_the_req
 
 
 async def test_an_answer_before_the_whole_request_was_read_counts() -> None:
-    from discreet.daemon.imports.failures import UpstreamError
-    from discreet.daemon.imports.http.model import Body
+    from discreet.imports.failures import UpstreamError
+    from discreet.imports.http.model import Body
 
     async def handle(conversation: Conversation) -> None:
         await conversation.send(response(b"{}", "Connection: close", status=413))
@@ -273,9 +273,9 @@ async def test_nobody_listens(logged: LoggedEvents) -> None:
 
 
 async def test_calls_beyond_the_connections_are_overloaded_after_a_while(logged: LoggedEvents) -> None:
-    from discreet.daemon.outbound.connection import OutboundError
-    from discreet.daemon.outbound.pool import ConnectionPool, PoolTimeouts
-    from discreet.daemon.outbound.ssrf import Destination
+    from discreet.client.outbound.connection import OutboundError
+    from discreet.client.outbound.pool import ConnectionPool, PoolTimeouts
+    from discreet.client.outbound.ssrf import Destination
 
     async def handle(conversation: Conversation) -> None:
         await conversation.deserted()
@@ -294,9 +294,9 @@ async def test_calls_beyond_the_connections_are_overloaded_after_a_while(logged:
 
 
 async def test_a_connection_that_is_never_made_has_its_own_reason() -> None:
-    from discreet.daemon.outbound.connection import OutboundError
-    from discreet.daemon.outbound.pool import ConnectionPool, PoolTimeouts
-    from discreet.daemon.outbound.ssrf import Destination
+    from discreet.client.outbound.connection import OutboundError
+    from discreet.client.outbound.pool import ConnectionPool, PoolTimeouts
+    from discreet.client.outbound.ssrf import Destination
 
     class Nowhere:
         async def resolve(self, host: str, port: int) -> list[str]:
@@ -340,8 +340,8 @@ async def test_a_cancelled_handshake_leaves_no_connection_open() -> None:
 def test_every_reason_has_a_failure() -> None:
     from typing import get_args
 
-    from discreet.daemon.imports.http.faults import FaultReason, UpstreamFault, failure_of
-    from discreet.daemon.outbound.connection import LossReason
+    from discreet.client.outbound.connection import LossReason
+    from discreet.imports.http.faults import FaultReason, UpstreamFault, failure_of
 
     assert set(get_args(LossReason)) <= set(get_args(FaultReason))
     told: dict[str, Any] = {

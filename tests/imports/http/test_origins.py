@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.imports.failures import UpstreamError
-from discreet.daemon.imports.http.model import Reply, Serialization
-from discreet.daemon.outbound.network import SystemNetwork
+from discreet.client.outbound.network import SystemNetwork
 from discreet.errors import FailureError, Internal, Unavailable
+from discreet.imports.failures import UpstreamError
+from discreet.imports.http.model import Reply, Serialization
 from support.logged_events import LoggedEvents
 from support.raw_upstream import (
     HttpOperation,

@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 from msgspec import Raw
 
-from discreet.daemon.imports.failures import UpstreamError
-from discreet.daemon.imports.http.model import Reply
 from discreet.errors import Failure, FailureError, Internal, Overloaded, Unavailable
+from discreet.imports.failures import UpstreamError
+from discreet.imports.http.model import Reply
 from support.logged_events import LoggedEvents
 from support.raw_upstream import answering, called, context, opened, operation, response
 
@@ -202,7 +202,7 @@ async def test_retry_after_is_told_in_milliseconds(said: str, least: int | None,
 async def test_details_that_can_not_be_read_are_left_out_and_the_log_says_so(
     answer: bytes, reason: str, logged: LoggedEvents
 ) -> None:
-    from discreet.daemon.imports.http.upstream import HttpLimits
+    from discreet.imports.http.upstream import HttpLimits
 
     declared = operation(replies=(JSON, reply("502", "HTTP_502", application_json="json")))
     async with answering(answer) as server:

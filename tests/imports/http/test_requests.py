@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.imports.http.model import Body, Param, Serialization
-from discreet.daemon.imports.http.request import HttpRequest, build_request
-from discreet.daemon.imports.http.security import Authorization
 from discreet.errors import FailureError, InvalidParams
+from discreet.imports.http.model import Body, Param, Serialization
+from discreet.imports.http.request import HttpRequest, build_request
+from discreet.imports.http.security import Authorization
 from support.raw_upstream import HttpOperation, operation
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.imports.http.model import Serialization
-from discreet.daemon.imports.http.styles import (
+from discreet.imports.http.model import Serialization
+from discreet.imports.http.styles import (
     Unwritable,
     cookie_pairs,
     header_text,

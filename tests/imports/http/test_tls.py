@@ -13,7 +13,7 @@ import anyio
 import pytest
 from anyio.streams.tls import TLSListener
 
-from discreet.daemon.outbound.network import SystemNetwork
+from discreet.client.outbound.network import SystemNetwork
 from discreet.errors import FailureError, Internal
 from support.logged_events import LoggedEvents
 from support.raw_upstream import context, opened, operation, response

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import pytest
 
 from discreet import Service
-from discreet.daemon.imports.mcp.model import Command
-from discreet.daemon.imports.mcp.read import read_mcp
-from discreet.daemon.imports.mcp.service import mcp_service
-from discreet.daemon.imports.packed import pack
-from discreet.daemon.imports.service import ImportOptions
+from discreet.imports.mcp.model import Command
+from discreet.imports.mcp.read import read_mcp
+from discreet.imports.mcp.service import mcp_service
+from discreet.imports.packed import pack
+from discreet.imports.service import ImportOptions
 
 TESTS = Path(__file__).parents[2]
 SHOP = TESTS.parent / "examples" / "mcp_shop" / "shop.py"

@@ -15,8 +15,8 @@ pytest.importorskip("jsonschema_rs")
 
 from discreet import DeclarationError, from_mcp
 from discreet.client import connect
-from discreet.daemon.imports.configured import service_of
 from discreet.daemon.settings import load_settings
+from discreet.imports.configured import service_of
 from discreet.testing import in_memory
 from support.waits import until, wait_until
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.imports.mcp.connection.conversation import Agreed, Conversation, Request
-from discreet.daemon.imports.mcp.connection.server_messages import ServerMessages
+from discreet.imports.mcp.connection.conversation import Agreed, Conversation, Request
+from discreet.imports.mcp.connection.server_messages import ServerMessages
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.text(max_size=3),

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
-from discreet.daemon.imports.failures import ImportFailed
-from discreet.daemon.imports.mcp.connection.conversation import Conversation, RpcError
-from discreet.daemon.imports.mcp.connection.opening import Opening, Way
-from discreet.daemon.imports.mcp.connection.server_messages import ListKind, ServerMessages
-from discreet.daemon.imports.mcp.connection.stdio import MAX_UNSENT_BYTES, ProcessLink
-from discreet.daemon.imports.mcp.model import Command, McpImport
-from discreet.daemon.imports.mcp.read import read_mcp
+from discreet.imports.failures import ImportFailed
+from discreet.imports.mcp.connection.conversation import Conversation, RpcError
+from discreet.imports.mcp.connection.opening import Opening, Way
+from discreet.imports.mcp.connection.server_messages import ListKind, ServerMessages
+from discreet.imports.mcp.connection.stdio import MAX_UNSENT_BYTES, ProcessLink
+from discreet.imports.mcp.model import Command, McpImport
+from discreet.imports.mcp.read import read_mcp
 from support.waits import DEADLINE_SECONDS, until
 
 from .conftest import SHOP, daemon, odd
@@ -69,7 +69,7 @@ async def test_whatever_an_old_server_does_with_an_unknown_request_it_is_initial
 
 
 async def test_a_server_that_ignores_unknown_requests_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.daemon.imports.mcp.connection.handshake.PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("discreet.imports.mcp.connection.handshake.PROBE_SECONDS", 0.2)
     async with talking(odd("silent")) as conversation:
         heard = (await act(conversation, "heard"))["content"][0]["text"]
         assert heard == "initialize notifications/initialized tools/call"

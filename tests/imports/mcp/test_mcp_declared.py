@@ -11,14 +11,14 @@ from msgspec import Raw
 pytest.importorskip("jsonschema_rs")
 
 from discreet import OperationError, Service
-from discreet.daemon.dialects.mcp.tools import tools_of
-from discreet.daemon.imports.failures import UpstreamError
-from discreet.daemon.imports.mcp.connection.conversation import Agreed, RpcError
-from discreet.daemon.imports.mcp.lists import Listing
-from discreet.daemon.imports.mcp.model import McpImport
-from discreet.daemon.imports.mcp.reading import read_listing
-from discreet.daemon.imports.mcp.results import read_result, server_error
+from discreet.dialects.mcp.tools import tools_of
 from discreet.errors import FailureError, Overloaded, TimedOut, Unavailable
+from discreet.imports.failures import UpstreamError
+from discreet.imports.mcp.connection.conversation import Agreed, RpcError
+from discreet.imports.mcp.lists import Listing
+from discreet.imports.mcp.model import McpImport
+from discreet.imports.mcp.reading import read_listing
+from discreet.imports.mcp.results import read_result, server_error
 
 MODERN = Agreed("2026-07-28")
 

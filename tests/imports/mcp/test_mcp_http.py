@@ -15,19 +15,19 @@ pytest.importorskip("httpx")
 pytest.importorskip("starlette")
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
-from discreet.daemon.imports.mcp.connection.conversation import Conversation, RpcError
-from discreet.daemon.imports.mcp.connection.http import (
+from discreet.client.outbound.connection import LossReason
+from discreet.imports.mcp.connection.conversation import Conversation, RpcError
+from discreet.imports.mcp.connection.http import (
     LEAST_RESUME_SECONDS,
     MAX_RESUME_SECONDS,
     PHRASES,
     _Stream,
     encoded,
 )
-from discreet.daemon.imports.mcp.connection.opening import Opening, Way
-from discreet.daemon.imports.mcp.connection.server_messages import ListKind, ServerMessages
-from discreet.daemon.imports.mcp.lists import list_all
-from discreet.daemon.imports.mcp.model import Era, Url
-from discreet.daemon.outbound.connection import LossReason
+from discreet.imports.mcp.connection.opening import Opening, Way
+from discreet.imports.mcp.connection.server_messages import ListKind, ServerMessages
+from discreet.imports.mcp.lists import list_all
+from discreet.imports.mcp.model import Era, Url
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, HttpServer, http_server
 from support.waits import DEADLINE_SECONDS
@@ -380,7 +380,7 @@ async def test_a_server_that_cuts_off_each_stream_at_once_is_not_asked_again_at_
             await sleep_forever()
 
     sleep_forever = anyio.sleep_forever
-    monkeypatch.setattr("discreet.daemon.imports.mcp.connection.http.anyio.sleep", note)
+    monkeypatch.setattr("discreet.imports.mcp.connection.http.anyio.sleep", note)
 
     async def call(request: HttpRequest) -> None:
         await request.result({})

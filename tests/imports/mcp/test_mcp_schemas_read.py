@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.imports.mcp.schemas import Schemas
+from discreet.imports.mcp.schemas import Schemas
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 

@@ -18,11 +18,11 @@ from msgspec import Raw
 pytest.importorskip("jsonschema_rs")
 
 from discreet.client import InternalError, InvalidParams, MethodNotFound, OperationFailed, Peer, Unavailable
-from discreet.daemon.imports.mcp.connection.conversation import Agreed
-from discreet.daemon.imports.mcp.lists import Listing
-from discreet.daemon.imports.mcp.model import McpOperation
-from discreet.daemon.imports.mcp.reading import read_listing
-from discreet.daemon.imports.mcp.results import read_result
+from discreet.imports.mcp.connection.conversation import Agreed
+from discreet.imports.mcp.lists import Listing
+from discreet.imports.mcp.model import McpOperation
+from discreet.imports.mcp.reading import read_listing
+from discreet.imports.mcp.results import read_result
 from discreet.testing import in_memory
 from support.logged_events import logged_events
 from support.waits import until
@@ -311,7 +311,7 @@ async def test_a_call_names_its_span_to_the_server(import_odd: Import, monkeypat
     async with in_memory(import_odd()) as peer:
         assert await text_of(peer, "meta") == "null"
         with monkeypatch.context() as patched:
-            patched.setattr("discreet.daemon.imports.mcp.upstream.call_tracing", SimpleNamespace(tracer=Tracer()))
+            patched.setattr("discreet.imports.mcp.upstream.call_tracing", SimpleNamespace(tracer=Tracer()))
             assert json.loads(await text_of(peer, "meta")) == Span.headers
     assert begun == ["tools/call"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.imports.failures import ImportFailed
-from discreet.daemon.imports.mcp.model import Command, Url
-from discreet.daemon.imports.mcp.targets import mcp_target
+from discreet.imports.failures import ImportFailed
+from discreet.imports.mcp.model import Command, Url
+from discreet.imports.mcp.targets import mcp_target
 
 
 def test_a_command_is_words_or_a_line_of_them() -> None:

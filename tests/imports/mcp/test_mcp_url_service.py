@@ -16,15 +16,15 @@ pytest.importorskip("jsonschema_rs")
 
 from discreet import Service
 from discreet.client import InternalError, OperationFailed, Unavailable
-from discreet.daemon.imports.mcp.connection.conversation import Agreed
-from discreet.daemon.imports.mcp.lists import Listing
-from discreet.daemon.imports.mcp.model import Era, Url
-from discreet.daemon.imports.mcp.read import read_mcp
-from discreet.daemon.imports.mcp.reading import read_listing
-from discreet.daemon.imports.mcp.service import mcp_service
-from discreet.daemon.imports.packed import pack
-from discreet.daemon.imports.service import ImportOptions
 from discreet.errors.codes import UPSTREAM_MESSAGE
+from discreet.imports.mcp.connection.conversation import Agreed
+from discreet.imports.mcp.lists import Listing
+from discreet.imports.mcp.model import Era, Url
+from discreet.imports.mcp.read import read_mcp
+from discreet.imports.mcp.reading import read_listing
+from discreet.imports.mcp.service import mcp_service
+from discreet.imports.packed import pack
+from discreet.imports.service import ImportOptions
 from discreet.testing import in_memory
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, http_server

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.imports.http.model import Body, Serialization
+from discreet.imports.http.model import Body, Serialization
 from support.openapi_documents import OK, document, only, read, reasons, with_operation
 
 OCTETS = "application/octet-stream"

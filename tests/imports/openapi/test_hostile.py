@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.daemon.imports.complexity import TOO_MANY
-from discreet.daemon.imports.http.model import HttpImport, HttpOperation
-from discreet.daemon.imports.openapi import operations
-from discreet.daemon.imports.openapi.documents.faults import DocumentError
-from discreet.daemon.imports.openapi.reader import read_openapi
-from discreet.daemon.imports.packed import Packed, pack
-from discreet.daemon.imports.validation import Checker
+from discreet.imports.complexity import TOO_MANY
+from discreet.imports.http.model import HttpImport, HttpOperation
+from discreet.imports.openapi import operations
+from discreet.imports.openapi.documents.faults import DocumentError
+from discreet.imports.openapi.reader import read_openapi
+from discreet.imports.packed import Packed, pack
+from discreet.imports.validation import Checker
 from support.openapi_documents import OK, document, read, require_sound, with_schema
 
 REF = {"$ref": "#/components/schemas/S"}

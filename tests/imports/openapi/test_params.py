@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.imports.http.model import Serialization
+from discreet.imports.http.model import Serialization
 from support.openapi_documents import OK, document, only, read, reasons, with_operation
 
 TEXT = {"type": "string"}

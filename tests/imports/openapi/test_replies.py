@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.imports.http.model import Reply
-from discreet.daemon.imports.model import ImportedError
+from discreet.imports.http.model import Reply
+from discreet.imports.model import ImportedError
 from support.openapi_documents import document, only, read, reasons, with_operation
 
 TEXT = {"type": "string"}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.imports.openapi.documents.faults import DocumentError
-from discreet.daemon.imports.openapi.documents.nodes import Document, Path
-from discreet.daemon.imports.openapi.documents.parsing import MAX_DEPTH, parse
+from discreet.imports.openapi.documents.faults import DocumentError
+from discreet.imports.openapi.documents.nodes import Document, Path
+from discreet.imports.openapi.documents.parsing import MAX_DEPTH, parse
 
 pytestmark = pytest.mark.needs("yaml")
 

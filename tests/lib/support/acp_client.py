@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from discreet import Service
 from discreet.agents import Agent
-from discreet.daemon.dialects.acp.generated.tables import METHODS
 from discreet.daemon.operations.access import IdentityProvider
+from discreet.dialects.acp.generated.tables import METHODS
 from discreet.framing.transports.interface import ByteTransport, PeerGone
 from discreet.testing.memory_daemon import memory_daemon
 from discreet.testing.settings import settings_of

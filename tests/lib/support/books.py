@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 from msgspec import Meta
 
 from discreet import Numbered, OperationError, Service
-from discreet.daemon.openapi.about import About, about
-from discreet.daemon.openapi.document import document_text, openapi_document
+from discreet.gateway.openapi.about import About, about
+from discreet.gateway.openapi.document import document_text, openapi_document
 
 
 class Page(msgspec.Struct):

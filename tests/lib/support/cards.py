@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from discreet import Service
-from discreet.daemon.agents.agent import Agent
-from discreet.daemon.agents.card.model import (
+from discreet.a2a.card.model import (
     AgentCard,
     AgentInterface,
     ApiKey,
@@ -30,7 +29,8 @@ from discreet.daemon.agents.card.model import (
     Skill,
     requires,
 )
-from discreet.daemon.agents.service.card_builder import CardBuilder, stdio_interfaces
+from discreet.agents.agent import Agent
+from discreet.agents.service.card_builder import CardBuilder, stdio_interfaces
 from discreet.daemon.operations.access import PARENT, Access, StaticTokens
 from discreet.daemon.settings import Settings
 

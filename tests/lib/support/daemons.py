@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from discreet.daemon.agents.model.types import StatusChanged, TaskState
-from discreet.daemon.agents.requests import StreamItem, TaskUpdate
-from discreet.daemon.agents.service.request_handler import RequestHandler
-from discreet.daemon.agents.stores.interface import TaskQuery
-from discreet.daemon.agents.tasks.executor import RequestContext
-from discreet.daemon.agents.tasks.task_events import TaskEvents
+from discreet.a2a.types import StatusChanged, TaskState
+from discreet.agents.requests import StreamItem, TaskUpdate
+from discreet.agents.service.request_handler import RequestHandler
+from discreet.agents.stores.interface import TaskQuery
+from discreet.agents.tasks.executor import RequestContext
+from discreet.agents.tasks.task_events import TaskEvents
 
 from .executors import ME, Execute, Scripted
 from .waits import DEADLINE_SECONDS, until

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from discreet.daemon.agents.model.types import Message, Part, Role, SendConfiguration, StatusChanged, Task, TaskState
-from discreet.daemon.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
-from discreet.daemon.agents.service.request_handler import RequestHandler
-from discreet.daemon.agents.tasks.executor import RequestContext
-from discreet.daemon.agents.tasks.task_events import TaskEvents
+from discreet.a2a.types import Message, Part, Role, SendConfiguration, StatusChanged, Task, TaskState
+from discreet.agents.requests import Caller, SendRequest, StreamItem, TaskUpdate
+from discreet.agents.service.request_handler import RequestHandler
+from discreet.agents.tasks.executor import RequestContext
+from discreet.agents.tasks.task_events import TaskEvents
 from discreet.errors import Failure, FailureError
 
 from .waits import until

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.daemon.agents.model.types import TaskState
+from discreet.a2a.types import TaskState
 from discreet.daemon.metrics.figures import (
     BOUNDS,
     BacklogFigures,

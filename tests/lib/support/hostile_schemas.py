@@ -13,17 +13,17 @@ from typing import Any
 
 import msgspec
 
-from discreet.daemon.imports.failures import ImportFailed
-from discreet.daemon.imports.http.model import HttpImport, HttpOperation
-from discreet.daemon.imports.mcp.connection.conversation import Agreed
-from discreet.daemon.imports.mcp.lists import Listing
-from discreet.daemon.imports.mcp.model import McpImport, McpOperation
-from discreet.daemon.imports.mcp.reading import read_listing
-from discreet.daemon.imports.openapi.documents.faults import DocumentError
-from discreet.daemon.imports.openapi.reader import read_openapi
-from discreet.daemon.imports.packed import Packed, pack
-from discreet.daemon.imports.validation import Checker
 from discreet.daemon.schemas.phrases import describe_schema, schema_kinds
+from discreet.imports.failures import ImportFailed
+from discreet.imports.http.model import HttpImport, HttpOperation
+from discreet.imports.mcp.connection.conversation import Agreed
+from discreet.imports.mcp.lists import Listing
+from discreet.imports.mcp.model import McpImport, McpOperation
+from discreet.imports.mcp.reading import read_listing
+from discreet.imports.openapi.documents.faults import DocumentError
+from discreet.imports.openapi.reader import read_openapi
+from discreet.imports.packed import Packed, pack
+from discreet.imports.validation import Checker
 
 NAMES = ("a", "b")
 PATTERNS = ("a", "b", "^[ab]$", ".")

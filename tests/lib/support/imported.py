@@ -10,10 +10,10 @@ import anyio
 from msgspec import Raw
 
 from discreet import Context, Service
-from discreet.daemon.imports.failures import UpstreamError
-from discreet.daemon.imports.model import Imported, ImportedError, ImportedOperation, Schema
-from discreet.daemon.imports.packed import Packed, pack
-from discreet.daemon.imports.service import ImportOptions, imported_service
+from discreet.imports.failures import UpstreamError
+from discreet.imports.model import Imported, ImportedError, ImportedOperation, Schema
+from discreet.imports.packed import Packed, pack
+from discreet.imports.service import ImportOptions, imported_service
 
 NODE: Schema = {
     "type": "object",

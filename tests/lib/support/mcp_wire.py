@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from discreet.daemon.dialects.mcp.generated.methods import LEGACY_METHODS, MODERN_METHODS
+from discreet.dialects.mcp.generated.methods import LEGACY_METHODS, MODERN_METHODS
 
 MODERN = "2026-07-28"
 MCP = {"dialect": "mcp", "framing": "content-length"}

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from discreet import Service
-from discreet.daemon.imports.daemon.calls import PeerUpstream
-from discreet.daemon.imports.daemon.carried import MountIdentity
-from discreet.daemon.imports.daemon.contracts import import_of, without_numbers
-from discreet.daemon.imports.daemon.model import Command, DaemonImport, DaemonOperation
-from discreet.daemon.imports.daemon.mount import upstream_of
-from discreet.daemon.imports.daemon.reading import read_daemon
-from discreet.daemon.imports.packed import Packed, pack
-from discreet.daemon.imports.service import ImportOptions, Upstream, imported_service
 from discreet.daemon.schemas.documents import snapshot
+from discreet.imports.daemon.calls import PeerUpstream
+from discreet.imports.daemon.carried import MountIdentity
+from discreet.imports.daemon.contracts import import_of, without_numbers
+from discreet.imports.daemon.model import Command, DaemonImport, DaemonOperation
+from discreet.imports.daemon.mount import upstream_of
+from discreet.imports.daemon.reading import read_daemon
+from discreet.imports.packed import Packed, pack
+from discreet.imports.service import ImportOptions, Upstream, imported_service
 from discreet.testing import in_memory
 
 from .programs import environment

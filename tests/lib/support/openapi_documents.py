@@ -13,8 +13,8 @@ try:
 except ImportError:
     jsonschema_rs = None
 
-from discreet.daemon.imports.http.model import HttpImport, HttpOperation
-from discreet.daemon.imports.openapi.reader import read_openapi
+from discreet.imports.http.model import HttpImport, HttpOperation
+from discreet.imports.openapi.reader import read_openapi
 
 OK = {"200": {"description": "ok"}}
 

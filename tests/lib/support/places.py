@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 import pytest
 
-from discreet.daemon.agents.stores.interface import TaskStore
-from discreet.daemon.agents.stores.memory import MemoryStore
+from discreet.agents.stores.interface import TaskStore
+from discreet.agents.stores.memory import MemoryStore
 
 from .postgres import Server
 from .redis import Server as RedisServer
@@ -44,12 +44,12 @@ def places_of(request: pytest.FixtureRequest) -> Callable[[Path], Place]:
             return _sqlite_place
         case "redis":
             redis_server: RedisServer = request.getfixturevalue("redis_server")
-            from discreet.daemon.agents.stores.redis.store import RedisStore
+            from discreet.agents.stores.redis.store import RedisStore
 
             return lambda _: Place(partial(RedisStore, redis_server.new_store()), _close)
         case _:
             server: Server = request.getfixturevalue("postgres")
-            from discreet.daemon.agents.stores.postgres.store import PostgresStore
+            from discreet.agents.stores.postgres.store import PostgresStore
 
             return lambda _: Place(partial(PostgresStore, server.new_database()), _close)
 
@@ -59,7 +59,7 @@ async def _close(store: TaskStore) -> None:
 
 
 def _sqlite_place(folder: Path) -> Place:
-    from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+    from discreet.agents.stores.sqlite.store import SqliteStore
 
     path = str(folder / "tasks.db")
 

@@ -156,7 +156,7 @@ class Server:
 
     def new_database(self) -> str:
         """The URL of a database with the tables of an empty store. The one before must not be in use any more, or be open."""
-        from discreet.daemon.agents.stores.postgres.schema import migrate
+        from discreet.agents.stores.postgres.schema import migrate
 
         with self.connect() as connection:
             unused = connection.execute(

@@ -14,9 +14,9 @@ import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 from msgspec import Raw
 
-from discreet.daemon.imports.http.model import Body, HttpImport, HttpOperation, Param, Reply, SecurityScheme
-from discreet.daemon.imports.http.upstream import HttpUpstream
 from discreet.daemon.operations.context import Context
+from discreet.imports.http.model import Body, HttpImport, HttpOperation, Param, Reply, SecurityScheme
+from discreet.imports.http.upstream import HttpUpstream
 
 from .waits import DEADLINE_SECONDS
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.daemon.agents.service.runtime import Role
-from discreet.daemon.agents.stores.interface import TaskStore
-from discreet.daemon.agents.tasks.executor import RequestContext
-from discreet.daemon.agents.tasks.task_events import TaskEvents
+from discreet.agents.service.runtime import Role
+from discreet.agents.stores.interface import TaskStore
+from discreet.agents.tasks.executor import RequestContext
+from discreet.agents.tasks.task_events import TaskEvents
 
 from .executors import Scripted, echo
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import pytest
 
-from discreet.daemon.agents.stores.interface import StoreError, TaskStore
-from discreet.daemon.agents.stores.sqlite.store import SqliteStore
+from discreet.agents.stores.interface import StoreError, TaskStore
+from discreet.agents.stores.sqlite.store import SqliteStore
 
 S = TypeVar("S", bound=TaskStore)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from discreet.daemon.agents.model.draft import apply_events
-from discreet.daemon.agents.model.types import (
+from discreet.a2a.draft import apply_events
+from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
     Message,
@@ -20,7 +20,7 @@ from discreet.daemon.agents.model.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.daemon.agents.stores.interface import OwnerRequest, StoredTask, TaskChange, TaskQuery, TaskStore
+from discreet.agents.stores.interface import OwnerRequest, StoredTask, TaskChange, TaskQuery, TaskStore
 
 
 def at(minute: int) -> str:

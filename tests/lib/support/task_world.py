@@ -8,10 +8,9 @@ from typing import Any, Literal, NamedTuple
 import anyio
 import anyio.abc
 
-from discreet.daemon.agents.errors import EventsLost, TaskConflict
-from discreet.daemon.agents.model.draft import TaskDraft
-from discreet.daemon.agents.model.states import INACTIVE, TERMINAL, can_transition
-from discreet.daemon.agents.model.types import (
+from discreet.a2a.draft import TaskDraft
+from discreet.a2a.states import INACTIVE, TERMINAL, can_transition
+from discreet.a2a.types import (
     Message,
     Part,
     Role,
@@ -21,12 +20,13 @@ from discreet.daemon.agents.model.types import (
     TaskCreated,
     TaskEvent,
 )
-from discreet.daemon.agents.requests import SendRequest, StreamItem, TaskUpdate
-from discreet.daemon.agents.service.request_handler import RequestHandler
-from discreet.daemon.agents.service.runtime import Runtime
-from discreet.daemon.agents.stores.interface import CommitRefusal, TaskChange, TaskQuery
-from discreet.daemon.agents.tasks.executor import RequestContext
-from discreet.daemon.agents.tasks.task_events import TaskEvents
+from discreet.agents.errors import EventsLost, TaskConflict
+from discreet.agents.requests import SendRequest, StreamItem, TaskUpdate
+from discreet.agents.service.request_handler import RequestHandler
+from discreet.agents.service.runtime import Runtime
+from discreet.agents.stores.interface import CommitRefusal, TaskChange, TaskQuery
+from discreet.agents.tasks.executor import RequestContext
+from discreet.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
 
 from .executors import ME

@@ -12,9 +12,9 @@ import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.tls import TLSListener
 
-from discreet.daemon.agents.model.types import Authentication, PushConfig
-from discreet.daemon.agents.push.notifier import PushNotifier
-from discreet.daemon.agents.stores.interface import PushTarget
+from discreet.a2a.types import Authentication, PushConfig
+from discreet.agents.push.notifier import PushNotifier
+from discreet.agents.stores.interface import PushTarget
 
 from .timing import FakeTiming
 from .waits import DEADLINE_SECONDS, until

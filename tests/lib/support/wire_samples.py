@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 from msgspec import Struct, UnsetType
 
-from discreet.daemon.dialects.structs import StructUnion
+from discreet.dialects.structs import StructUnion
 
 LEADS_BACK: Any = object()
 """Instead of a sample that would hold a struct within itself."""

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ...a2a.methods import METHODS
 from ...client import LSP, MCP, PLAIN, ClientError, Peer, RemoteError
 from ...client.peer import LISTING_SECONDS
-from ...daemon.rpc.a2a_methods import METHODS
 from ...daemon.settings import Settings
 from ...errors.nearest import closest_match
 from ...errors.type_building import convert

@@ -8,8 +8,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ...client import RemoteError
-from ...daemon.dialects.acp.errors import AUTHENTICATION_REQUIRED
-from ...daemon.dialects.acp.generated.tables import PROTOCOL_VERSION
+from ...dialects.acp.errors import AUTHENTICATION_REQUIRED
+from ...dialects.acp.generated.tables import PROTOCOL_VERSION
 from ...errors.type_building import convert
 from ...version import __version__
 from .conversation import Conversation, Implementation, Script, listed, shown

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...daemon.dialects.lsp.declarations import SIMILAR
-from ...daemon.dialects.lsp.generated.tables import OPTIONS
+from ...dialects.lsp.declarations import SIMILAR
+from ...dialects.lsp.generated.tables import OPTIONS
 from ...errors.nearest import closest_match
 
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from ...client.errors import ClientError
 from ...client.policies.operation_kinds import ListedOperation
-from ...daemon.dialects.lsp.declarations import slips
-from ...daemon.dialects.lsp.generated.tables import NOTIFICATIONS, REQUESTS
+from ...dialects.lsp.declarations import slips
+from ...dialects.lsp.generated.tables import NOTIFICATIONS, REQUESTS
 from ...errors.type_building import convert
 from ...version import __version__
 from .capability_rules import unknown_members

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ...daemon.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from ...errors.type_building import convert
 from ...version import __version__
 from .conversation import Conversation, Implementation, Script, listed, shown

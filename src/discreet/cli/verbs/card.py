@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from ...daemon.agents.card.model import AgentCard
-from ...daemon.agents.card.v03 import card_to_v03
-from ...daemon.agents.push.notifier import is_push_available
-from ...daemon.agents.service.card_builder import VERSIONS, CardBuilder, stdio_interfaces
+from ...a2a.card.model import AgentCard
+from ...a2a.card.v03 import card_to_v03
+from ...agents.push.notifier import is_push_available
+from ...agents.service.card_builder import VERSIONS, CardBuilder, stdio_interfaces
 from ...daemon.apps import hosted_of
 from ...daemon.credentials import access_of
 from ...daemon.dispatch.execution import Raised, attempt_now

@@ -7,16 +7,16 @@ from typing import Final
 
 import msgspec
 
-from ...daemon.dialects.mcp.tools import tool_name
-from ...daemon.imports.http.model import HttpImport, HttpOperation
-from ...daemon.imports.model import Note
-from ...daemon.imports.openapi.documents.faults import DocumentError
-from ...daemon.imports.openapi.documents.loading import load_document
-from ...daemon.imports.openapi.reader import read_openapi
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.offers import LONGEST_TOOL_NAME
 from ...daemon.settings import UsageError
+from ...dialects.mcp.tools import tool_name
 from ...errors.printable import printable
+from ...imports.http.model import HttpImport, HttpOperation
+from ...imports.model import Note
+from ...imports.openapi.documents.faults import DocumentError
+from ...imports.openapi.documents.loading import load_document
+from ...imports.openapi.reader import read_openapi
 from ..json_output import print_json
 from ..output import require_stdout, write_stdout
 

@@ -1,0 +1,335 @@
+"""A2A 0.3 over HTTP+JSON: reads its params and writes its results, in the ProtoJSON of its `a2a.proto`.
+
+Leaves out what 0.3 can't express: file name and media type of parts that are not files, tenants, references to other tasks, all
+authentication schemes but the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar, assert_never, final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ...agents.errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
+from ...agents.requests import SendRequest, StreamItem, TaskUpdate
+from ...daemon.operations.decoders import Arguments
+from ...daemon.operations.params import InputModel
+from ...errors.exceptions import FailureError
+from ...errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
+from ..states import INACTIVE
+from ..types import (
+    Artifact,
+    ArtifactChanged,
+    Authentication,
+    ExecutionBegun,
+    Message,
+    MessageAdded,
+    Part,
+    PushConfig,
+    Role,
+    SendConfiguration,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskState,
+    TaskStatus,
+)
+from .base64_text import decode_base64, encode_base64
+from .protojson import Normalizer
+from .v03 import V03
+from .v03_protojson_model import (
+    STATES,
+    DataPart,
+    FilePart,
+    ProtoArtifact,
+    ProtoArtifactUpdate,
+    ProtoAuthentication,
+    ProtoConfigParams,
+    ProtoConfiguration,
+    ProtoMessage,
+    ProtoNothing,
+    ProtoPart,
+    ProtoPushConfig,
+    ProtoPushConfigs,
+    ProtoResponse,
+    ProtoSend,
+    ProtoSetConfig,
+    ProtoStatus,
+    ProtoStatusUpdate,
+    ProtoTask,
+    ProtoTaskParams,
+    ProtoTaskPushConfig,
+)
+from .v03_requests import WRAPPED_DATA
+from .version import ProtocolVersion, PushConfigRequest, TaskRequest, covers_version, limit_history, object_input
+
+W = TypeVar("W")
+
+_CONTENT: Final = ("text", "file", "data")
+_FILE: Final = ("fileWithUri", "fileWithBytes")
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+# -- params ------------------------------------------------------------------------------------------------------------
+
+
+def _send(params: ProtoSend, _: str) -> Arguments:
+    name, given = ("message", params.message) if params.request is None else ("request", params.request)
+    if given is None:
+        raise FailureError(InvalidParams("message", "object", "missing"))
+    if given.role is not Role.USER:
+        raise FailureError(InvalidParams(f"{name}.role", "one of", given.role.value, (Role.USER.value,)))
+    message = Message(
+        given.message_id,
+        given.role,
+        tuple(_read_part(part, f"{name}.content[{index}]") for index, part in enumerate(given.content)),
+        given.context_id or None,
+        given.task_id or None,
+        given.metadata,
+        given.extensions,
+    )
+    if params.configuration is None:
+        return (SendRequest(message, metadata=params.metadata),)
+    return (SendRequest(message, _read_configuration(params.configuration), params.metadata),)
+
+
+def _read_part(given: ProtoPart, path: str) -> Part:
+    if (given.text is not None) + (given.file is not None) + (given.data is not None) != 1:
+        raise FailureError(InvalidParams(path, "object with exactly one of", "object", _CONTENT))
+    if given.file is not None:
+        return _read_file(given.file, given, f"{path}.file")
+    if given.data is None:
+        return Part(text=given.text, metadata=given.metadata)
+    data, metadata = given.data.data, given.metadata
+    if metadata is None or metadata.get(WRAPPED_DATA) is not True or "value" not in data:
+        return Part(data=data, metadata=metadata)
+    rest = {name: value for name, value in metadata.items() if name != WRAPPED_DATA}
+    return Part(data=data["value"], metadata=rest or None)
+
+
+def _read_file(file: FilePart, part: ProtoPart, path: str) -> Part:
+    content = file.file_with_bytes
+    if (file.file_with_uri is None) == (content is None):
+        raise FailureError(InvalidParams(path, "object with exactly one of", "object", _FILE))
+    raw: bytes | None = None
+    if content is not None:
+        try:
+            raw = decode_base64(content.decode("ascii"))
+        except ValueError:
+            raise FailureError(InvalidParams(f"{path}.fileWithBytes", "base64 of a base64 string", "string")) from None
+    return Part(
+        raw=raw,
+        url=file.file_with_uri,
+        metadata=part.metadata,
+        filename=file.name or None,
+        media_type=file.mime_type or None,
+    )
+
+
+def _read_configuration(given: ProtoConfiguration) -> SendConfiguration:
+    """`blocking` is false where it is missing, as always in ProtoJSON, and a history length of 0 means the whole history."""
+    push = given.push_notification
+    return SendConfiguration(
+        given.accepted_output_modes or None,
+        None if push is None else _read_push_config(push, None, "configuration.pushNotification"),
+        given.history_length or None,
+        not given.blocking,
+    )
+
+
+def _read_push_config(given: ProtoPushConfig, task_id: str | None, path: str) -> PushConfig:
+    """Of several schemes the first, because the credentials are for one only."""
+    info = given.authentication
+    authentication = None
+    if info is not None and info.schemes:
+        authentication = Authentication(info.schemes[0], info.credentials or None)
+    elif info is not None and info.credentials:
+        expected = "array with at least 1 item"
+        raise FailureError(InvalidParams(f"{path}.authentication.schemes", expected, "missing"))
+    return PushConfig(given.url, given.id or None, task_id, given.token or None, authentication)
+
+
+def _set_config(params: ProtoSetConfig, _: str) -> Arguments:
+    config = _read_push_config(params.config.push_notification_config, params.task_id, "config.pushNotificationConfig")
+    return (msgspec.structs.replace(config, id=config.id or params.config_id or None),)
+
+
+def _about_task(params: ProtoTaskParams, _: str) -> Arguments:
+    return (TaskRequest(params.task_id, history_length=params.history_length or None),)
+
+
+def _about_config(params: ProtoConfigParams, _: str) -> Arguments:
+    return (PushConfigRequest(params.task_id, params.config_id),)
+
+
+def _input(wire: type[W], convert: Callable[[W, str], Arguments]) -> InputModel:
+    return object_input(wire, convert, normalize=Normalizer(wire))
+
+
+def _inputs() -> dict[str, InputModel]:
+    """By the names that the methods have in JSON-RPC."""
+    send = _input(ProtoSend, _send)
+    task = _input(ProtoTaskParams, _about_task)
+    config = _input(ProtoConfigParams, _about_config)
+    return {
+        "message/send": send,
+        "message/stream": send,
+        "tasks/get": task,
+        "tasks/cancel": task,
+        "tasks/resubscribe": task,
+        "tasks/pushNotificationConfig/set": _input(ProtoSetConfig, _set_config),
+        "tasks/pushNotificationConfig/get": config,
+        "tasks/pushNotificationConfig/list": _input(
+            ProtoTaskParams, lambda params, _: (PushConfigRequest(params.task_id),)
+        ),
+        "tasks/pushNotificationConfig/delete": config,
+        "agent/getAuthenticatedExtendedCard": _input(ProtoNothing, lambda _params, _: ()),
+    }
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+def _task(given: Task) -> ProtoTask:
+    return ProtoTask(
+        id=given.id,
+        context_id=given.context_id,
+        status=_status(given.status),
+        artifacts=tuple(map(_artifact, given.artifacts)),
+        history=tuple(map(_message, given.history)),
+        metadata=given.metadata,
+    )
+
+
+def _status(given: TaskStatus) -> ProtoStatus:
+    message = None if given.message is None else _message(given.message)
+    return ProtoStatus(state=STATES[given.state], message=message, timestamp=given.timestamp)
+
+
+def _message(given: Message) -> ProtoMessage:
+    return ProtoMessage(
+        message_id=given.message_id,
+        role=given.role,
+        content=tuple(map(_part, given.parts)),
+        context_id=given.context_id,
+        task_id=given.task_id,
+        metadata=given.metadata,
+        extensions=given.extensions,
+    )
+
+
+def _artifact(given: Artifact) -> ProtoArtifact:
+    return ProtoArtifact(
+        artifact_id=given.artifact_id,
+        parts=tuple(map(_part, given.parts)),
+        name=given.name,
+        description=given.description,
+        metadata=given.metadata,
+        extensions=given.extensions,
+    )
+
+
+def _part(given: Part) -> ProtoPart:
+    if given.text is not None:
+        return ProtoPart(text=given.text, metadata=given.metadata)
+    if given.data is not UNSET:
+        if isinstance(given.data, dict):
+            return ProtoPart(data=DataPart(given.data), metadata=given.metadata)
+        wrapped = {**(given.metadata or {}), WRAPPED_DATA: True}
+        return ProtoPart(data=DataPart({"value": given.data}), metadata=wrapped)
+    content = None if given.raw is None else encode_base64(given.raw).encode()
+    file = FilePart(file_with_uri=given.url, file_with_bytes=content, mime_type=given.media_type, name=given.filename)
+    return ProtoPart(file=file, metadata=given.metadata)
+
+
+def _push_config(given: PushConfig) -> ProtoTaskPushConfig:
+    authentication = given.authentication
+    info = (
+        None
+        if authentication is None
+        else ProtoAuthentication(schemes=(authentication.scheme,), credentials=authentication.credentials)
+    )
+    return ProtoTaskPushConfig(
+        name=f"tasks/{given.task_id}/pushNotificationConfigs/{given.id}",
+        push_notification_config=ProtoPushConfig(url=given.url, id=given.id, token=given.token, authentication=info),
+    )
+
+
+def _to_json(value: Any) -> Raw:  # Any: one of the structs of `v03_protojson_model`
+    return Raw(_encode(value))
+
+
+@final
+class _V03Rest:
+    """See `ProtocolVersion`."""
+
+    name: A2AVersion = "0.3"
+    empty_result: Raw = Raw(b"{}")
+    push_config_path: str = "config.pushNotificationConfig"
+    message_push_config_path: str = "configuration.pushNotification"
+    no_extended_card: Failure = ExtendedAgentCardNotConfigured(
+        reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
+    )  # as over JSON-RPC
+
+    def __init__(self) -> None:
+        self.inputs: Mapping[str, InputModel] = _inputs()
+
+    def covers(self, version: str) -> bool:
+        return covers_version(self.name, version)
+
+    def state_name(self, state: TaskState) -> str:
+        return STATES[state].value
+
+    def encode_task(self, task: Task, *, history_length: int | None = None) -> Raw:
+        return _to_json(_task(limit_history(task, history_length)))
+
+    def encode_send_result(self, result: Task | Message, *, history_length: int | None = None) -> Raw:
+        if isinstance(result, Task):
+            return _to_json(ProtoResponse(task=_task(limit_history(result, history_length))))
+        return _to_json(ProtoResponse(message=_message(result)))
+
+    def encode_stream_item(self, item: StreamItem, *, history_length: int | None = None) -> Raw | None:
+        if not isinstance(item, TaskUpdate):
+            return self.encode_send_result(item, history_length=history_length)
+        match item.event:
+            case StatusChanged(status, metadata):
+                update = ProtoStatusUpdate(
+                    task_id=item.task_id,
+                    context_id=item.context_id,
+                    status=_status(status),
+                    final=status.state in INACTIVE,
+                    metadata=metadata,
+                )
+                return _to_json(ProtoResponse(status_update=update))
+            case ArtifactChanged(artifact, append, last_chunk, metadata):
+                change = ProtoArtifactUpdate(
+                    task_id=item.task_id,
+                    context_id=item.context_id,
+                    artifact=_artifact(artifact),
+                    append=append,
+                    last_chunk=last_chunk,
+                    metadata=metadata,
+                )
+                return _to_json(ProtoResponse(artifact_update=change))
+            case TaskCreated(task):
+                return self.encode_send_result(task, history_length=history_length)
+            case MessageAdded() | ExecutionBegun():
+                return None
+            case _:
+                assert_never(item.event)
+
+    def encode_notification(self, update: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
+        """Push notifications of 0.3 have one form, whatever the binding in which they were asked for."""
+        return V03.encode_notification(update, task)
+
+    def encode_push_config(self, config: PushConfig) -> Raw:
+        return _to_json(_push_config(config))
+
+    def encode_push_configs(self, configs: Sequence[PushConfig]) -> Raw:
+        return _to_json(ProtoPushConfigs(configs=tuple(map(_push_config, configs))))
+
+
+V03_REST: Final[ProtocolVersion] = _V03Rest()

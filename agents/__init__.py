@@ -1,0 +1,132 @@
+"""The public API for agents: `from discreet.agents import Agent`. Defines nothing; imports each name on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..a2a.card.model import (
+        AgentCard,
+        AgentInterface,
+        ApiKey,
+        AuthorizationCode,
+        Capabilities,
+        ClientCredentials,
+        DeviceCode,
+        Extension,
+        HttpAuth,
+        Implicit,
+        MutualTls,
+        OAuth2,
+        OAuthFlows,
+        OpenIdConnect,
+        Password,
+        Provider,
+        SecurityRequirement,
+        Signature,
+        Skill,
+        requires,
+    )
+    from ..a2a.types import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
+    from .agent import Agent
+    from .errors import InvalidStateTransition, NotCancelable
+    from .interceptor import AgentCall, CallResult, Interceptor
+    from .requests import SendRequest
+    from .stores.interface import EventLog, TaskStore
+    from .tasks.executor import (
+        AgentExecutor,
+        RequestContext,
+        SupportsCancel,
+        SupportsCheck,
+        SupportsResume,
+    )
+    from .tasks.task_events import TaskEvents
+
+_EXPORTS = {
+    "agents.agent": ("Agent",),
+    "a2a.card.model": (
+        "AgentCard",
+        "AgentInterface",
+        "ApiKey",
+        "AuthorizationCode",
+        "Capabilities",
+        "ClientCredentials",
+        "DeviceCode",
+        "Extension",
+        "HttpAuth",
+        "Implicit",
+        "MutualTls",
+        "OAuth2",
+        "OAuthFlows",
+        "OpenIdConnect",
+        "Password",
+        "Provider",
+        "SecurityRequirement",
+        "Signature",
+        "Skill",
+        "requires",
+    ),
+    "agents.tasks.task_events": ("TaskEvents",),
+    "agents.tasks.executor": ("AgentExecutor", "RequestContext", "SupportsCancel", "SupportsCheck", "SupportsResume"),
+    "agents.interceptor": ("AgentCall", "CallResult", "Interceptor"),
+    "agents.errors": ("InvalidStateTransition", "NotCancelable"),
+    "a2a.types": ("Artifact", "Message", "Part", "Role", "Task", "TaskState", "TaskStatus"),
+    "agents.requests": ("SendRequest",),
+    "agents.stores.interface": ("EventLog", "TaskStore"),
+}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "AgentCall",
+    "AgentCard",
+    "AgentExecutor",
+    "AgentInterface",
+    "ApiKey",
+    "Artifact",
+    "AuthorizationCode",
+    "CallResult",
+    "Capabilities",
+    "ClientCredentials",
+    "DeviceCode",
+    "EventLog",
+    "Extension",
+    "HttpAuth",
+    "Implicit",
+    "Interceptor",
+    "InvalidStateTransition",
+    "Message",
+    "MutualTls",
+    "NotCancelable",
+    "OAuth2",
+    "OAuthFlows",
+    "OpenIdConnect",
+    "Part",
+    "Password",
+    "Provider",
+    "RequestContext",
+    "Role",
+    "SecurityRequirement",
+    "SendRequest",
+    "Signature",
+    "Skill",
+    "SupportsCancel",
+    "SupportsCheck",
+    "SupportsResume",
+    "Task",
+    "TaskEvents",
+    "TaskState",
+    "TaskStatus",
+    "TaskStore",
+    "requires",
+]
+
+
+def __getattr__(name: str) -> Any:  # PEP 562: an executor alone does not load the card, nor a card the store
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"discreet.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value

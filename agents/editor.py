@@ -1,0 +1,273 @@
+"""What an executor may ask of the editor that its caller works in: the `Editor` Protocol and its data. Runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+
+import msgspec
+
+from ..a2a.types import Artifact, Part
+from ..awaited import refuses_bool
+from ..daemon.operations.context import ClientInfo
+from ..errors.nearest import nearest_hint
+
+ToolKind: TypeAlias = Literal[
+    "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+ToolStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
+PermissionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+StepStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
+StepPriority: TypeAlias = Literal["high", "medium", "low"]
+
+
+EditorAbility: TypeAlias = Literal["fs.readTextFile", "fs.writeTextFile", "terminal"]
+"""What an editor may have advertised."""
+
+
+class EditorUnavailableError(Exception):
+    """The editor can't do this: it has not advertised the `ability`, or the turn in which it was asked has ended. Where an
+    executor lets it pass, the user reads what the editor lacks.
+    """
+
+    def __init__(self, text: str, ability: EditorAbility | None = None) -> None:
+        super().__init__(text)
+        self.ability: Final = ability
+
+
+def check_word(what: str, given: object, known: Any) -> None:  # Any: a Literal
+    """Raises `ValueError` for what is none of these words: an editor would show something else without a word."""
+    if given not in (words := get_args(known)):
+        raise ValueError(f"{what} must be one of {', '.join(words)}, not {given!r}{nearest_hint(str(given), words)}")
+
+
+class PermissionOption(msgspec.Struct, frozen=True):
+    """One of the answers that the user may give. Raises `ValueError` for another kind."""
+
+    id: str
+    name: str
+    kind: PermissionKind
+
+    def __post_init__(self) -> None:
+        check_word("the kind of a permission", self.kind, PermissionKind)
+
+
+ALLOW_OR_REJECT: Final = (
+    PermissionOption("allow", "Allow", "allow_once"),
+    PermissionOption("reject", "Reject", "reject_once"),
+)
+
+
+class Permission(msgspec.Struct, frozen=True):
+    """What the user has answered: `option` is one of those that were offered, None where the turn was cancelled. True where
+    it allows.
+    """
+
+    option: PermissionOption | None
+
+    def __bool__(self) -> bool:
+        return self.option is not None and self.option.kind in ("allow_once", "allow_always")
+
+    @property
+    def always(self) -> bool:
+        """Whether the answer holds for the like of it from now on."""
+        return self.option is not None and self.option.kind in ("allow_always", "reject_always")
+
+
+class CommandResult(msgspec.Struct, frozen=True):
+    """How a command in the editor's terminal ended: `exit_code`, or the `signal` that ended it. `truncated` says that the
+    beginning of the output is missing.
+    """
+
+    output: str
+    exit_code: int | None
+    signal: str | None
+    truncated: bool
+
+
+class Diff(msgspec.Struct, frozen=True):
+    """A change of a file, to be shown. `old_text` is None for a new file."""
+
+    path: str
+    new_text: str
+    old_text: str | None = None
+
+
+class Terminal(msgspec.Struct, frozen=True):
+    """A terminal of the editor, to be shown."""
+
+    id: str
+
+
+class PlanStep(msgspec.Struct, frozen=True):
+    """One step of what the agent is going to do. Raises `ValueError` for another status or priority."""
+
+    content: str
+    status: StepStatus = "pending"
+    priority: StepPriority = "medium"
+
+    def __post_init__(self) -> None:
+        check_word("the status of a step", self.status, StepStatus)
+        check_word("the priority of a step", self.priority, StepPriority)
+
+
+ToolContent: TypeAlias = str | Part | Diff | Terminal
+"""What a tool call shows."""
+
+
+class ToolCall(Protocol):
+    """A tool call that the editor shows."""
+
+    @property
+    def id(self) -> str: ...
+
+    async def update(
+        self,
+        *content: ToolContent,
+        title: str | None = None,
+        status: ToolStatus | None = None,
+        locations: Sequence[str] | None = None,
+        raw_output: object = None,
+    ) -> None:
+        """Change what the editor shows of it. Content replaces all content before it.
+
+        Raises `ValueError` for another status, and `RuntimeError` behind the block of the call.
+        """
+        ...
+
+
+class Editor(Protocol):
+    """The program at the other end of a session of the Agent Client Protocol. Valid during one turn.
+
+    What an executor publishes before it calls one of these methods reaches the editor before the call does. All but `tool`,
+    `plan` and `set_mode` wait for the editor's answer. They raise `ClientRefused` with the editor's own error, and
+    `EditorUnavailableError` where the editor has not advertised the ability or the turn has ended. Without `timeout` they
+    wait until the user answers or the turn ends; with it they raise `TimeoutError`. Cancelled, they tell the editor so.
+
+    ACP has absolute paths only: a relative one is sent as one in the session's directory.
+    """
+
+    @property
+    def client(self) -> ClientInfo:
+        """What the editor said of itself."""
+        ...
+
+    @property
+    def session_id(self) -> str: ...
+
+    @property
+    def cwd(self) -> str:
+        """The session's working directory, an absolute path."""
+        ...
+
+    @property
+    def additional_directories(self) -> Sequence[str]: ...
+
+    @property
+    def mcp_servers(self) -> Sequence[Mapping[str, Any]]:
+        """The MCP servers that the user wants the agent to use, as the editor sent them. They may hold credentials."""
+        ...
+
+    @property
+    def mode(self) -> str | None:
+        """The session's mode; None where the agent declares none."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, str | bool]:
+        """The values of the session's options, by their ids."""
+        ...
+
+    @property
+    def can_read(self) -> bool: ...
+    @property
+    def can_write(self) -> bool: ...
+    @property
+    def can_run(self) -> bool: ...
+
+    @refuses_bool
+    async def permit(
+        self,
+        title: str,
+        *,
+        tool: ToolCall | None = None,
+        kind: ToolKind | None = None,
+        content: Sequence[ToolContent] = (),
+        options: Sequence[PermissionOption] = ALLOW_OR_REJECT,
+        timeout: float | None = None,
+    ) -> Permission:
+        """Ask the user whether the agent may do this."""
+        ...
+
+    async def read_text_file(
+        self, path: str, *, line: int | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> str:
+        """A file as the editor has it, changes that are not saved included. `line` is the first line, from 1."""
+        ...
+
+    async def write_text_file(self, path: str, content: str, *, timeout: float | None = None) -> None: ...
+
+    async def run(
+        self,
+        command: str,
+        *args: str,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        output_limit: int | None = None,
+        tool: ToolCall | None = None,
+        timeout: float | None = None,
+    ) -> CommandResult:
+        """Run a command in a terminal of the editor. Cancelled, or after `timeout`, the command is killed. `tool` shows the
+        terminal. `output_limit` is in bytes.
+        """
+        ...
+
+    def tool(
+        self,
+        title: str,
+        *,
+        kind: ToolKind = "other",
+        locations: Sequence[str] = (),
+        content: Sequence[ToolContent] = (),
+        raw_input: object = None,
+    ) -> AbstractAsyncContextManager[ToolCall]:
+        """Show what the block does. The call is completed at its end, and failed where it raises. Raises `ValueError` for another
+        kind.
+        """
+        ...
+
+    async def plan(self, steps: Sequence[PlanStep | str]) -> None:
+        """Show what the agent is going to do. It replaces the plan before."""
+        ...
+
+    async def set_mode(self, mode: str) -> None:
+        """Change the session's mode. Raises `ValueError` for one that the agent does not declare."""
+        ...
+
+
+class Published(Protocol):
+    """A task, as far as a turn follows it. `generation` is the number of its last event."""
+
+    def note(self, artifact: Artifact) -> None:
+        """Append to an artifact what the caller was shown beside the task's own events, so that it can be shown again.
+
+        Only while the task is worked on, and as far as there is memory for it.
+        """
+        ...
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def generation(self) -> int: ...
+
+
+class Turn(Protocol):
+    """One prompt of a caller that has an editor, from its message to the answer."""
+
+    @property
+    def editor(self) -> Editor: ...
+
+    def begin(self, task: Published) -> None:
+        """The message belongs to this task now. Called once, before the next event is published."""
+        ...

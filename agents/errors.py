@@ -1,0 +1,91 @@
+"""The errors of an agent: those that it declares to its callers, and the failures of A2A that several modules report.
+
+Holds fixed texts. Decides nothing and imports nothing of this package but data.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from ..a2a.ids import is_new_id
+from ..a2a.types import TaskStatus
+from ..errors.exceptions import FailureError, OperationError
+from ..errors.failures import TaskNotCancelable, TaskNotFound, UnsupportedOperation
+
+NO_EXTENDED_CARD: Final = "The agent has no extended card."
+USE_PUBLIC_CARD: Final = "Work with the public agent card."
+
+
+class InvalidStateTransition(OperationError, code="INVALID_STATE_TRANSITION", http_status=409):
+    """The task has ended and takes no more events, or cannot go from its state to that one"""
+
+    current: str
+    target: str
+
+
+class NotCancelable(OperationError, code="NOT_CANCELABLE", http_status=409):
+    """The agent does not cancel the task"""
+
+
+class TaskConflict(OperationError, code="TASK_CONFLICT", http_status=409, retryable=True):
+    """Another process has taken the task over"""
+
+
+class EventsLost(OperationError, code="EVENTS_LOST", http_status=410, retryable=True):
+    """The log of the task does not hold these events any more; the task itself has what came of them"""
+
+    taskId: str  # noqa: N815 - as everything on this wire
+    lastGeneration: int  # noqa: N815
+
+
+class UnknownSkill(OperationError, code="UNKNOWN_SKILL", http_status=404):
+    """The agent has no such skill"""
+
+
+class MisplacedReplyError(RuntimeError):
+    """An executor called `TaskEvents.reply` after it had published an event or replied already."""
+
+
+def task_not_found(task_id: str) -> FailureError:
+    """The error for a task that is unknown to its caller. It repeats the id only where the id can't be a secret."""
+    return FailureError(
+        TaskNotFound(
+            task_id=task_id if is_new_id(task_id) else None,
+            suggestion="The task may have been removed. Send a new message.",
+        )
+    )
+
+
+class _Ended(Protocol):
+    """A task in memory."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def status(self) -> TaskStatus: ...
+
+
+def takes_no_message(task: _Ended) -> UnsupportedOperation:
+    """The failure for a message to a task that has ended."""
+    return UnsupportedOperation(**_facts(task), suggestion="Send a message without a task id to begin a new task.")
+
+
+def has_no_events(task: _Ended) -> UnsupportedOperation:
+    """The failure for a subscription to a task that has ended."""
+    return UnsupportedOperation(**_facts(task), suggestion="Read the task with GetTask: nothing more happens to it.")
+
+
+def not_cancelable_any_more(task: _Ended) -> TaskNotCancelable:
+    """The failure for cancelling a task that has ended."""
+    return TaskNotCancelable(**_facts(task), suggestion="Read the task with GetTask: nothing more happens to it.")
+
+
+def _facts(task: _Ended) -> dict[str, Any]:
+    status = task.status
+    return {
+        "task_id": task.id,
+        "current_state": status.state.value,
+        "completed_at": status.timestamp,
+        "reason": "The task has ended.",
+    }

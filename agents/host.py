@@ -1,0 +1,218 @@
+"""What the daemon is to its agent, and when the agent begins: with the first call of one of its methods, or at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextvars import Context as Variables
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Final, final
+
+from ..a2a.methods import METHODS, V03_METHODS
+from ..daemon.dispatch.request import Durations
+from ..daemon.operations.access import Access
+from ..daemon.operations.catalogue import Catalogue
+from ..daemon.operations.identity import Identity
+from ..daemon.operations.registry import LazyOperations
+from ..daemon.operations.spec import OperationSpec
+from ..daemon.settings import Settings
+from ..daemon.settings.option import MEMORY
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+    from ..a2a.card.model import AgentCard, ApiKey
+    from ..daemon.dispatch.inner_calls import InnerCalls
+    from ..daemon.dispatch.request import EventSink, Outcome
+    from ..daemon.memory import MemoryBudget
+    from ..daemon.operations.context import ContextHost
+    from ..daemon.tracing.tracing import Tracing
+    from .agent import Agent
+    from .service.call_pipeline import CallPipeline
+    from .service.composition import Composed
+    from .skills import SkillCall
+    from .stores.interface import TaskStore
+
+
+@final
+class AgentHost:
+    """One per process. `lazy_operations` are the agent's methods, for the registry; `rest_operations` those of 0.3 for HTTP+JSON,
+    under the same names."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        agent: Agent | None,
+        access: Access,
+        settings: Settings,
+        inner_calls: InnerCalls,
+        memory: MemoryBudget,
+        tracing: Tracing | None = None,
+    ) -> None:
+        self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
+        self.rest_operations: Final = LazyOperations(frozenset(V03_METHODS), self._rest_methods)
+        self._catalogue = catalogue
+        self._agent = agent
+        self._access = access
+        self._settings = settings
+        self._inner_calls = inner_calls
+        self._store: TaskStore | None = None
+        self._memory = memory
+        self._tracing = tracing
+        self._composed: Composed | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._variables: Variables
+        self._context_host: ContextHost | None = None
+
+    def open_store(self) -> None:
+        """Open a durable store and start its threads, before anything waits for it. `close_store` must follow at the end.
+
+        Blocks. Raises `StoreError`.
+        """
+        if self._settings.store != MEMORY:
+            self._store = self._create_store()
+            self._store.open_early()
+
+    def _create_store(self) -> TaskStore:
+        from .stores.checks import Retention  # late, as below
+        from .stores.factory import create_store
+
+        settings = self._settings
+        retention = Retention(settings.max_ended_tasks, settings.ended_task_seconds)
+        return create_store(settings.store, self._memory, retention)
+
+    def close_store(self) -> None:
+        """Close the store if it was opened and the agent never began. Blocks."""
+        if self._store is not None:
+            self._store.close_early()
+
+    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None], context_host: ContextHost) -> None:
+        """Run in this task group from now on. Where the store outlives the daemon the agent begins at once, because tasks
+        that were left behind wait for no caller.
+
+        `load()` has the registry take up the lazy operations. `context_host` is for the contexts of skills.
+        """
+        self._tasks = tasks
+        self._variables = copy_context()
+        self._context_host = context_host
+        if self._settings.store != MEMORY:
+            load()
+            self._compose().runtime.start()
+
+    @property
+    def idle(self) -> bool:
+        """True when the agent has nothing under way."""
+        return self._composed is None or self._composed.runtime.idle
+
+    def drain(self) -> None:
+        """Begin no task that another daemon could begin: this one is about to end."""
+        if self._composed is not None:
+            self._composed.runtime.drain()
+
+    def on_idle(self, look: Callable[[], None]) -> None:
+        """Have `look()` called whenever it may have become idle."""
+        if self._composed is not None:
+            self._composed.runtime.on_idle(look)
+
+    @property
+    def declared(self) -> Agent | None:
+        """The hosted agent; None where the operations are its skills."""
+        return self._agent
+
+    @property
+    def commits(self) -> Durations:
+        """How long the store took for each commit."""
+        return Durations() if self._composed is None else self._composed.runtime.commits
+
+    @property
+    def failed_commits(self) -> int:
+        return 0 if self._composed is None else self._composed.runtime.failed_commits
+
+    async def count_tasks(self) -> Mapping[str, int]:
+        """How many tasks the store has, by state: `working`, `input-required`; empty where it does not tell within a second."""
+        from ..a2a.types import TaskState  # late: few ask
+
+        counts = {} if self._composed is None else await self._composed.runtime.count_tasks()
+        if counts is None:
+            return {}
+        return {
+            each.value.removeprefix("TASK_STATE_").lower().replace("_", "-"): counts.get(each, 0) for each in TaskState
+        }
+
+    async def count_queued(self) -> int | None:
+        """How many tasks wait in the store's queue; None where it does not tell within a second."""
+        return 0 if self._composed is None else await self._composed.runtime.count_queued()
+
+    async def probe_store(self) -> bool:
+        """Whether tasks can be stored now. Takes as long as the store does."""
+        return not self.durable or (self._composed is not None and await self._composed.runtime.probe_store())
+
+    @property
+    def durable(self) -> bool:
+        """Whether tasks outlive the process."""
+        return self._settings.store != MEMORY
+
+    @property
+    def pipeline(self) -> CallPipeline:
+        """What every call of the agent passes."""
+        return self._compose().pipeline
+
+    @property
+    def api_keys(self) -> tuple[ApiKey, ...]:
+        """Where callers may put an API key, as the agent's card declares."""
+        if self._agent is None:
+            return ()
+        schemes = self._agent.card.security_schemes.values()
+        return tuple(key for each in schemes if (key := each.api_key_security_scheme) is not None)
+
+    def public_card(self, url: str) -> AgentCard:
+        """The public card, for clients that reach the daemon under this URL."""
+        return self._compose().cards.public(url)
+
+    def _methods(self) -> Iterable[OperationSpec]:
+        return self._compose().methods
+
+    def _rest_methods(self) -> Iterable[OperationSpec]:
+        return self._compose().make_rest_methods()
+
+    def _compose(self) -> Composed:
+        if self._composed is not None:
+            return self._composed
+        from .service.composition import AgentParts, compose  # late: most daemons are never asked for their agent
+
+        parts = AgentParts(
+            agent=self._agent,
+            services=self._catalogue.services,
+            access=self._access,
+            settings=self._settings,
+            store=self._store or self._create_store(),
+            budget=self._memory,
+            tracing=self._tracing,
+        )
+        self._composed = compose(self, parts)
+        return self._composed
+
+    # -- what the agent asks for -------------------------------------------------------------------------------
+
+    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this until the end. On the loop."""
+        if self._tasks is None:
+            raise RuntimeError("the daemon does not run")
+        self._variables.run(self._tasks.start_soon, work)  # what outlives a call is no part of it
+
+    def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
+        return self._catalogue.find(name, identity)
+
+    async def run_skill(
+        self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None, identity: Identity | None
+    ) -> Outcome:
+        if self._context_host is None:
+            raise RuntimeError("the daemon does not run")
+        return await self._inner_calls.run(
+            call.spec,
+            call.params,
+            call.arguments,
+            metadata=metadata,
+            identity=identity,
+            sink=sink,
+            context_host=self._context_host,
+        )

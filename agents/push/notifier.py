@@ -1,0 +1,326 @@
+"""Push notifications: queues every event of a task for each of its push targets and delivers them (A2A 1.0 section 4.3).
+
+`PushNotifier.enqueue` only queues, so the path of the events never waits for a delivery. Each target has its own queue and, while
+that holds something, one task that delivers from it: the order is kept, and no target waits for another. A notification
+that can't be delivered is retried, then dropped. A target with too many failures is given up. Never logs URLs, tokens or
+credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias, final
+
+from ...a2a.types import PushConfig
+from ...client.outbound.network import Network, SystemNetwork
+from ...client.outbound.ssrf import Destination, parse_url
+from ...daemon.logs import log
+from ...daemon.memory import MemoryBudget
+from ...daemon.tracing.attributes import HTTP_STATUS
+from ...errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
+from ...errors.exceptions import FailureError
+from ...errors.failures import InvalidParams
+from ...lazy import anyio
+from ..stores.interface import PushTarget
+from .delivery import (
+    KEEP_ALIVE_SECONDS,
+    DeliveryFailure,
+    NotificationSender,
+    Timeouts,
+    find_invalid_field,
+    request_headers,
+)
+from .queue import DeliveryQueue, Notification
+
+if TYPE_CHECKING:
+    from ...daemon.tracing.tracing import Tracing
+
+MAX_ATTEMPTS: Final = 5
+"""For one notification, the first attempt included."""
+
+INITIAL_BACKOFF_SECONDS: Final = 0.5
+MAX_BACKOFF_SECONDS: Final = 30.0
+"""Back-off with full jitter after the n-th failure: up to `INITIAL_BACKOFF_SECONDS` × 2ⁿ⁻¹, at most the maximum, which also
+limits a `Retry-After`."""
+
+RETRY_SECONDS: Final = 120.0
+"""No attempt begins later than this after the first attempt for the same notification."""
+
+MAX_FAILURES: Final = 10
+"""Consecutive notifications dropped after which a target is given up."""
+
+MEMORY_SHARE: Final = 0.125
+"""How much of the daemon's memory budget notifications may take, of all targets."""
+
+CLOSE_SECONDS: Final = 1.0
+"""How long closing the connections may take at the end."""
+
+QueueKey: TypeAlias = tuple[str | None, str | None]
+"""Task id and config id."""
+
+
+def is_push_available() -> bool:
+    """Whether the extra `push` is installed, without which no notification can be sent."""
+    from importlib.util import find_spec  # late: asked once
+
+    return find_spec("h11") is not None
+
+
+@final
+class PushNotifier:
+    """One per daemon, used on its event loop. With `allow_private`, private and loopback addresses are allowed.
+
+    Where all notifications exceed their share of the `budget`, the oldest of the target that holds most are dropped.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool = False,
+        timing: Timing = SYSTEM_TIMING,
+        network: Network | None = None,
+        timeouts: Timeouts = Timeouts(),  # noqa: B008 - immutable
+        tracing: Tracing | None = None,
+        budget: MemoryBudget | None = None,
+    ) -> None:
+        self._tracing = tracing
+        self._budget = budget
+        self._allow_private = allow_private
+        self._timing = timing
+        self._sender = NotificationSender(network or SystemNetwork(), timeouts, allow_private=allow_private)
+        self._queues: dict[QueueKey, DeliveryQueue] = {}
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._active = 0
+        self._drained: anyio.Event | None = None
+        self._close_scheduled = False
+        self._draining = False
+
+    def counts(self) -> dict[str, int]:
+        """Targets that have a queue, or failed last, and notifications that wait or are being delivered."""
+        return {"targets": len(self._queues), "notifications": sum(map(_unsent, self._queues.values()))}
+
+    def check_config(self, config: PushConfig, *, param: str) -> None:
+        """Raises `FailureError(InvalidParams)` for a config to which nothing can be sent.
+
+        `param` is the path of the config in the params, empty if its fields are params themselves. Whether a name resolves
+        to a private address is checked for each connection only.
+        """
+        prefix = f"{param}." if param else ""
+        destination = parse_url(config.url, allow_private=self._allow_private)
+        if isinstance(destination, str):
+            raise FailureError(InvalidParams(f"{prefix}url", destination, "string"))
+        invalid = find_invalid_field(config)
+        if invalid is not None:
+            field, expected = invalid
+            raise FailureError(InvalidParams(f"{prefix}{field}", expected, "string" if field == "token" else "object"))
+
+    def update_target(self, target: PushTarget) -> None:
+        """A config was set, perhaps again, by a caller who may see its task: redact its secrets in the logs. If its target
+        had been given up, deliveries resume with the next event.
+        """
+        self._redact_secrets(target.config)
+        queue = self._queues.get(_key(target))
+        if queue is not None:
+            queue.replace_target(target)
+
+    def enqueue(self, target: PushTarget, body: bytes, *, final: bool) -> None:
+        """Queue one notification; `final` marks the task's terminal status. Never waits, never raises.
+
+        Before `run` begins, notifications only wait.
+        """
+        key = _key(target)
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = DeliveryQueue(target, self._count)
+            self._redact_secrets(target.config)
+        elif queue.target != target:
+            queue.replace_target(target)
+            self._redact_secrets(target.config)
+        if not queue.given_up:
+            queue.put(Notification(body, final, None if self._tracing is None else self._tracing.origin()))
+            self._start_delivery(key, queue)
+            self._make_room()
+        elif final:
+            del self._queues[key]
+
+    def _count(self, size: int) -> None:
+        if self._budget is not None:
+            self._budget.add("notifications", size)
+
+    def _make_room(self) -> None:
+        """Drop what waits, of the target that holds most, until all are within their share. What is under way stays."""
+        budget = self._budget
+        while budget is not None and budget.held("notifications") > MEMORY_SHARE * budget.limit:
+            largest = max(self._queues.values(), key=lambda queue: queue.bytes)
+            if not largest.bytes:
+                return
+            largest.drop()
+
+    def remove_target(self, task_id: str, config_id: str) -> None:
+        """Send nothing more to this config's target. A delivery that is under way is cancelled."""
+        queue = self._queues.pop((task_id, config_id), None)
+        if queue is not None:
+            queue.clear()
+            if queue.delivery_scope is not None:
+                queue.delivery_scope.cancel()
+
+    async def run(self) -> None:
+        """Deliver until cancelled. Deliveries under way are cancelled with it; use `drain` first."""
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                for key, queue in self._queues.items():
+                    self._start_delivery(key, queue)
+                await anyio.sleep_forever()
+        finally:
+            self._tasks = None
+            with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+                await self._sender.close()
+
+    async def drain(self, seconds: float) -> None:
+        """Give every queued notification one last attempt, at once, within `seconds` for all. Call it while `run` runs.
+
+        Logs how many were not delivered.
+        """
+        self._draining = True
+        self._drained = anyio.Event()
+        for queue in self._queues.values():
+            if queue.backoff_scope is not None:
+                queue.backoff_scope.cancel()
+        if self._active:
+            with anyio.move_on_after(seconds):
+                await self._drained.wait()
+        unsent = [count for queue in self._queues.values() if (count := _unsent(queue))]
+        if unsent:
+            log.warning("push.unsent", targets=len(unsent), notifications=sum(unsent))
+
+    # -- delivery to one target --------------------------------------------------------------------------------
+
+    def _start_delivery(self, key: QueueKey, queue: DeliveryQueue) -> None:
+        if self._tasks is not None and queue.delivery_scope is None and (len(queue) or queue.dropped):
+            queue.delivery_scope = anyio.CancelScope()
+            self._active += 1
+            self._tasks.start_soon(self._deliver_all, key, queue, queue.delivery_scope)
+
+    async def _deliver_all(self, key: QueueKey, queue: DeliveryQueue, scope: anyio.CancelScope) -> None:
+        """Deliver one notification after the other, until the queue is empty."""
+        try:
+            with scope:
+                while (notification := queue.take()) is not None:
+                    self._record(queue, await self._deliver(queue, notification))
+        finally:
+            queue.delivery_scope = None
+            queue.release()
+            self._log_dropped(queue)
+            if self._queues.get(key) is queue and not len(queue) and (queue.closed or not queue.failures):
+                del self._queues[key]
+            self._active -= 1
+            self._check_idle()
+
+    async def _deliver(self, queue: DeliveryQueue, notification: Notification) -> DeliveryFailure | None:
+        """Attempt until it succeeds or must not be retried. Returns the last failure, None for success."""
+        began = self._timing.now()
+        attempts = 0
+        while True:
+            attempts += 1
+            if self._tracing is None:
+                failure = await self._attempt(queue.target, notification.body)
+            else:
+                failure = await self._traced_attempt(self._tracing, queue.target, notification, attempts)
+            delay = None if failure is None else self._backoff(attempts, failure, self._timing.now() - began)
+            if delay is None:
+                return failure
+            with anyio.CancelScope() as queue.backoff_scope:
+                await self._timing.sleep(delay)
+            queue.backoff_scope = None
+
+    async def _traced_attempt(
+        self, tracing: Tracing, target: PushTarget, notification: Notification, attempt: int
+    ) -> DeliveryFailure | None:
+        span, trace_headers = tracing.push(notification.origin, attempt=attempt)
+        try:
+            failure = await self._attempt(target, notification.body, trace_headers)
+            if failure is not None:
+                if isinstance(failure.cause, int):
+                    span.tell(HTTP_STATUS, failure.cause)
+                span.blame(str(failure.cause))
+            return failure
+        finally:
+            span.end()
+
+    async def _attempt(
+        self, target: PushTarget, body: bytes, more_headers: Mapping[str, str] = {}
+    ) -> DeliveryFailure | None:
+        destination = parse_url(target.config.url, allow_private=self._allow_private)
+        if isinstance(destination, str) or find_invalid_field(target.config) is not None:  # stored under other settings
+            return DeliveryFailure("url", retryable=False)
+        return await self._sender.send(destination, [*request_headers(target), *more_headers.items()], body)
+
+    def _backoff(self, attempts: int, failure: DeliveryFailure, elapsed: float) -> float | None:
+        """Seconds until the next attempt; None if there is none."""
+        if not failure.retryable or attempts >= MAX_ATTEMPTS or self._draining:
+            return None
+        backoff = self._timing.jitter() * exponential_backoff(
+            INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, attempts - 1
+        )
+        delay = min(MAX_BACKOFF_SECONDS, max(failure.retry_after, backoff))
+        return delay if elapsed + delay < RETRY_SECONDS else None
+
+    def _record(self, queue: DeliveryQueue, failure: DeliveryFailure | None) -> None:
+        """Count and log the outcome of a delivery, and give the target up after too many failures."""
+        if failure is None:
+            queue.failures = 0
+            return
+        queue.failures += 1
+        cause = {"status" if isinstance(failure.cause, int) else "reason": failure.cause}
+        log.warning("push.failed", **_log_fields(queue.target), **cause)
+        if queue.failures >= MAX_FAILURES:
+            queue.given_up = True
+            log.warning("push.given_up", **_log_fields(queue.target), notifications=queue.clear())
+
+    def _log_dropped(self, queue: DeliveryQueue) -> None:
+        if queue.dropped:
+            log.warning("push.dropped", **_log_fields(queue.target), notifications=queue.dropped)
+            queue.dropped = 0
+
+    # -- idle connections and secrets --------------------------------------------------------------------------
+
+    def _check_idle(self) -> None:
+        """When no delivery is under way, let `drain` return and close the connections soon."""
+        if self._active:
+            return
+        if self._drained is not None:
+            self._drained.set()
+        if self._tasks is not None and not self._close_scheduled:
+            self._close_scheduled = True
+            self._tasks.start_soon(self._close_idle_connections)
+
+    async def _close_idle_connections(self) -> None:
+        await self._timing.sleep(KEEP_ALIVE_SECONDS)
+        self._close_scheduled = False
+        if not self._active:
+            await self._sender.close()
+
+    def _redact_secrets(self, config: PushConfig) -> None:
+        """Have the config's token and credentials redacted in the logs. Only those that look random are: a caller who sets a word
+        as a token must not make it disappear from every line."""
+        from ...errors.redaction import register_caller_secret  # late: only tasks with push targets pay for it
+
+        authentication = config.authentication
+        for secret in (config.token, authentication.credentials if authentication is not None else None):
+            if secret:
+                register_caller_secret(secret)
+
+
+def _unsent(queue: DeliveryQueue) -> int:
+    """How many of its notifications wait or are being delivered."""
+    return len(queue) + (queue.delivery_scope is not None)
+
+
+def _key(target: PushTarget) -> QueueKey:
+    return target.config.task_id, target.config.id
+
+
+def _log_fields(target: PushTarget) -> dict[str, object]:
+    destination = parse_url(target.config.url, allow_private=True)
+    host = destination.host if isinstance(destination, Destination) else None
+    return {"task": target.config.task_id, "config": target.config.id, "host": host}

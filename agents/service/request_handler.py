@@ -1,0 +1,229 @@
+"""What an agent does for its callers, in every version (A2A 1.0 section 3). Knows no JSON and no transport."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, closing, suppress
+from typing import Final, final
+
+from ...a2a.ids import new_id
+from ...a2a.states import INACTIVE, TERMINAL
+from ...a2a.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
+from ...errors.exceptions import FailureError
+from ...errors.failures import InvalidParams
+from ..errors import TaskConflict, has_no_events
+from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
+from ..stores.interface import LoggedEvent, LogTruncatedError, TaskPage, TaskQuery, TaskStore
+from ..tasks.event_reader import EventReader
+from ..tasks.live_task import MAX_LOSSES, LiveTask, wait_committed
+from ..tasks.submitted import Submitted
+from ..tasks.task_cache import TaskCache
+from .cancellation import Cancellation
+from .push_configs import PushConfigs
+from .submission import Submission
+
+
+@final
+class RequestHandler:
+    """One per daemon. `follow(live)` reads what other daemons have done to a task.
+
+    Every method raises `FailureError`, or a declared error, where the request can't be fulfilled. Cancelling a method stops its
+    waiting. The task goes on.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        cache: TaskCache,
+        submission: Submission,
+        cancellation: Cancellation,
+        push_configs: PushConfigs,
+        follow: Callable[[LiveTask], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._submission = submission
+        self._cancellation = cancellation
+        self._follow = follow
+        self.push_configs: Final = push_configs
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    async def send(self, request: SendRequest, caller: Caller) -> Task | Message:
+        """Send a message to the agent.
+
+        Returns the task when it has ended or waits for its caller, or the agent's reply. With `return_immediately` returns
+        when the message is in the store. A message whose task ends before its turn is never executed: the task that is
+        returned has it in its history.
+        """
+        self._store.check_reachable()
+        key, submitted = new_id(), None
+        for _ in range(MAX_LOSSES):
+            async with self._submission.submitted(request, caller, key, submitted) as submitted:
+                with suppress(TaskConflict):  # another daemon has changed the task: see what became of the message
+                    return await self._answer(request, submitted)
+        raise TaskConflict
+
+    async def _answer(self, request: SendRequest, submitted: Submitted) -> Task | Message:
+        stopped: Task | None = None
+        if request.configuration.return_immediately:
+            submitted.accept_new()
+            await submitted.wait_accepted()
+        else:
+            submitted.awaited = True
+            stopped = await submitted.wait_settled()
+        if submitted.reply is not None:
+            return submitted.reply
+        task = await self._submission.wait_stored(request, submitted)
+        return stopped or task
+
+    async def stream(self, request: SendRequest, caller: Caller) -> AsyncGenerator[StreamItem, None]:
+        """Send a message to the agent, and get the task and its updates until it ends or waits for its caller.
+
+        A new task is as it began, another as it is now. Where the agent replies without a task, the reply is the only item.
+        """
+        async with aclosing(self.batches(request, caller)) as batches:
+            async for batch in batches:
+                for item in batch:
+                    yield item
+
+    async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
+        """Do as `stream`, with several items at once where they are there already."""
+        self._store.check_reachable()
+        key, submitted, covered = new_id(), None, None
+        for _ in range(MAX_LOSSES):
+            async with self._submission.submitted(request, caller, key, submitted) as submitted:
+                submitted.awaited = True
+                try:
+                    async with aclosing(self._batches(request, submitted, covered)) as batches:
+                        async for generation, batch in batches:
+                            covered = generation
+                            yield batch
+                    return
+                except TaskConflict:  # another daemon has changed the task: go on with what became of the message
+                    pass
+        raise TaskConflict
+
+    async def _batches(
+        self, request: SendRequest, submitted: Submitted, covered: int | None
+    ) -> AsyncGenerator[tuple[int, Sequence[StreamItem]], None]:
+        """Batches, each with the generation that it covers; those after generation `covered`, if it is given."""
+        live = submitted.live
+        await submitted.wait_delegated()  # the stream begins with the task as it is then
+        if covered is not None and covered > live.generation:  # it has seen more elsewhere than was heard of here
+            await self._follow(live)
+        with closing(EventReader(live, self._store.event_log, after=covered)) as reader:
+            if covered is None and live.generation:
+                begins_at = live.generation
+                yield begins_at, [await self._submission.wait_stored(request, submitted)]
+            elif covered is None:
+                while not (live.generation or submitted.settled):
+                    await live.wait_for_change()
+                if submitted.reply is not None:
+                    yield 0, [submitted.reply]
+                    return
+                await self._submission.wait_stored(request, submitted)  # the first event is the new task itself
+            while batch := await reader.next_batch(lambda: submitted.settled):
+                until = _first_stop(batch, submitted.began)
+                yield (
+                    batch[-1].generation,
+                    [TaskUpdate(live.id, live.context_id, logged.event, logged.generation) for logged in batch[:until]],
+                )
+                if until is not None:
+                    return
+            await submitted.wait_settled()
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    async def get(self, task_id: str, caller: Caller) -> Task:
+        """The task as it is now."""
+        live = self._cache.find(task_id, caller.scope)
+        if live is not None and not (live.remote or live.released):
+            return await wait_committed(live)
+        return await self._cache.read(task_id, caller.scope)
+
+    async def history(self, task_id: str, caller: Caller) -> AsyncGenerator[Task | TaskEvent, None]:
+        """Everything that has happened to the task so far; only the task as it is where its log has been shortened."""
+        task = await self.get(task_id, caller)
+        position = 0
+        try:
+            while batch := await self._store.event_log.read(task_id, after=position):
+                for logged in batch:
+                    yield logged.event
+                position = batch[-1].generation
+        except LogTruncatedError:
+            if not position:
+                yield task
+
+    async def list(self, query: TaskQuery) -> TaskPage:
+        """One page of tasks. Raises `FailureError(InvalidParams)` for a page token that is not valid."""
+        try:
+            return await self._store.list(query)
+        except ValueError:
+            raise FailureError(InvalidParams("pageToken", "token of a page before", "string")) from None
+
+    async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
+        """Cancel a task; returns it as it is then."""
+        return await self._cancellation.cancel(task_id, metadata, caller)
+
+    async def subscribe(
+        self,
+        task_id: str,
+        caller: Caller,
+        *,
+        until: frozenset[TaskState] = TERMINAL,
+        after: int | None = None,
+    ) -> AsyncGenerator[StreamItem, None]:
+        """The task as it is now, then its updates until it has one of the states `until`.
+
+        `after` is the number of the last update that the caller has: it gets those behind it instead of the task, also where
+        the task has ended. Raises `EventsLost` where the log does not hold them any more.
+        """
+        lost = 0
+        while True:
+            try:
+                async with aclosing(self._updates(task_id, caller, after)) as updates:
+                    async for item, covered in updates:
+                        lost, after = 0, covered
+                        yield item
+                        if isinstance(item, TaskUpdate) and _leads_to(until, item.event):
+                            return
+                return
+            except TaskConflict:  # another daemon works on it now: go on with what that one does
+                lost += 1
+                if lost == MAX_LOSSES:
+                    raise
+
+    async def _updates(
+        self, task_id: str, caller: Caller, after: int | None
+    ) -> AsyncGenerator[tuple[StreamItem, int], None]:
+        """The task, unless `after` is given, and its updates; each with the number of the last update that it covers."""
+        async with self._cache.pinned(task_id, caller.scope) as live:
+            if live.ended and after is None:
+                raise FailureError(has_no_events(live))
+            if after is not None and after > live.generation:  # it has seen more elsewhere than was heard of here
+                await self._follow(live)
+            if after is not None and after > live.generation:
+                raise FailureError(InvalidParams("Last-Event-ID", f"integer <= {live.generation}", "number"))
+            with closing(EventReader(live, self._store.event_log, after=after)) as reader:
+                if after is None:
+                    covered = live.generation
+                    yield await wait_committed(live), covered
+                while batch := await reader.next_batch():
+                    for logged in batch:
+                        update = TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
+                        yield update, logged.generation
+
+
+def _first_stop(batch: Sequence[LoggedEvent], start: int | None) -> int | None:
+    """How many of these events there are up to the first after `start` by which the task stops; None where it does not."""
+    if start is None:
+        return None
+    for count, logged in enumerate(batch, 1):
+        if logged.generation > start and _leads_to(INACTIVE, logged.event):
+            return count
+    return None
+
+
+def _leads_to(states: frozenset[TaskState], event: TaskEvent) -> bool:
+    return isinstance(event, StatusChanged) and event.status.state in states

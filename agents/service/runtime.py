@@ -1,0 +1,282 @@
+"""The agent's lifetime in a daemon: opens the store, runs what moves its tasks, and closes both. The composition root of
+those parts.
+
+It begins with the agent's first call, or with the daemon where the store is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar, final
+
+import msgspec
+
+from ...a2a.types import TaskEvent, TaskState
+from ...daemon.dispatch.execution import Raised, attempt
+from ...daemon.dispatch.request import Durations
+from ...daemon.logs import log
+from ...errors.exceptions import FailureError
+from ...errors.failures import Internal
+from ...lazy import anyio
+from ..cluster.cluster import SHARED_POLL_SECONDS, Cluster
+from ..cluster.delegation import Delegator
+from ..cluster.lost_tasks import LostTasks
+from ..executor_calls import CANCEL_SECONDS, ExecutorCalls
+from ..push.publisher import PushPublisher
+from ..stores.failures import log_failure
+from ..stores.interface import StoreError, TaskStore
+from ..task_memory import TaskMemory
+from ..tasks.committer import Committer
+from ..tasks.executor import AgentExecutor
+from ..tasks.live_task import LiveTask
+from ..tasks.runner import Runner, Work
+from ..tasks.task_cache import TaskCache
+from .cancellation import Cancellation
+from .push_configs import PushConfigs
+from .request_handler import RequestHandler
+from .submission import Submission
+
+if TYPE_CHECKING:
+    from ...daemon.tracing.tracing import Tracing
+
+T = TypeVar("T")
+
+PUSH_DRAIN_SECONDS: Final = 0.3
+"""How long push notifications that still wait are tried at the end."""
+
+CLOSE_SECONDS: Final = 1.0
+"""How long closing the store may take."""
+
+COUNT_SECONDS: Final = 1.0
+"""How long counting the tasks may take."""
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """How long a daemon waits for others on the same store, in seconds."""
+
+    remote_cancel: float = CANCEL_SECONDS
+    """Until another daemon has cancelled a task that it works on."""
+    shared_poll: float = SHARED_POLL_SECONDS
+    """Between two looks at a task that another daemon may change."""
+
+
+class Role(msgspec.Struct, frozen=True):
+    """What a daemon is among those on one store. One that `queues` leaves messages to any daemon that `executes`, of which each
+    takes some while fewer than `max_runs` executions are under way there."""
+
+    executes: bool = True
+    queues: bool = False
+    max_runs: int = 100
+
+
+@final
+class Runtime:
+    """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent."""
+
+    def __init__(  # noqa: PLR0913 - what an agent is, and what it runs in
+        self,
+        spawn: Callable[[Work], object],
+        store: TaskStore,
+        executor: AgentExecutor,
+        publisher: PushPublisher | None,
+        *,
+        replies_without_task: bool = False,
+        memory: TaskMemory | None = None,
+        lacks_push_extra: bool = False,
+        waits: Waits = Waits(),  # noqa: B008 - immutable
+        role: Role = Role(),  # noqa: B008 - immutable
+        tracing: Tracing | None = None,
+        name: str = "",
+    ) -> None:
+        self._spawn_in_daemon = spawn
+        self._store = store
+        self._publisher = publisher
+        self._committer = Committer(store, self._on_committed, self._on_lost, tracing)
+        self._cache = TaskCache(store, self._committer.schedule, memory)
+        self._runner = Runner(
+            ExecutorCalls(executor),
+            self._cache,
+            self._spawn,
+            replies_without_task=replies_without_task,
+            tracing=tracing,
+            name=name,
+        )
+        self._cluster = Cluster(
+            store,
+            self._cache,
+            self._runner,
+            self._spawn,
+            self._on_lost,
+            executes=role.executes,
+            max_runs=role.max_runs,
+            shared_poll_seconds=waits.shared_poll,
+        )
+        self._lost_tasks = LostTasks(self._cache, self._spawn)
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._opened: anyio.Event | None = None
+        self._waiting = 0
+        self._store_failed = False
+        self._probe_failed = False
+        self._notifier = None if publisher is None else publisher.notifier
+        push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
+        delegator = Delegator(store, self._cache, self._runner, self._spawn, queues=role.queues)
+        self.handler = RequestHandler(
+            store,
+            self._cache,
+            Submission(self._cache, self._runner, delegator, push_configs),
+            Cancellation(store, self._cache, self._runner, remote_seconds=waits.remote_cancel),
+            push_configs,
+            self._cluster.follow,
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is executed and the store has everything."""
+        return self._runner.idle and self._committer.idle
+
+    def on_idle(self, check: Callable[[], None]) -> None:
+        """Have `check()` called whenever `idle` may have become true."""
+        self._runner.on_idle = self._committer.on_idle = check
+
+    def start(self) -> anyio.Event:
+        """Start unless that was done. The event is set when the store is open."""
+        if self._opened is None:
+            self._opened = anyio.Event()
+            self._spawn_in_daemon(partial(self._run, self._opened))
+        return self._opened
+
+    async def ready(self) -> RequestHandler:
+        """The handler, once the store is open; starts the runtime if need be.
+
+        Raises `FailureError(Internal)` where the store can't be opened; the log says why.
+        """
+        opened = self.start()
+        if self._waiting or not opened.is_set():  # a call does not overtake those that wait
+            self._waiting += 1
+            try:
+                await opened.wait()
+            finally:
+                self._waiting -= 1
+        if self._store_failed:
+            raise FailureError(Internal())
+        return self.handler
+
+    def drain(self) -> None:
+        """Take no more work from the store, and leave to other daemons what waits here."""
+        if self._store.durable:
+            self._cluster.drain()
+
+    # -- what operators ask ------------------------------------------------------------------------------------
+
+    @property
+    def commits(self) -> Durations:
+        """How long the store took for each commit."""
+        return self._committer.durations
+
+    @property
+    def failed_commits(self) -> int:
+        return self._committer.failed
+
+    @property
+    def _store_is_open(self) -> bool:
+        return self._opened is not None and self._opened.is_set() and not self._store_failed
+
+    async def count_tasks(self) -> Mapping[TaskState, int] | None:
+        """How many tasks the store has in each state; None where it does not tell within a second."""
+        return await self._ask(self._store.count, {})
+
+    async def count_queued(self) -> int | None:
+        """How many tasks wait in the store's queue; None where it does not tell within a second."""
+        return await self._ask(self._store.count_queued, 0)
+
+    async def _ask(self, ask: Callable[[], Awaitable[T]], empty: T) -> T | None:
+        """What the store says; `empty` where it is in memory and not open, as it is opened for the first call."""
+        with anyio.move_on_after(COUNT_SECONDS):
+            if not self._store_is_open:
+                return None if self._store.durable else empty
+            found = await attempt(ask)
+            return None if isinstance(found, Raised) else found
+        return None
+
+    async def probe_store(self) -> bool:
+        """Whether the store could take a commit now. Takes as long as the store does. Only the first of several failures is
+        logged."""
+        if not self._store_is_open:
+            return False
+        probed = await attempt(self._store.probe)
+        if isinstance(probed, Raised) and not self._probe_failed:
+            log_failure(probed.exc)
+        self._probe_failed = isinstance(probed, Raised)
+        return not self._probe_failed
+
+    # -- the run -----------------------------------------------------------------------------------------------
+
+    async def _run(self, opened: anyio.Event) -> None:
+        """Run until cancelled."""
+        try:
+            await self._store.open()
+        except StoreError as exc:
+            log_failure(exc)
+            self._store_failed = True
+            return opened.set()
+        try:
+            async with anyio.create_task_group() as self._tasks, self._pushing(self._tasks):
+                self._tasks.start_soon(self._committer.run)
+                opened.set()
+                await (self._cluster.run() if self._store.durable else anyio.sleep_forever())
+        finally:
+            await self._close()
+
+    @asynccontextmanager
+    async def _pushing(self, tasks: anyio.abc.TaskGroup) -> AsyncIterator[None]:
+        """Send push notifications during the block; at its end, even when cancelled, try those that still wait."""
+        notifier = self._notifier
+        if notifier is None:
+            yield
+            return
+        scope = anyio.CancelScope(shield=True)
+
+        async def push() -> None:
+            with scope:
+                await notifier.run()
+
+        tasks.start_soon(push)
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):  # `drain` has its own deadline
+                await notifier.drain(PUSH_DRAIN_SECONDS)
+            scope.cancel()
+
+    async def _close(self) -> None:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
+            try:
+                await self._store.close()
+            except StoreError as exc:
+                log_failure(exc)
+
+    # -- its parts' callbacks ----------------------------------------------------------------------------------
+
+    def _spawn(self, work: Work) -> None:
+        if self._tasks is None:
+            raise RuntimeError("an agent runs in a daemon")
+        self._tasks.start_soon(self._attempt, work)
+
+    @staticmethod
+    async def _attempt(work: Work) -> None:
+        """A fault in the work for one task must not end that for others."""
+        done = await attempt(work)
+        if isinstance(done, Raised):
+            log.error("agent.failed", exc=done.exc)
+
+    def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
+        if self._publisher is not None:
+            self._publisher.publish(live, events)
+        self._cache.evict_unused(live)
+
+    def _on_lost(self, live: LiveTask) -> None:
+        self._runner.interrupt(live)
+        self._cache.evict(live)
+        self._lost_tasks.add(live)

@@ -1,0 +1,143 @@
+"""Rules and limits that every store applies alike. Stores nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from ...a2a.size import size_of_task
+from ...a2a.types import MAX_PAGE_SIZE, Task, TaskCreated, TaskState
+from .failures import DamagedRecordError
+from .interface import CommitConflict, TaskChange, TaskPage, TaskQuery, UnreadableTask
+
+MAX_PAGE_BYTES: Final = 10 * 1024 * 1024
+"""Size of the tasks on one page, unless one alone is larger."""
+
+MAX_READ_BYTES: Final = 4 * 1024 * 1024
+"""Approximate size of what one `EventLog.read` returns."""
+
+_MAX_SEQUENCE: Final = 2**63 - 1
+_MAX_SEQUENCE_DIGITS: Final = len(str(_MAX_SEQUENCE))
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """How long a store keeps tasks that have ended: at most `max_tasks` of them, and until the next look some more, each for at
+    most `max_seconds` (None: for ever). Of daemons on one store with different limits, the lowest ones hold."""
+
+    max_tasks: int = 10_000
+    max_seconds: float | None = 24 * 3600.0
+
+    def ended_before(self, now: float) -> float:
+        """Tasks that ended before this time, in seconds as `now`, are too old."""
+        return -math.inf if self.max_seconds is None else now - self.max_seconds
+
+
+DEFAULT_RETENTION: Final = Retention()
+
+
+def check_changes(changes: Sequence[TaskChange]) -> None:
+    """Raises `ValueError` for two changes of one task, for a new task that does not begin with `TaskCreated`, and for requests to
+    nobody or to the owner of another task."""
+    if len({change.task_id for change in changes}) < len(changes):
+        raise ValueError("a commit holds at most one change per task")
+    for change in changes:
+        if change.expected_generation == 0 and not (change.events and isinstance(change.events[0], TaskCreated)):
+            raise ValueError("the first event of a task is TaskCreated")
+        if any(change.owner is None or request.task_id != change.task_id for request in change.requests):
+            raise ValueError("a change leaves requests for the owner of its own task")
+
+
+class CurrentTask(Protocol):
+    """What decides whether a stored task may be changed."""
+
+    @property
+    def generation(self) -> int: ...
+
+    @property
+    def owner(self) -> str | None: ...
+
+
+def find_conflict(change: TaskChange, current: CurrentTask | None, owner_id: str) -> CommitConflict | None:
+    """Why the daemon `owner_id` may not make the change, or None if it may. `current` is None if there is no such task."""
+    generation, owner = (0, None) if current is None else (current.generation, current.owner)
+    may_change = owner in (None, owner_id) if change.previous_owner is None else owner == change.previous_owner
+    if change.expected_generation == generation and may_change:
+        return None
+    return CommitConflict(generation, owner)
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A task that belongs into a list. `read()` reads and decodes it, and raises `DamagedRecordError`."""
+
+    id: str
+    context_id: str
+    state: TaskState | None
+    sequence: int
+    read: Callable[[], Task]
+
+
+class ReadPage(msgspec.Struct, frozen=True):
+    """A page, and what is wrong with the tasks that could not be read."""
+
+    page: TaskPage
+    damaged: tuple[DamagedRecordError, ...] = ()
+
+
+def read_page(listed: Iterable[Listed], page_size: int, total: int) -> ReadPage:
+    """The first of the listed tasks, up to `MAX_PAGE_BYTES` of them. One that is damaged is left out.
+
+    At most one more is taken from the iterable than is on the page, and at most one more is read.
+    """
+    tasks: list[Task] = []
+    unreadable: list[UnreadableTask] = []
+    damaged: list[DamagedRecordError] = []
+    size, seen, token, last = 0, 0, "", ""
+    for each in listed:
+        if seen == page_size:
+            token = last
+            break
+        try:
+            task = each.read()
+        except DamagedRecordError as exc:
+            damaged.append(exc)
+            if each.state is not None:
+                unreadable.append(UnreadableTask(each.id, each.context_id, each.state))
+        else:
+            size += size_of_task(task)
+            if tasks and size > MAX_PAGE_BYTES:
+                token = last
+                break
+            tasks.append(task)
+        seen, last = seen + 1, str(each.sequence)
+    return ReadPage(TaskPage(tuple(tasks), token, total, tuple(unreadable)), tuple(damaged))
+
+
+def up_to_max_read_bytes(events: Iterable[bytes]) -> list[bytes]:
+    """At least one of the events, and no more once they reach `MAX_READ_BYTES`."""
+    taken: list[bytes] = []
+    size = 0
+    for event in events:
+        taken.append(event)
+        size += len(event)
+        if size >= MAX_READ_BYTES:
+            break
+    return taken
+
+
+def page_bound(query: TaskQuery) -> int:
+    """The sequence number below which the page's tasks are. A page token is that of the last task of the page before.
+
+    Raises `ValueError` for a token that no store made, and for a bad page size.
+    """
+    if not 1 <= query.page_size <= MAX_PAGE_SIZE:
+        raise ValueError(f"a page has 1 to {MAX_PAGE_SIZE} tasks")
+    token = query.page_token
+    if not token:
+        return _MAX_SEQUENCE
+    is_number = token.isascii() and token.isdigit() and token[0] != "0" and len(token) <= _MAX_SEQUENCE_DIGITS
+    if not is_number or int(token) > _MAX_SEQUENCE:
+        raise ValueError("the page token is not one of this store")
+    return int(token)

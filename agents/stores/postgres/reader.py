@@ -1,0 +1,271 @@
+"""SQL that reads the store. Runs in the reader's thread. Writes nothing.
+
+What belongs together is read by one statement, or in one transaction, and so as it is at one moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, LiteralString
+
+from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskState
+from ..checks import MAX_READ_BYTES, Listed, ReadPage, read_page
+from ..failures import DamagedRecordError
+from ..interface import (
+    QUEUED,
+    LoggedEvent,
+    LogTruncatedError,
+    PushTarget,
+    StoredTask,
+    TaskQuery,
+)
+from ..retained_tasks import RetainedTasks
+from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
+from .rows import decode_bodies, from_text, to_text
+from .schema import ALL_SCOPES, OWNED, TERMINAL_NUMBERS, AnyConnection
+from .session import end_silent_sessions, held_keys, lock_key
+
+FETCHED_BYTES: Final = 1024 * 1024
+"""Size of the snapshots of a page that are fetched at once, unless one alone is larger."""
+
+_LATER: Final = """
+    ARRAY(SELECT bodies FROM discreet.events WHERE task_key = key AND last_generation > snapshot_generation
+        ORDER BY last_generation)
+"""
+_LOAD_TASK: Final = f"""
+    SELECT body, snapshot_generation, generation, scope, owner, {_LATER}
+    FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key WHERE id = %s
+"""
+# The rows up to that with which the size is reached, and the task's generation with each; one row without events, if none.
+_READ_EVENTS: Final = """
+    SELECT generation, first_generation, bodies FROM discreet.tasks LEFT JOIN LATERAL (
+        SELECT first_generation, last_generation, bodies,
+            sum(octet_length(bodies)) OVER (ORDER BY last_generation) - octet_length(bodies) AS before
+        FROM (SELECT * FROM discreet.events WHERE task_key = key AND last_generation > %(after)s
+            ORDER BY last_generation LIMIT %(limit)s) AS next
+    ) AS read ON before < %(size)s WHERE id = %(id)s ORDER BY last_generation
+"""
+
+
+def load_task(connection: AnyConnection, task_id: str) -> StoredTask | None:
+    found = connection.execute(_LOAD_TASK, (to_text(task_id),), binary=True).fetchone()
+    if found is None:
+        return None
+    body, snapshot_generation, generation, scope, owner, rows = found
+    snapshot, events = _parts(task_id, body, rows, generation - snapshot_generation)
+    return decode_stored(task_id, snapshot, snapshot_generation, events, from_text(scope), owner)
+
+
+def _parts(task_id: str, snapshot: bytes | None, rows: Iterable[bytes], count: int) -> tuple[bytes, list[bytes]]:
+    """The snapshot, and the events after it. It covers whole commits; no row holds events of two commits.
+
+    Raises `DamagedRecordError` where something is missing.
+    """
+    if snapshot is None:
+        raise DamagedRecordError("the snapshot", task_id)
+    events = [event for row in rows for event in decode_bodies(row, task_id)]
+    if len(events) != count:
+        raise DamagedRecordError("the log", task_id)
+    return snapshot, events
+
+
+def read_events(connection: AnyConnection, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
+    values = {"id": to_text(task_id), "after": after, "limit": limit, "size": MAX_READ_BYTES}
+    rows = connection.execute(_READ_EVENTS, values, binary=True).fetchall()
+    if not rows:
+        raise LogTruncatedError(task_id, 0)
+    generation = rows[0][0]
+    if after >= generation:
+        return ()
+    if rows[0][1] is None or rows[0][1] > after + 1:
+        raise LogTruncatedError(task_id, generation)
+    found: list[bytes] = []
+    for _, first, encoded in rows:
+        if first > after + 1 + len(found):
+            raise DamagedRecordError("the log", task_id)
+        bodies = decode_bodies(encoded, task_id)
+        found += bodies if found else bodies[after + 1 - first :]
+    return decode_events(found[:limit], task_id, first_generation=after + 1)
+
+
+def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> ReadPage:
+    """One page, of tasks whose sequence number is below `bound`."""
+    conditions, values = _conditions(query)
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        total, min_sequence = _count_tasks(connection, query, conditions, values)
+        rows = connection.execute(
+            "SELECT key, coalesce(octet_length(body), 0)"
+            " FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key"
+            f" WHERE {conditions} AND sequence >= %s AND sequence < %s ORDER BY sequence DESC LIMIT %s",
+            (*values, min_sequence, bound, query.page_size + 1),
+        ).fetchall()
+
+        listed = (  # some rows at a time: all bodies of a page may be very large
+            each
+            for keys in _fetched_together(rows)
+            for each in _listed(connection, keys, include_artifacts=query.include_artifacts)
+        )
+        return read_page(listed, query.page_size, total)
+
+
+def _fetched_together(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[int]]:  # Any: key and size
+    keys: list[int] = []
+    size = 0
+    for key, length in rows:
+        if keys and size + length > FETCHED_BYTES:
+            yield keys
+            keys, size = [], 0
+        keys.append(key)
+        size += length
+    if keys:
+        yield keys
+
+
+def _listed(connection: AnyConnection, keys: list[int], *, include_artifacts: bool) -> Iterator[Listed]:
+    rows = connection.execute(
+        f"SELECT id, context_id, state, sequence, body, generation - snapshot_generation, {_LATER} FROM discreet.tasks"
+        " LEFT JOIN discreet.snapshots ON task_key = key WHERE key = ANY(%s::bigint[]) ORDER BY sequence DESC",
+        (keys,),
+        binary=True,
+    )
+    for text, context_id, state, sequence, *stored in rows:
+        task_id = from_text(text)
+        read = partial(_current_task, task_id, *stored, include_artifacts=include_artifacts)
+        yield Listed(task_id, from_text(context_id), STATES.get(state), sequence, read)
+
+
+def _current_task(
+    task_id: str, body: bytes | None, count: int, later: Sequence[bytes], *, include_artifacts: bool
+) -> Task:
+    snapshot, events = _parts(task_id, body, later, count)
+    return decode_current_task(snapshot, events, task_id, include_artifacts=include_artifacts)
+
+
+def _conditions(query: TaskQuery) -> tuple[LiteralString, list[Any]]:  # Any: values that psycopg accepts
+    after = query.status_timestamp_after
+    filters: list[tuple[LiteralString, Any]] = [
+        ("scope = %s", to_text(query.scope)),
+        ("context_id = %s", None if query.context_id is None else to_text(query.context_id)),
+        ("state = %s", None if query.state is None else STATE_NUMBERS[query.state]),
+        ("status_timestamp >= %s", None if after is None else to_text(after)),
+    ]
+    filters = [(condition, value) for condition, value in filters if value is not None]
+    return " AND ".join([condition for condition, _ in filters]), [value for _, value in filters]
+
+
+def _count_tasks(
+    connection: AnyConnection, query: TaskQuery, conditions: LiteralString, values: list[Any]
+) -> tuple[int, int]:
+    """How many tasks match, and a sequence number that none of them is below."""
+    if query.status_timestamp_after is None and query.context_id is None:
+        (row,) = connection.execute(
+            f"SELECT coalesce(sum(tasks), 0)::bigint, 0 FROM discreet.task_counts WHERE {conditions}", values
+        ).fetchall()
+    else:
+        (row,) = connection.execute(
+            f"SELECT count(*), coalesce(min(sequence), 0) FROM discreet.tasks WHERE {conditions}", values
+        ).fetchall()
+    return int(row[0]), int(row[1])
+
+
+def count_states(connection: AnyConnection) -> dict[TaskState, int]:
+    """How many tasks are in each state."""
+    rows = connection.execute(
+        "SELECT state, sum(tasks)::bigint FROM discreet.task_counts WHERE scope = %s GROUP BY state", (ALL_SCOPES,)
+    ).fetchall()
+    counts = {number: int(count) for number, count in rows}
+    return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
+
+
+def load_push_targets(connection: AnyConnection, task_id: str) -> Sequence[PushTarget]:
+    rows = connection.execute(
+        "SELECT body FROM discreet.push_targets JOIN discreet.tasks ON key = task_key WHERE tasks.id = %s ORDER BY row",
+        (to_text(task_id),),
+        binary=True,
+    ).fetchall()
+    return [decode_push_target(body, task_id) for (body,) in rows]
+
+
+# One look into the index by owner for each daemon: the tasks may be many.
+_OWNERS: Final = f"""
+    WITH RECURSIVE owners AS (
+        (SELECT owner FROM discreet.tasks WHERE {OWNED} ORDER BY owner LIMIT 1) UNION ALL
+        SELECT (SELECT owner FROM discreet.tasks WHERE {OWNED} AND owner > owners.owner ORDER BY owner LIMIT 1)
+        FROM owners WHERE owner IS NOT NULL
+    ) SELECT owner FROM owners WHERE owner IS NOT NULL
+"""
+
+
+def list_orphans(connection: AnyConnection, owner_id: str) -> Sequence[str]:
+    """The ids of tasks that have not ended and whose owner is dead, least recently changed first. Queued ones wait for any
+    daemon, and have no owner that could die.
+
+    The owners are read before the locks: one that took its name in between has it locked. The sessions of daemons that were
+    stopped are ended; their tasks are found the next time.
+    """
+    owners = [owner for (owner,) in connection.execute(_OWNERS).fetchall() if owner != owner_id]
+    if not owners:
+        return ()
+    alive = held_keys(connection)
+    end_silent_sessions(connection, [owner for owner in owners if lock_key(owner) in alive])
+    dead = [owner for owner in owners if lock_key(owner) not in alive]
+    rows = connection.execute(
+        f"SELECT id FROM discreet.tasks WHERE {OWNED} AND owner = ANY(%s::text[]) AND ended_ms IS NULL ORDER BY sequence",
+        (dead,),
+    ).fetchall()
+    return [from_text(task_id) for (task_id,) in rows]
+
+
+def list_owned_tasks(connection: AnyConnection, owner_id: str) -> Sequence[str]:
+    """The ids of tasks that have not ended and have this owner."""
+    rows = connection.execute(
+        f"SELECT id FROM discreet.tasks WHERE {OWNED} AND owner = %s AND ended_ms IS NULL ORDER BY sequence",
+        (owner_id,),
+    ).fetchall()
+    return [from_text(task_id) for (task_id,) in rows]
+
+
+# From the tasks to the requests: those of queued tasks may be many.
+HAS_REQUESTS: Final = f"""
+    WITH own AS MATERIALIZED (SELECT key FROM discreet.tasks WHERE {OWNED} AND owner = %s)
+    SELECT 1 FROM own, LATERAL (SELECT FROM discreet.owner_requests WHERE task_key = own.key LIMIT 1) AS found LIMIT 1
+"""
+
+
+def has_owner_requests(connection: AnyConnection, owner_id: str) -> bool:
+    return connection.execute(HAS_REQUESTS, (owner_id,)).fetchone() is not None
+
+
+def has_queued(connection: AnyConnection) -> bool:
+    return connection.execute(f"SELECT 1 FROM discreet.tasks WHERE owner = '{QUEUED}' LIMIT 1").fetchone() is not None
+
+
+def count_queued(connection: AnyConnection) -> int:
+    ((count,),) = connection.execute(f"SELECT count(*) FROM discreet.tasks WHERE owner = '{QUEUED}'").fetchall()
+    return int(count)
+
+
+def expired_tasks(
+    connection: AnyConnection, retained: RetainedTasks, *, ended_before_ms: int, max_tasks: int, limit: int
+) -> list[int]:
+    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`.
+
+    Without the `retained` ones.
+    """
+    ((ended,),) = connection.execute(
+        "SELECT coalesce(sum(tasks), 0)::bigint FROM discreet.task_counts WHERE scope = %s AND state = ANY(%s::smallint[])",
+        (ALL_SCOPES, TERMINAL_NUMBERS),
+    ).fetchall()
+    rows = connection.execute(
+        "SELECT key, id, ended_ms FROM discreet.tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT %s",
+        (limit + len(retained),),
+    ).fetchall()
+    surplus = int(ended) - max_tasks
+    expired = [
+        int(key)
+        for position, (key, task_id, ended_ms) in enumerate(rows)
+        if (position < surplus or ended_ms < ended_before_ms) and from_text(task_id) not in retained
+    ]
+    return expired[:limit]

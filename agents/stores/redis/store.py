@@ -1,0 +1,189 @@
+"""Stores tasks in a Redis server, or a cluster, which daemons of several machines may share. Committed tasks survive `kill -9` of
+a daemon, and of the server as far as its settings say: the server's append-only file is what makes it durable.
+
+One thread writes, one reads, one listens.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, TypeAlias, final
+
+from ....lazy import anyio
+from ..checks import DEFAULT_RETENTION, Retention
+from ..interface import Changes, OwnerRequest, StoreError
+from ..server_link import ServerLink, close_threads
+from ..threaded_store import ThreadedStore
+from ..worker_thread import Job, WorkerThread, loop_caller
+from . import reader, statements, writer
+from .address import Address, read_address
+from .connection import Session
+from .failures import translate_errors
+from .reader import Source
+from .retention import BATCH, INTERVAL_SECONDS, ExpiredTasks
+from .sessions import Sessions
+from .writer import AnyRequest, Run, WriteRequest
+
+ReadRequest: TypeAlias = Callable[[Source], object]
+
+HEARTBEAT_SECONDS: Final = 1.0
+"""How often a daemon says that it is alive, and finds out whether the server is."""
+
+
+@final
+class RedisStore(ThreadedStore["_OpenStore", Source, Run]):
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons; by default that of the
+    server.
+
+    It is durable as all stores that outlive their process are. Whether the server outlives a crash of its own, it says in the
+    log, as `store.volatile`. Raises `StoreError` for an address that is wrong.
+    """
+
+    def __init__(
+        self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] | None = None
+    ) -> None:
+        self._address = read_address(url)
+        super().__init__(self._address.label, reader, statements)
+        self._expired_tasks = ExpiredTasks(self._address, self._retained, retention, clock)
+        self._clock = clock
+
+    def _open(self) -> _OpenStore:
+        return _OpenStore(self._address, Sessions(self._address, self._clock), self._expired_tasks)
+
+    async def probe(self) -> None:
+        self.check_reachable()
+        await self._open_store.writer_thread.run(writer.PROBE)
+
+    async def delete_expired_tasks(self) -> bool:
+        """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""
+        ids = await self._read(self._expired_tasks.find)
+        if ids:
+            await self._open_store.writer_thread.run(writer.delete_request(ids))
+        return len(ids) == BATCH
+
+    # -- other daemons -----------------------------------------------------------------------------------------
+
+    async def list_orphans(self) -> Sequence[str]:
+        owner_id = self.owner_id
+        return await self._read(lambda source: reader.list_orphans(source, owner_id, writer.LEASE_MS))
+
+    def lease_end(self) -> float:
+        return math.inf if self._opened is None else self._opened.sessions.writing.reached_at + writer.SURE_SECONDS
+
+    def check_reachable(self) -> None:
+        if self._opened is not None:
+            self._opened.sessions.writing.check()
+
+    def _claim_request(self, limit: int) -> WriteRequest:
+        return writer.claim_request(limit)
+
+    async def take_owner_requests(self) -> Sequence[OwnerRequest]:
+        owner_id = self.owner_id
+        if not await self._read(lambda source: reader.has_owner_requests(source, owner_id)):
+            return ()
+        taken: Sequence[OwnerRequest] = await self._receive(writer.TAKE)
+        return taken
+
+    async def wait_for_changes(self, poll_seconds: float) -> Changes:
+        if self._opened is None:
+            await anyio.sleep_forever()
+        return await self._open_store.sessions.inbox.wait()
+
+
+@final
+class _OpenStore:
+    """What exists while the store is open: the sessions, and the threads that read and write. Raises `RuntimeError` if there is
+    no thread, and then closes the sessions."""
+
+    def __init__(self, address: Address, sessions: Sessions, expired_tasks: ExpiredTasks) -> None:
+        self.sessions = sessions
+        self._address = address
+        self._expired_tasks = expired_tasks
+        self._next_retention = 0.0
+        try:
+            self.reader_thread: WorkerThread[ReadRequest] = WorkerThread(
+                "discreet-store-reader", self._process_reads, maintain=self._ping, finish=sessions.reading.close
+            )
+        except RuntimeError:
+            sessions.close()
+            raise
+        try:
+            self.writer_thread: WorkerThread[AnyRequest] = WorkerThread(
+                "discreet-store-writer", self._process_writes, maintain=self._maintain, finish=self._leave
+            )
+        except RuntimeError:
+            self.reader_thread.close_unattached()
+            sessions.close()
+            raise
+
+    @property
+    def owner_id(self) -> str:
+        return self.sessions.writer.owner_id
+
+    def attach(self) -> None:
+        """Take jobs from this event loop."""
+        self.reader_thread.attach()
+        self.writer_thread.attach()
+        self.sessions.inbox.attach(loop_caller())
+
+    # -- in the threads ----------------------------------------------------------------------------------------
+
+    def _process_writes(self, jobs: Sequence[Job[AnyRequest]]) -> None:
+        self.sessions.writer.process(self.sessions.writing, jobs)
+
+    def _process_reads(self, jobs: Sequence[Job[ReadRequest]]) -> None:
+        for job in jobs:
+            job.run(self._read)
+
+    def _read(self, read: ReadRequest) -> object:
+        with translate_errors(self._address.label):
+            return self.sessions.reading.run(lambda session: read(Source(session, self._address)))
+
+    def _ping(self) -> float:
+        """Find out whether the session is still there, before a caller has to."""
+        link = self.sessions.reading
+        with suppress(StoreError):  # whoever reads is told
+            self._read(lambda source: source.session.call("PING"))
+        return link.seconds_to_next_try if link.away else HEARTBEAT_SECONDS
+
+    def _maintain(self) -> float:
+        """Stay alive, and delete expired tasks. What fails is made up for later."""
+        link = self.sessions.writing
+        try:
+            self.sessions.writer.write(link, [writer.NOTHING])
+            due = time.monotonic() >= self._next_retention
+            if due and not self._delete_some(link):
+                self._next_retention = time.monotonic() + INTERVAL_SECONDS
+        except StoreError:
+            self._next_retention = time.monotonic() + INTERVAL_SECONDS
+        if link.away:
+            return link.seconds_to_next_try
+        return HEARTBEAT_SECONDS if time.monotonic() < self._next_retention else 0.0
+
+    def _delete_some(self, link: ServerLink[Session]) -> bool:
+        """Whether there may be more."""
+        more = self._expired_tasks.delete_batch(link, self.sessions.writer)
+        return self._expired_tasks.forget_batch(link, self.sessions.writer) or more
+
+    def _leave(self) -> None:
+        """The last thing in the writer's thread: be dead at once, not when the lease has run out."""
+        link = self.sessions.writing
+        with suppress(StoreError):  # the lease runs out
+            if not link.away:
+                self.sessions.writer.write(link, [writer.LEAVE])
+        link.close()
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        await close_threads(self.sessions.stop, self.reader_thread, self.writer_thread)
+        await anyio.to_thread.run_sync(self.sessions.listener.close)
+
+    def close_unattached(self) -> None:
+        self.sessions.stop()
+        self.reader_thread.close_unattached()
+        self.writer_thread.close_unattached()
+        self.sessions.listener.close()

@@ -1,0 +1,444 @@
+"""One task in memory: its present state, the events that the store does not have yet, and its watchers.
+
+A published event changes the task at once, but nobody is told of it before the store has it. Runs nothing and never
+waits for a watcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final, Literal, TypeAlias, assert_never, final
+
+import msgspec
+
+from ...a2a.draft import NOT_EXECUTED_TEXT, TaskDraft
+from ...a2a.ids import new_id
+from ...a2a.size import size_of_artifact, size_of_event, size_of_task
+from ...a2a.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
+from ...a2a.timestamps import now
+from ...a2a.types import (
+    Artifact,
+    ArtifactChanged,
+    CallFacts,
+    ExecutionBegun,
+    Message,
+    MessageAdded,
+    Part,
+    Role,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskEvent,
+    TaskState,
+    TaskStatus,
+    WaitingMessage,
+)
+from ...daemon.memory import SMALL
+from ...errors.exceptions import FailureError
+from ...errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
+from ..errors import InvalidStateTransition, TaskConflict
+from ..stores.interface import QUEUED, LoggedEvent, PushTarget, TaskChange
+from ..task_memory import TaskMemory
+from .change_signal import ChangeSignal
+from .event_buffer import BufferUsage, EventBuffer
+from .watchers import Watcher, Watchers
+
+LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed", "unavailable"]
+"""Why a task in memory can't be used any more.
+
+`conflict`: another daemon has changed it. `behind`: another daemon works on it, and the events in between are gone.
+`full`: the store has no space. `unstorable`: an event is not JSON. `failed`: the store failed.
+`unavailable`: its server is away.
+"""
+
+RETRY_AFTER_MS: Final = 1000
+"""What callers are told to wait for a server that is away: about the pause between two attempts to reach it."""
+
+MAX_LOSSES: Final = 8
+"""How often in a row a call goes on after its task was lost to another daemon."""
+
+_SNAPSHOT_BYTES: Final = 1024 * 1024
+"""A task that is worked on gets a snapshot after at least so many bytes of events."""
+
+_RESTING_SNAPSHOT_BYTES: Final = 16 * 1024
+"""A task that waits for its caller gets one sooner: it leaves memory, and whoever needs it reads the events too."""
+
+
+@final
+class LiveTask:
+    """A task in memory. `generation` is the number of its last event, `committed` that of the last one in the store.
+
+    A task *stops* when it ends or waits for its caller. `stop_generation` is the event by which it stopped last, 0 where it
+    has not since it was loaded, and `stopped_task` the task at that event.
+
+    `waiting` are its messages whose execution is not over; `begun` has the generation by which each execution began last, by
+    the message's place in the history, and `received` the places of messages by the keys of their calls: both since it was
+    loaded, and of what was waiting then.
+    `busy` is set by the runner while this daemon executes something for it, or is about to. `pins` counts the users
+    that need it in memory. `local_owner` is this daemon's name in the store; `remote_owner` is another daemon that works
+    on the task, `QUEUED` where one is still to be found, empty where it is unknown which one; `owned` says that the store has
+    this daemon as its owner. `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
+    """
+
+    __slots__ = (
+        "_artifact_sizes",
+        "_bytes_since_snapshot",
+        "_draft",
+        "_expecting",
+        "_memory",
+        "_on_publish",
+        "_queued",
+        "_signal",
+        "_size",
+        "_snapshot_bytes",
+        "begun",
+        "buffer",
+        "busy",
+        "committed",
+        "generation",
+        "local_owner",
+        "lost",
+        "owned",
+        "pending",
+        "pins",
+        "push_targets",
+        "received",
+        "remote_owner",
+        "scope",
+        "stop_generation",
+        "stopped_task",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        task: Task,
+        generation: int,
+        scope: str,
+        local_owner: str,
+        on_publish: Callable[[LiveTask], None],
+        usage: BufferUsage | None = None,
+        memory: TaskMemory | None = None,
+        waiting: Sequence[WaitingMessage] = (),
+    ) -> None:
+        self._draft = TaskDraft(task, waiting)
+        self._memory = memory or TaskMemory()
+        self._size = 0
+        self._artifact_sizes = {artifact.artifact_id: size_of_artifact(artifact) for artifact in task.artifacts}
+        self._snapshot_bytes = size_of_task(task)
+        self._count(self._snapshot_bytes)
+        self._on_publish = on_publish
+        self._signal = ChangeSignal()
+        self._bytes_since_snapshot = 0
+        self._queued = False
+        self._expecting = 0
+        self.begun = {each.position: generation for each in waiting if each.begun}
+        self.received = {each.call.key: each.position for each in waiting if each.call.key}
+        self.scope = scope
+        self.generation = generation
+        self.committed = generation
+        self.pending: list[TaskEvent] = []
+        self.stop_generation = 0
+        self.stopped_task: Task | None = None
+        self.local_owner = local_owner
+        self.remote_owner: str | None = None
+        self.owned = False
+        self.lost: LossReason | None = None
+        self.busy = False
+        self.pins = 0
+        self.buffer = EventBuffer(generation, usage or BufferUsage())
+        self.watchers = Watchers(self.buffer, self._signal.notify)
+        self.push_targets: Sequence[PushTarget] = ()
+
+    @property
+    def id(self) -> str:
+        return self._draft.id
+
+    @property
+    def context_id(self) -> str:
+        return self._draft.context_id
+
+    @property
+    def status(self) -> TaskStatus:
+        return self._draft.status
+
+    @property
+    def state(self) -> TaskState:
+        return self._draft.status.state
+
+    @property
+    def ended(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def remote(self) -> bool:
+        """Whether another daemon works on it."""
+        return self.remote_owner is not None
+
+    @property
+    def shared(self) -> bool:
+        """Whether another daemon may change it: because that one works on it, or because nobody does."""
+        return self.remote or self.released
+
+    @property
+    def released(self) -> bool:
+        """Whether the store has it as waiting for its caller, without an owner. Any daemon may then go on with it."""
+        return self.state in INTERRUPTED and not (self.pending or self.owned or self.remote)
+
+    def task(self) -> Task:
+        """The task as of `generation`."""
+        return self._draft.freeze()
+
+    # -- its messages ------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> Sequence[WaitingMessage]:
+        return self._draft.waiting
+
+    @property
+    def last_position(self) -> int:
+        """The place of the last message of the history."""
+        return self._draft.messages - 1
+
+    def message(self, position: int) -> Message:
+        """The message at this place of the history."""
+        return self._draft.message(position)
+
+    def waits(self, position: int) -> bool:
+        """Whether the execution of the message at this place is still to come, or not over."""
+        return any(each.position == position for each in self._draft.waiting)
+
+    def add_message(self, message: Message, call: CallFacts, *, begun: bool) -> int:
+        """Publish a message that is to be executed; returns its place in the history. Raises as `publish`.
+
+        A task that waits for its caller first goes on, so that the agent's question precedes the answer in the history.
+        """
+        self.go_on()
+        self.publish(MessageAdded(message, call, begun))
+        return self.last_position
+
+    def go_on(self) -> None:
+        """Have a task that waits for its caller go on."""
+        if self.state in INTERRUPTED:
+            self.set_status(TaskState.WORKING)
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def ensure_created(self, call: CallFacts | None = None, *, begun: bool = True) -> None:
+        """Publish a new task before its first event. Its message is to be executed, or that has `begun`."""
+        if not self.generation:
+            self.publish(TaskCreated(self.task(), call or CallFacts(), begun))
+
+    def publish(self, event: TaskEvent, *, limited: bool = False) -> None:
+        """Append an event. Of a lost task it is dropped.
+
+        Raises `InvalidStateTransition` where the table of states forbids it, and `TypeError` or `ValueError` for data that
+        is not JSON; with `limited`, `FailureError(Overloaded)` where there is no memory for it. A small status always fits,
+        or no task could end.
+        """
+        self._check(event)
+        if self.lost is not None:
+            return
+        if isinstance(event, StatusChanged) and event.status.state in TERMINAL:
+            event = self._with_unexecuted(event)
+        size = size_of_event(event)
+        if limited and (size > SMALL or not isinstance(event, StatusChanged)):
+            self._memory.check(size)
+        self._append(event, size)
+        self.pending.append(event)
+        self._on_publish(self)
+
+    def set_status(self, state: TaskState) -> None:
+        """Publish a new status that says nothing but the state. Raises `InvalidStateTransition`."""
+        self.publish(StatusChanged(TaskStatus(state, timestamp=now())))
+
+    def note(self, artifact: Artifact) -> None:
+        """See `agents.editor.Published`."""
+        if self.generation and self.state in (TaskState.SUBMITTED, TaskState.WORKING):
+            with suppress(FailureError):
+                self.publish(ArtifactChanged(artifact, append=True), limited=True)
+
+    def append_stored(self, logged: LoggedEvent) -> None:
+        """Append an event that another daemon has published and the store has."""
+        self._append(logged.event, size_of_event(logged.event))
+        self.committed = self.generation
+        self.notify()
+
+    def _with_unexecuted(self, event: StatusChanged) -> StatusChanged:
+        """The end of the task, which says how many messages have waited for their turn in vain."""
+        count = sum(not each.begun for each in self.waiting)
+        if not count:
+            return event
+        text = Part(
+            text=NOT_EXECUTED_TEXT if count == 1 else f"{count} messages were not executed: the task ended before."
+        )
+        before = event.status.message
+        message = (
+            Message(new_id(), Role.AGENT, (text,), context_id=self.context_id, task_id=self.id)
+            if before is None
+            else msgspec.structs.replace(before, parts=(*before.parts, text))
+        )
+        return msgspec.structs.replace(event, status=msgspec.structs.replace(event.status, message=message))
+
+    def _check(self, event: TaskEvent) -> None:
+        current = self.state
+        target = event.status.state if isinstance(event, StatusChanged) else None
+        if (current in TERMINAL) if target is None else not can_transition(current, target):
+            raise InvalidStateTransition(current=current.value, target=(target or current).value)
+
+    def _append(self, event: TaskEvent, size: int) -> None:
+        self._draft.apply(event)
+        self._count(self._growth(event, size))
+        self.generation += 1
+        self._bytes_since_snapshot += size
+        match event:
+            case StatusChanged(status):
+                if status.state in INACTIVE:
+                    self.stop_generation = self.generation
+                    self.stopped_task = self.task()
+            case MessageAdded() | TaskCreated():
+                if event.begun:
+                    self.begun[self.last_position] = self.generation
+                if event.call is not None and event.call.key:
+                    self.received[event.call.key] = self.last_position
+            case ExecutionBegun(position):
+                self.begun[position] = self.generation
+            case ArtifactChanged():
+                pass
+        self.watchers.add(LoggedEvent(self.generation, event), size)
+
+    def _growth(self, event: TaskEvent, size: int) -> int:
+        """How many bytes more the task takes with this event."""
+        match event:
+            case ArtifactChanged():
+                identity = event.artifact.artifact_id
+                before = self._artifact_sizes.get(identity, 0)
+                self._artifact_sizes[identity] = after = size + (before if event.append else 0)
+                return after - before
+            case TaskCreated() | ExecutionBegun():
+                return 0  # it was counted from the beginning, or takes nothing
+            case _:
+                return size
+
+    def _count(self, size: int) -> None:
+        self._size += size
+        self._memory.add_task(size)
+
+    def forget(self) -> None:
+        """It leaves the memory as soon as its last user does: do not count it any more."""
+        self._memory.add_task(-self._size)
+        self._memory, self._size = TaskMemory(), 0
+
+    def notify(self) -> None:
+        """Wake everybody in `wait_for_change`."""
+        self._signal.notify()
+
+    async def wait_for_change(self) -> None:
+        """Wait for the next `notify`. The caller finds out what has changed."""
+        await self._signal.wait()
+
+    @contextmanager
+    def expecting(self) -> Iterator[None]:
+        """During the block it matters who owns the task: another daemon is to publish a message."""
+        self._expecting += 1
+        try:
+            yield
+        finally:
+            self._expecting -= 1
+
+    @property
+    def expects(self) -> bool:
+        """Whether another daemon is to publish a message."""
+        return bool(self._expecting)
+
+    def watch(self) -> Watcher:
+        """A watcher of the events from now on. It must be closed."""
+        return self.watchers.open(self.generation)
+
+    # -- the store ---------------------------------------------------------------------------------------------
+
+    def queue(self) -> None:
+        """Leave the task to the first daemon that has room for it. It is another daemon's as soon as the store has that. One that
+        has ended, waits for its caller or was lost stays as it is."""
+        if not self.ended and (self.state not in INTERRUPTED or self.waiting) and self.lost is None:
+            self._queued = True
+            self._on_publish(self)
+
+    def settle(self) -> None:
+        """Nothing is executed for it any more: have the store know that it waits for its caller, if it does."""
+        if self.owned and self.state in INTERRUPTED and not self.waiting and self.lost is None:
+            self._on_publish(self)
+
+    def next_change(self) -> TaskChange:
+        """Everything that the store does not have yet, as one change."""
+        resting = self.ended or (self.state in INTERRUPTED and not (self.busy or self.waiting))
+        in_queue = self.remote_owner == QUEUED
+        new = self.committed == 0
+        snapshot = None
+        # As many bytes of events as the last snapshot had: so the work of all snapshots stays linear.
+        enough = max(self._snapshot_bytes, _RESTING_SNAPSHOT_BYTES if resting else _SNAPSHOT_BYTES)
+        if new or self.ended or self._bytes_since_snapshot > enough:
+            snapshot = self.task()
+            self._bytes_since_snapshot = 0
+            if not self.ended:  # else it was the last
+                self._snapshot_bytes = size_of_task(snapshot)
+        return TaskChange(
+            task_id=self.id,
+            expected_generation=self.committed,
+            events=tuple(self.pending),
+            scope=self.scope,
+            context_id=self.context_id,
+            state=self.state,
+            status_timestamp=self._draft.status.timestamp or "",
+            owner=None if resting else QUEUED if self._queued or in_queue else self.local_owner,
+            previous_owner=QUEUED if in_queue else None,
+            snapshot=snapshot,
+            waiting=() if snapshot is None else tuple(self.waiting),
+        )
+
+    def mark_committed(self, change: TaskChange) -> None:
+        """The store has this change."""
+        del self.pending[: len(change.events)]
+        self.committed = change.generation
+        self.owned = change.owner == self.local_owner
+        if change.owner == QUEUED:
+            self.remote_owner = QUEUED
+            self._queued = False
+        elif change.owner is None:
+            self._queued = False
+        self.notify()
+
+    def lose(self, reason: LossReason) -> None:
+        """Drop what the store does not have, and publish nothing more."""
+        self.lost = reason
+        self.pending.clear()
+        self.notify()
+
+
+def raise_if_lost(live: LiveTask) -> None:
+    """Raise the error for callers that wait for a lost task."""
+    match live.lost:
+        case None:
+            return
+        case "conflict" | "behind":
+            raise TaskConflict
+        case "full":
+            raise FailureError(Overloaded())
+        case "unstorable":
+            raise FailureError(InvalidAgentResponse(task_id=live.id))
+        case "failed":
+            raise FailureError(Internal())
+        case "unavailable":
+            raise FailureError(Unavailable(RETRY_AFTER_MS))
+        case _:
+            assert_never(live.lost)
+
+
+async def wait_committed(live: LiveTask) -> Task:
+    """The task as it is now, once the store has it. Raises `FailureError` or `TaskConflict` where the task is lost."""
+    task, generation = live.task(), live.generation
+    while live.committed < generation and live.lost is None:
+        await live.wait_for_change()
+    raise_if_lost(live)
+    return task

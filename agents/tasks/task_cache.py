@@ -1,0 +1,156 @@
+"""The tasks that are in memory, each at most once: from the first user that needs one to the last."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, final
+
+from ...a2a.draft import apply_events
+from ...a2a.size import size_of_message, size_of_task
+from ...a2a.types import Message, Task, WaitingMessage
+from ...lazy import anyio
+from ..errors import task_not_found
+from ..stores.interface import StoredTask, TaskStore
+from ..task_memory import TaskMemory
+from .event_buffer import BufferUsage
+from .live_task import LiveTask
+
+MAX_LOADS: Final = 8
+"""Tasks that are loaded at the same time. They count in the memory only when they are there."""
+
+
+@final
+class TaskCache:
+    """A task stays in memory while it is pinned, and until the store has all of it. To be used on the event loop.
+
+    `on_publish(live)` is called when a task has something to commit, `on_load(live)` when it was read from the store, and
+    other daemons may change it.
+    """
+
+    def __init__(
+        self, store: TaskStore, on_publish: Callable[[LiveTask], None], memory: TaskMemory | None = None
+    ) -> None:
+        self._store = store
+        self._on_publish = on_publish
+        self._memory = memory or TaskMemory()
+        self._tasks: dict[str, LiveTask] = {}
+        self._usage = BufferUsage(self._memory)
+        self._loading: dict[str, anyio.Event] = {}
+        self._load_limit: anyio.Semaphore | None = None
+        self._read_lock: anyio.Lock | None = None
+        self.on_load: Callable[[LiveTask], None] = lambda _: None
+
+    def __iter__(self) -> Iterator[LiveTask]:
+        return iter([*self._tasks.values()])
+
+    def find(self, task_id: str, scope: str | None) -> LiveTask | None:
+        """The task if it is in memory. It is not pinned. `scope` None is for the daemon itself."""
+        live = self._tasks.get(task_id)
+        return live if live is not None and scope in (None, live.scope) and live.generation else None
+
+    def create(self, task: Task, scope: str) -> LiveTask:
+        """A new task, pinned. Raises `FailureError(Overloaded)` where there is no memory for it."""
+        self._memory.check(size_of_task(task))
+        live = self._new(task, 0, scope)
+        live.pins = 1
+        self._tasks[task.id] = live
+        return live
+
+    def check_memory(self, message: Message) -> None:
+        """Raises `FailureError(Overloaded)` where there is no memory for one more message of a task."""
+        self._memory.check(size_of_message(message))
+
+    def count_message(self, message: Message, times: int) -> None:
+        """Count a message that is in memory beside its task; with `times` -1 no more."""
+        self._memory.add_task(times * size_of_message(message))
+
+    async def pin(self, task_id: str, scope: str | None) -> LiveTask:
+        """The task, in memory until `unpin`. `scope` None is for the daemon itself.
+
+        Raises `FailureError(TaskNotFound)`, and `StoreError`.
+        """
+        live = self._tasks.get(task_id) or await self._load(task_id)
+        if live is None or not live.generation or scope not in (None, live.scope):
+            raise task_not_found(task_id)
+        live.pins += 1
+        return live
+
+    def unpin(self, live: LiveTask) -> None:
+        """Undo `pin` or `create`."""
+        live.pins -= 1
+        self.evict_unused(live)
+
+    @asynccontextmanager
+    async def pinned(self, task_id: str, scope: str | None) -> AsyncIterator[LiveTask]:
+        """`pin` and `unpin` around a block."""
+        live = await self.pin(task_id, scope)
+        try:
+            yield live
+        finally:
+            self.unpin(live)
+
+    async def read(self, task_id: str, scope: str) -> Task:
+        """The task as it is in the store; it does not enter the cache. Raises `FailureError(TaskNotFound)`."""
+        stored = await (self._load_alone(task_id) if self._store.durable else self._store.load(task_id))
+        if stored is None or stored.scope != scope:
+            raise task_not_found(task_id)
+        if not stored.later_events:
+            return stored.snapshot
+        return apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
+
+    async def _load_alone(self, task_id: str) -> StoredTask | None:
+        """Load one task at a time: until its reply is counted, a task that was read from the disk counts nowhere."""
+        if self._read_lock is None:
+            self._read_lock = anyio.Lock(fast_acquire=True)
+        async with self._read_lock:
+            return await self._store.load(task_id)
+
+    async def _load(self, task_id: str) -> LiveTask | None:
+        """Load a task once at a time: else it could be loaded, changed and evicted while an older state of it is still read."""
+        while (loading := self._loading.get(task_id)) is not None:
+            await loading.wait()
+        if (live := self._tasks.get(task_id)) is not None:
+            return live
+        loading = self._loading[task_id] = anyio.Event()
+        if self._load_limit is None:
+            self._load_limit = anyio.Semaphore(MAX_LOADS, fast_acquire=True)
+        try:
+            async with self._load_limit:
+                return await self._load_now(task_id)
+        finally:
+            del self._loading[task_id]
+            loading.set()
+
+    async def _load_now(self, task_id: str) -> LiveTask | None:
+        stored = await self._store.load(task_id)
+        if stored is None:
+            return None
+        push_targets = await self._store.load_push_targets(task_id)
+        live = self._new(stored.snapshot, stored.snapshot_generation, stored.scope, stored.waiting)
+        for logged in stored.later_events:
+            live.append_stored(logged)
+        live.stop_generation = 0
+        live.push_targets = push_targets
+        if not live.ended:
+            live.owned = stored.owner == self._store.owner_id
+            live.remote_owner = None if live.owned else stored.owner
+        self._tasks[task_id] = live
+        if live.shared:
+            self.on_load(live)
+        return live
+
+    def _new(self, task: Task, generation: int, scope: str, waiting: Sequence[WaitingMessage] = ()) -> LiveTask:
+        owner_id = self._store.owner_id
+        return LiveTask(task, generation, scope, owner_id, self._on_publish, self._usage, self._memory, waiting)
+
+    def evict_unused(self, live: LiveTask) -> None:
+        """Evict a task that is not pinned, once the store has all of it."""
+        if not (live.pins or live.pending):
+            self.evict(live)
+
+    def evict(self, live: LiveTask) -> None:
+        """The next user of this task loads it from the store."""
+        if self._tasks.get(live.id) is live:
+            del self._tasks[live.id]
+            live.forget()

@@ -1,1 +1,0 @@
-"""Operations of other programs as services: those of OpenAPI documents, of MCP servers, and of other daemons."""

@@ -1,1 +1,0 @@
-"""The built-in file service, confined to its root."""

@@ -1,0 +1,1 @@
+"""Protocols of others on the daemon's connections: LSP, MCP and ACP."""

@@ -1,0 +1,275 @@
+"""The `Editor` of one turn: what an executor asks of the client, and what it shows there. Only what the client advertised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, final
+
+from ...a2a.ids import new_id
+from ...agents.editor import (
+    ALLOW_OR_REJECT,
+    CommandResult,
+    EditorAbility,
+    EditorUnavailableError,
+    Permission,
+    PermissionOption,
+    PlanStep,
+    Terminal,
+    ToolCall,
+    ToolContent,
+    ToolKind,
+    check_word,
+)
+from ...awaited import refuses_bool
+from ...daemon.logs import log
+from ...daemon.operations.context import ClientRefused
+from ...errors.codes import INTERNAL_ERROR
+from ...errors.failures import Internal
+from ...errors.type_building import DECODE_ERRORS, decoder_for
+from ...lazy import anyio
+from .generated import methods_of_clients as asked
+from .generated import prompts as told
+from .generated.methods_of_agents import EnvVariable
+from .tool_calls import ShownTool, content_of, tool_update
+
+if TYPE_CHECKING:
+    from ...daemon.operations.context import ClientInfo, ContextHost
+    from .generated.methods_of_agents import ClientCapabilities
+    from .sessions import SessionRecord
+    from .turn import PromptTurn
+
+CLEAN_UP_SECONDS: Final = 2.0
+"""How long a terminal may take to be killed and given back."""
+
+
+@final
+class TurnEditor:
+    """See `agents.editor.Editor`."""
+
+    def __init__(
+        self,
+        record: SessionRecord,
+        host: ContextHost,
+        capabilities: ClientCapabilities,
+        modes: frozenset[str],
+        turn: PromptTurn,
+    ) -> None:
+        self._record = record
+        self._host = host
+        self._capabilities = capabilities
+        self._turn = turn
+        self._modes = modes
+
+    @property
+    def client(self) -> ClientInfo:
+        return self._host.client
+
+    @property
+    def session_id(self) -> str:
+        return self._record.id
+
+    @property
+    def cwd(self) -> str:
+        return self._record.cwd
+
+    @property
+    def additional_directories(self) -> Sequence[str]:
+        return self._record.directories
+
+    @property
+    def mcp_servers(self) -> Sequence[Mapping[str, Any]]:
+        servers: list[dict[str, Any]] = decoder_for(list[dict[str, Any]])(self._record.mcp_servers)
+        return servers
+
+    @property
+    def mode(self) -> str | None:
+        return self._record.mode
+
+    @property
+    def config(self) -> Mapping[str, str | bool]:
+        return dict(self._record.config)
+
+    @property
+    def can_read(self) -> bool:
+        fs = self._capabilities.fs
+        return fs is not None and bool(fs.read_text_file)
+
+    @property
+    def can_write(self) -> bool:
+        fs = self._capabilities.fs
+        return fs is not None and bool(fs.write_text_file)
+
+    @property
+    def can_run(self) -> bool:
+        return bool(self._capabilities.terminal)
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    @refuses_bool
+    async def permit(
+        self,
+        title: str,
+        *,
+        tool: ToolCall | None = None,
+        kind: ToolKind | None = None,
+        content: Sequence[ToolContent] = (),
+        options: Sequence[PermissionOption] = ALLOW_OR_REJECT,
+        timeout: float | None = None,
+    ) -> Permission:
+        if kind is not None:
+            check_word("the kind of a tool call", kind, ToolKind)
+        call_id = new_id() if tool is None else tool.id
+        request = asked.RequestPermissionRequest(
+            session_id=self.session_id,
+            tool_call=tool_update(call_id, content_of(content, self._record.absolute), title=title, kind=kind),
+            options=[
+                asked.PermissionOption(option_id=each.id, name=each.name, kind=asked.PermissionOptionKind(each.kind))
+                for each in options
+            ],
+        )
+        answer = await self._ask("session/request_permission", request, asked.RequestPermissionResponse, timeout)
+        match answer.outcome:
+            case asked.SelectedPermissionOutcome(option_id=chosen):
+                return Permission(next((each for each in options if each.id == chosen), None))
+            case _:
+                return Permission(None)
+
+    async def read_text_file(
+        self, path: str, *, line: int | None = None, limit: int | None = None, timeout: float | None = None
+    ) -> str:
+        self._require("fs.readTextFile", has_it=self.can_read)
+        request = asked.ReadTextFileRequest(
+            session_id=self.session_id, path=self._record.absolute(path), line=line, limit=limit
+        )
+        read: asked.ReadTextFileResponse = await self._ask(
+            "fs/read_text_file", request, asked.ReadTextFileResponse, timeout
+        )
+        return read.content
+
+    async def write_text_file(self, path: str, content: str, *, timeout: float | None = None) -> None:
+        self._require("fs.writeTextFile", has_it=self.can_write)
+        request = asked.WriteTextFileRequest(
+            session_id=self.session_id, path=self._record.absolute(path), content=content
+        )
+        await self._ask("fs/write_text_file", request, asked.WriteTextFileResponse | None, timeout)
+
+    async def run(
+        self,
+        command: str,
+        *args: str,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        output_limit: int | None = None,
+        tool: ToolCall | None = None,
+        timeout: float | None = None,
+    ) -> CommandResult:
+        self._require("terminal", has_it=self.can_run)
+        request = asked.CreateTerminalRequest(
+            session_id=self.session_id,
+            command=command,
+            args=[*args],
+            env=[EnvVariable(name=name, value=value) for name, value in (env or {}).items()] or None,
+            cwd=self._record.absolute(cwd) if cwd else self.cwd,
+            output_byte_limit=output_limit,
+        )
+        terminal = (await self._ask("terminal/create", request, asked.CreateTerminalResponse, timeout)).terminal_id
+        async with self._released(terminal):
+            if tool is not None:
+                await tool.update(Terminal(terminal))
+            wait = asked.WaitForTerminalExitRequest(session_id=self.session_id, terminal_id=terminal)
+            ended = await self._ask("terminal/wait_for_exit", wait, asked.WaitForTerminalExitResponse, timeout)
+            read = asked.TerminalOutputRequest(session_id=self.session_id, terminal_id=terminal)
+            shown = await self._ask("terminal/output", read, asked.TerminalOutputResponse, timeout)
+        return CommandResult(shown.output, ended.exit_code, ended.signal, shown.truncated)
+
+    @asynccontextmanager
+    async def _released(self, terminal: str) -> AsyncIterator[None]:
+        """Give the terminal back at the end of the block, which kills a command that still runs."""
+        try:
+            yield
+        finally:
+            release = asked.ReleaseTerminalRequest(session_id=self.session_id, terminal_id=terminal)
+            with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
+                try:
+                    await self._host.ask("terminal/release", release, CLEAN_UP_SECONDS)
+                except (ClientRefused, TimeoutError) as exc:
+                    log.warning("terminal.not_released", error=type(exc).__name__)
+
+    # -- what the editor shows ---------------------------------------------------------------------------------
+
+    def tool(
+        self,
+        title: str,
+        *,
+        kind: ToolKind = "other",
+        locations: Sequence[str] = (),
+        content: Sequence[ToolContent] = (),
+        raw_input: object = None,
+    ) -> AbstractAsyncContextManager[ToolCall]:
+        check_word("the kind of a tool call", kind, ToolKind)
+        return self._shown(
+            ShownTool(self._turn, new_id(), self._record.absolute),
+            told.ToolCall(
+                tool_call_id="",
+                title=title,
+                kind=told.ToolKind(kind),
+                status=told.ToolCallStatus.IN_PROGRESS,
+                content=content_of(content, self._record.absolute),
+                locations=[told.ToolCallLocation(path=self._record.absolute(path)) for path in locations] or None,
+                raw_input=raw_input,
+            ),
+        )
+
+    @asynccontextmanager
+    async def _shown(self, tool: ShownTool, first: told.ToolCall) -> AsyncIterator[ToolCall]:
+        await tool.begin(first)
+        try:
+            yield tool
+        except BaseException:
+            tool.end("failed")
+            raise
+        else:
+            await tool.complete()
+        finally:
+            tool.over = True
+
+    async def plan(self, steps: Sequence[PlanStep | str]) -> None:
+        entries = [PlanStep(step) if isinstance(step, str) else step for step in steps]
+        await self._turn.caught_up()
+        await self._turn.send(
+            told.Plan(
+                entries=[
+                    told.PlanEntry(
+                        content=each.content,
+                        priority=told.PlanEntryPriority(each.priority),
+                        status=told.PlanEntryStatus(each.status),
+                    )
+                    for each in entries
+                ]
+            )
+        )
+
+    async def set_mode(self, mode: str) -> None:
+        if mode not in self._modes:
+            raise ValueError(f"the agent declares no mode {mode!r}")
+        await self._turn.caught_up()
+        self._record.mode = mode
+        await self._turn.send(told.CurrentModeUpdate(current_mode_id=mode))
+
+    # -- steps -------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _require(ability: EditorAbility, *, has_it: bool) -> None:
+        if not has_it:
+            raise EditorUnavailableError(f"the client does not advertise {ability}", ability)
+
+    async def _ask(self, method: str, request: object, result: Any, timeout: float | None) -> Any:  # types of results
+        await self._turn.caught_up()
+        answer = await self._host.ask(method, request, math.inf if timeout is None else timeout)
+        try:
+            return decoder_for(result)(answer)
+        except DECODE_ERRORS:  # their text quotes the answer
+            pass
+        raise ClientRefused(INTERNAL_ERROR, f"the client's answer to {method} is of another type", Internal())

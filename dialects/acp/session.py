@@ -1,0 +1,295 @@
+"""A client's session in ACP 1, the Agent Client Protocol: its methods, on top of the agent's tasks.
+
+A session is a context of A2A, a prompt is a message in it, and updates are the events of its task. Runs no executor itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+from msgspec.structs import replace
+
+from ...a2a.content import check_json_depth, check_media_types
+from ...a2a.ids import new_id
+from ...a2a.states import INTERRUPTED
+from ...a2a.types import Message, Role, Task
+from ...agents.acp_options import AcpOptions
+from ...agents.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
+from ...agents.requests import SendRequest
+from ...daemon.operations.context import ClientInfo, Context
+from ...daemon.operations.service import Service
+from ...errors.exceptions import FailureError
+from ...errors.failures import Cancelled, DomainFailure, InvalidParams, TaskNotFound
+from ...errors.type_building import decoder_for
+from .choices import add_choices, choices_in, commands_of, config_of, modes_of, restore_choices
+from .content import parts_of
+from .dialect import AcpDialect
+from .editor import TurnEditor
+from .errors import SessionNotFound, TooManySessions, check_declarations
+from .generated import methods_of_agents as wire
+from .generated import prompts as told
+from .handshake import add_handshake, capabilities_of
+from .history import CWD, last_metadata, list_sessions, open_task, tasks_of
+from .sessions import OpenSession, Sessions, is_absolute
+from .skills import skill_commands, skill_parts, with_typed_params
+from .turn import PromptTurn
+from .updates import Updates
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from ...a2a.versions.version import ProtocolVersion
+    from ...agents.requests import Caller
+    from ...agents.service.call_pipeline import CallPipeline, Settle
+    from ...agents.service.request_handler import RequestHandler
+    from ...daemon.connection.client_connection import ClientConnection
+    from ...daemon.rpc.dialect import Dialect
+    from ...errors.failures import Failure
+
+MAX_PROMPTS: Final = 1024
+"""Prompts that may run at the same time, of all clients; others wait."""
+
+AGENT_ERRORS: Final = (UnknownSkill, InvalidStateTransition, TaskConflict, EventsLost)
+"""The errors that the agent itself declares."""
+
+PROMPT_RUNNING: Final[Failure] = DomainFailure(
+    "PROMPT_RUNNING", "A prompt is running in this session", False, None, 409, -32600
+)
+
+
+class _Saved(msgspec.Struct, frozen=True):
+    """What the next program needs to go on."""
+
+    client: ClientInfo
+    sessions: msgspec.Raw
+
+
+@final
+class AcpSession:
+    """One per connection."""
+
+    def __init__(self, connection: ClientConnection, saved: bytes = b"") -> None:
+        self._connection = connection
+        agent = connection.host.agent.declared
+        self._input_modes = None if agent is None else agent.input_modes
+        self._options: Final = AcpOptions() if agent is None else agent.acp
+        last = decoder_for(_Saved)(saved) if saved else _Saved(ClientInfo(), msgspec.Raw(b"[]"))
+        self._client = last.client
+        self._capabilities = capabilities_of(last.client)
+        self._sessions = Sessions(self._options, bytes(last.sessions))
+        self.dialect: Dialect = AcpDialect(self._sessions)
+        self.documents: Final = None
+
+    def services(self) -> Iterable[Service]:
+        check_declarations(self._connection.host.catalogue.operations)
+        self._connection.meet(self._client)
+        service = Service("")
+        add_handshake(service, self._connection, options=self._options, meet=self._meet)
+        add_choices(service, self._options, self._sessions)
+        self._add_sessions(service)
+        self._add_prompts(service)
+        self._add_list(service)
+        return [service]
+
+    def save(self) -> bytes:
+        return msgspec.json.encode(_Saved(self._client, msgspec.Raw(self._sessions.save())))
+
+    def _meet(self, client: ClientInfo) -> None:
+        self._capabilities = capabilities_of(client)
+        self._client = client
+        self._connection.meet(client)
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    def _add_sessions(self, service: Service) -> None:
+        @service.mutation("session/new", errors=[TooManySessions])
+        async def new(ctx: Context, params: wire.NewSessionRequest, /) -> wire.NewSessionResponse:
+            """Open a session."""
+            session = self._open(new_id(), params)
+            self._announce_commands(ctx, session)
+            self._connection.host.agent.spawn(self._load_service)
+            return wire.NewSessionResponse(
+                session_id=session.record.id,
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
+            )
+
+        @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
+        async def load(ctx: Context, params: wire.LoadSessionRequest, /) -> wire.LoadSessionResponse:
+            """Open a session of before, and tell all that was said in it."""
+            session = await self._reopen(ctx, params, replay=True)
+            return wire.LoadSessionResponse(
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
+            )
+
+        @service.mutation("session/resume", timeout=None, errors=[SessionNotFound, TooManySessions])
+        async def resume(ctx: Context, params: wire.ResumeSessionRequest, /) -> wire.ResumeSessionResponse:
+            """Open a session of before."""
+            session = await self._reopen(ctx, params, replay=False)
+            return wire.ResumeSessionResponse(
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
+            )
+
+        @service.mutation("session/close", inline=True, errors=[SessionNotFound])
+        def close(params: wire.CloseSessionRequest, /) -> wire.CloseSessionResponse:
+            """Close a session, and cancel what runs in it."""
+            self._sessions.close(params.session_id)
+            return wire.CloseSessionResponse()
+
+    def _open(
+        self, session_id: str, params: wire.NewSessionRequest | wire.LoadSessionRequest | wire.ResumeSessionRequest
+    ) -> OpenSession:
+        for param, paths in (("cwd", [params.cwd]), ("additionalDirectories", params.additional_directories or ())):
+            if not all(map(is_absolute, paths)):
+                raise FailureError(InvalidParams(param, "an absolute path", "string"))
+        return self._sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
+
+    async def _reopen(
+        self, ctx: Context, params: wire.LoadSessionRequest | wire.ResumeSessionRequest, *, replay: bool
+    ) -> OpenSession:
+        async with self._call(ctx, params) as (handler, caller, _):
+            tasks = await tasks_of(handler, caller, params.session_id)
+            if not tasks and self._sessions.find(params.session_id) is None:
+                raise SessionNotFound
+            known = self._sessions.find(params.session_id)
+            session = self._open(params.session_id, params)
+            if known is not None:
+                session.record.mode, session.record.config = known.record.mode, known.record.config
+            else:
+                restore_choices(self._options, session.record, last_metadata(tasks))
+            session.record.task_id = open_task(tasks)
+            if replay:
+                await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
+        self._announce_commands(ctx, session)
+        return session
+
+    @staticmethod
+    async def _replay(ctx: Context, handler: RequestHandler, caller: Caller, tasks: list[str], session_id: str) -> None:
+        updates = Updates(replay=True)
+        for task_id in tasks:
+            async for item in handler.history(task_id, caller):
+                for update in updates.of_task(item) if isinstance(item, Task) else updates.of(item):
+                    await ctx.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
+
+    def _announce_commands(self, ctx: Context, session: OpenSession) -> None:
+        """Tell the commands after the answer, which leaves before anything else of the loop runs."""
+        if self._input_modes is None:
+            commands = skill_commands(self._connection.host.offered(ctx))
+        else:
+            commands = commands_of(self._options)
+        if not commands:
+            return
+        update = told.AvailableCommandsUpdate(available_commands=commands)
+        host, session_id = self._connection.context_host, session.record.id
+
+        async def tell() -> None:
+            await host.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
+
+        self._connection.host.agent.spawn(tell)
+
+    # -- prompts -----------------------------------------------------------------------------------------------
+
+    def _add_prompts(self, service: Service) -> None:
+        @service.mutation("session/prompt", timeout=None, errors=[SessionNotFound, *AGENT_ERRORS])
+        async def prompt(ctx: Context, params: told.PromptRequest, /) -> told.PromptResponse:
+            """Send a message to the agent. Everything that comes of it is told before the answer."""
+            return told.PromptResponse(stop_reason=await self._prompt(ctx, params))
+
+        service.operations[-1] = replace(
+            service.operations[-1], only_waits=True, concurrency_group=True, concurrency_limit=MAX_PROMPTS
+        )
+
+        @service.notification("session/cancel")
+        async def cancel(params: told.CancelNotification, /) -> None:
+            """Cancel what runs in a session. The dialect has done so when it was read."""
+
+    async def _prompt(self, ctx: Context, params: told.PromptRequest) -> told.StopReason:
+        session = self._sessions.get(params.session_id)
+        if not session.begin_prompt(ctx.request_id):
+            return told.StopReason.CANCELLED
+        if session.turn is not None:
+            raise FailureError(PROMPT_RUNNING)
+        host = self._connection.context_host
+        turn = PromptTurn(
+            params.session_id,
+            host,
+            self._connection.host.agent.spawn,
+            partial(
+                TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self._options.modes)
+            ),
+        )
+        session.turn = turn
+        try:
+            async with self._call(ctx, params, session.record.task_id) as (handler, caller, settled):
+                session.record.task_id = await _waiting(handler, caller, session.record.task_id)
+                return settled(await turn.run(handler, caller, self._request(session, params)))
+        except BaseException as exc:
+            if isinstance(ctx.ended_by, Cancelled):
+                turn.drop()
+            if self._input_modes is None and isinstance(exc, FailureError):
+                raise FailureError(with_typed_params(exc.failure)) from None
+            raise
+        finally:
+            session.turn = None
+            if turn.began:
+                session.record.task_id = turn.open_task
+
+    def _request(self, session: OpenSession, params: told.PromptRequest) -> SendRequest:
+        record, parts = session.record, parts_of(params.prompt)
+        message = Message(
+            new_id(),
+            Role.USER,
+            parts if self._input_modes is not None else skill_parts(parts),
+            context_id=record.id,
+            task_id=record.task_id,
+            metadata={CWD: record.cwd, **choices_in(record)},
+        )
+        check_json_depth(message, params.meta)
+        if self._input_modes is not None:
+            check_media_types(message, self._input_modes)
+        return SendRequest(message, metadata=params.meta)
+
+    # -- the store ---------------------------------------------------------------------------------------------
+
+    def _add_list(self, service: Service) -> None:
+        @service.query("session/list")
+        async def list_(ctx: Context, params: wire.ListSessionsRequest, /) -> wire.ListSessionsResponse:
+            """List the sessions, the last changed first."""
+            async with self._call(ctx, params) as (handler, caller, _):
+                sessions, cursor = await list_sessions(handler, caller, params.cwd, params.cursor)
+            return wire.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
+
+    def _call(
+        self, ctx: Context, params: object, task_id: str | None = None
+    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller, Settle]]:
+        pipeline, version = self._service()
+        return pipeline.call(ctx, version, params, task_id=task_id)
+
+    def _service(self) -> tuple[CallPipeline, ProtocolVersion]:
+        from ...a2a.versions.v10 import V10  # late: the agent's service loads with the first call
+
+        return self._connection.host.agent.pipeline, V10
+
+    async def _load_service(self) -> None:
+        """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
+        with suppress(Exception):  # what goes wrong, the first prompt is told
+            self._service()
+
+
+async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:
+    """The task, if it still waits for its caller. A message to one that works might never get its turn."""
+    if task_id is None:
+        return None
+    try:
+        task = await handler.get(task_id, caller)
+    except FailureError as exc:
+        if isinstance(exc.failure, TaskNotFound):
+            return None
+        raise
+    return task_id if task.status.state in INTERRUPTED else None

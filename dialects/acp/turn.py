@@ -1,0 +1,234 @@
+"""One prompt: a message to the agent, the updates of its task, and the reason why the turn stopped. Owns no session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ...a2a.states import INACTIVE, INTERRUPTED
+from ...a2a.types import StatusChanged, TaskState, TaskStatus
+from ...agents.editor import EditorUnavailableError
+from ...agents.requests import TaskUpdate
+from ...agents.tasks.status_messages import AGENT_FAILED_TEXT
+from ...daemon.logs import log
+from ...errors.codes import ACP_RESERVED
+from ...errors.exceptions import FailureError, OperationError
+from ...errors.failures import DomainFailure, Failure, Internal, TaskNotCancelable
+from ...errors.wire import decode_declared, decode_error
+from ...lazy import anyio
+from .errors import AUTHENTICATION_REQUIRED
+from .generated.prompts import SessionNotification, StopReason
+from .updates import Updates, recorded
+
+if TYPE_CHECKING:
+    from ...agents.editor import Editor, Published
+    from ...agents.requests import Caller, SendRequest
+    from ...agents.service.request_handler import RequestHandler
+    from ...daemon.operations.context import ContextHost, Sending
+    from .generated.prompts import SessionUpdate
+
+Spawn = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+
+_STOPPED: Final = {
+    TaskState.COMPLETED: StopReason.END_TURN,
+    TaskState.INPUT_REQUIRED: StopReason.END_TURN,
+    TaskState.REJECTED: StopReason.REFUSAL,
+    TaskState.CANCELED: StopReason.CANCELLED,
+}
+
+
+@final
+class PromptTurn:
+    """One per prompt. `spawn` runs the cancellation of its task, which goes on where the turn does not wait for it.
+
+    Nothing is sent for the turn once it is over.
+    """
+
+    def __init__(
+        self, session_id: str, host: ContextHost, spawn: Spawn, make_editor: Callable[[PromptTurn], Editor]
+    ) -> None:
+        self._session_id = session_id
+        self._host = host
+        self._spawn = spawn
+        self._updates = Updates()
+        self._task: Published | None = None
+        self._sent = 0  # the task's generation up to which the client has been told
+        self._changed: anyio.Event | None = None
+        self._cancel_task: Callable[[], Coroutine[Any, Any, None]] | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._at_end: dict[str, SessionUpdate] = {}
+        self.cancelled = False
+        self.over = False
+        self.open_task: str | None = None
+        self.editor: Final = make_editor(self)
+
+    @property
+    def began(self) -> bool:
+        """Whether the message belongs to a task."""
+        return self._task is not None
+
+    def begin(self, task: Published) -> None:
+        """The message belongs to this task from now on."""
+        self._task, self._sent = task, task.generation
+        if self.cancelled:
+            self._spawn_cancel()
+
+    async def run(self, handler: RequestHandler, caller: Caller, request: SendRequest) -> StopReason:
+        """Send the message, tell the client all that comes of it, and return why that stopped.
+
+        Raises `FailureError` where the task fails, or needs its user to sign in. A turn that was cancelled never fails.
+        """
+        self._cancel_task = partial(self._cancel, handler, caller)
+        status: TaskStatus | None = None
+        with anyio.CancelScope() as self._scope:
+            try:
+                if not self.cancelled:
+                    status = await self._follow(handler, replace(caller, turn=self), request)
+                    await self._tell_rest()
+            except (FailureError, OperationError):
+                if not self.cancelled:
+                    raise
+            finally:
+                self._end()
+        if self._task is not None and status is not None and status.state in INTERRUPTED:
+            self.open_task = self._task.id
+        if self.cancelled:
+            return StopReason.CANCELLED
+        return _stop_reason(status)
+
+    async def _follow(self, handler: RequestHandler, caller: Caller, request: SendRequest) -> TaskStatus | None:
+        status: TaskStatus | None = None
+        async with aclosing(handler.batches(request, caller)) as batches:
+            async for batch in batches:
+                events = [item for item in batch if isinstance(item, TaskUpdate)]
+                if not events:
+                    continue
+                told = (self._notification(update) for item in events for update in self._updates.of(item.event))
+                await self._host.notify_all("session/update", told)
+                for item in events:
+                    if isinstance(item.event, StatusChanged):
+                        status = item.event.status
+                self._sent = events[-1].generation
+                self._notify()
+        return status
+
+    async def _tell_rest(self) -> None:
+        while self._at_end:
+            await self.send(self._at_end.pop(next(iter(self._at_end))))
+
+    def _end(self) -> None:
+        for update in self._at_end.values():
+            self.send(update)
+        self._at_end.clear()
+        self.over = True
+        self._notify()
+
+    # -- what the client is told -------------------------------------------------------------------------------
+
+    def send(self, update: SessionUpdate) -> Sending:
+        """Tell the client. On its way when this returns; awaiting the result waits until the client keeps up.
+
+        An artifact of the task keeps it, so that a session that is loaded shows it again.
+        """
+        if self._task is not None:
+            self._task.note(recorded(update))
+        return self._host.notify("session/update", self._notification(update))
+
+    def _notification(self, update: SessionUpdate) -> SessionNotification:
+        return SessionNotification(session_id=self._session_id, update=update)
+
+    def at_end(self, key: str, update: SessionUpdate | None) -> None:
+        """Send this when the turn ends, unless it is replaced or taken back by then."""
+        if update is None:
+            self._at_end.pop(key, None)
+        else:
+            self._at_end[key] = update
+
+    def awaits_end(self, key: str) -> bool:
+        """Whether something is to be sent for this at the end."""
+        return key in self._at_end
+
+    async def caught_up(self) -> None:
+        """Wait until the client was told everything that the executor has published.
+
+        Raises `EditorUnavailableError` once the turn is over.
+        """
+        wanted = 0 if self._task is None else self._task.generation
+        while self._sent < wanted and not self.over:
+            if self._changed is None:
+                self._changed = anyio.Event()
+            await self._changed.wait()
+        if self.over:
+            raise EditorUnavailableError("the turn has ended")
+
+    def _notify(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
+    # -- cancellation ------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """Have the task cancelled; `run` then returns `cancelled`. A second call does nothing."""
+        if not (self.cancelled or self.over):
+            self.cancelled = True
+            if self._task is not None:
+                self._spawn_cancel()
+
+    def drop(self) -> None:
+        """Have the task cancelled for a request that was cancelled itself."""
+        if self._task is not None and not self.cancelled:
+            self.cancelled = True
+            self._spawn_cancel()
+
+    def _spawn_cancel(self) -> None:
+        if self._cancel_task is not None:
+            self._spawn(self._cancel_task)
+
+    async def _cancel(self, handler: RequestHandler, caller: Caller) -> None:
+        """Cancel the task. Where its executor refuses, it goes on without the turn."""
+        assert self._task is not None, "there is nothing to cancel before the task"
+        try:
+            await handler.cancel(self._task.id, None, caller)
+        except (FailureError, OperationError) as exc:
+            failure = exc.failure if isinstance(exc, FailureError) else None
+            if not isinstance(failure, TaskNotCancelable):
+                log.warning("agent.cancel_failed", task=self._task.id, exc=exc)
+            if self._scope is not None and not self.over:
+                self._scope.cancel()
+
+
+def _stop_reason(status: TaskStatus | None) -> StopReason:
+    if status is None or status.state not in INACTIVE:
+        raise FailureError(Internal())  # the task was lost; the log says why
+    if status.state is TaskState.FAILED:
+        raise FailureError(_failure_of(status))
+    if status.state is TaskState.AUTH_REQUIRED:
+        text = _text_of(status) or "Authentication required"
+        raise FailureError(DomainFailure("AUTH_REQUIRED", text, False, None, 401, AUTHENTICATION_REQUIRED))
+    return _STOPPED[status.state]
+
+
+def _failure_of(status: TaskStatus) -> Failure:
+    """What a failed task says: the declared error that its executor raised, or its text."""
+    for part in () if status.message is None else status.message.parts:
+        if isinstance(part.data, dict):
+            text = Raw(msgspec.json.encode(part.data))
+            failure = decode_declared(text)
+            if isinstance(failure, DomainFailure):
+                return replace(failure, number=None) if failure.number in ACP_RESERVED else failure
+            failure = decode_error(text)[1]
+            if not isinstance(failure, Internal):  # data of another meaning
+                return failure
+    return DomainFailure("TASK_FAILED", _text_of(status) or AGENT_FAILED_TEXT, False, None, 500, None)
+
+
+def _text_of(status: TaskStatus) -> str:
+    parts = () if status.message is None else status.message.parts
+    return "\n".join(part.text for part in parts if part.text is not None)

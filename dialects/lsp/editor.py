@@ -1,0 +1,207 @@
+"""What a handler asks of the editor and tells it. Nothing is asked of a client that has not said that it can."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, final
+from uuid import uuid4
+
+from ...awaited import refuses_bool
+from ...daemon.operations.context import ClientRefused, is_answered, shown_progress
+from ...lazy import anyio
+from .capabilities import has_capability
+from .generated.base import Diagnostic, Range
+from .generated.diagnostics import PublishDiagnosticsParams
+from .generated.edits import WorkspaceEdit
+from .generated.session import WorkDoneProgressBegin, WorkDoneProgressEnd, WorkDoneProgressReport
+from .generated.window import (
+    LogMessageParams,
+    MessageActionItem,
+    MessageType,
+    ShowDocumentParams,
+    ShowDocumentResult,
+    ShowMessageParams,
+    ShowMessageRequestParams,
+)
+from .generated.workspace import (
+    ApplyWorkspaceEditParams,
+    ApplyWorkspaceEditResult,
+    ConfigurationItem,
+    ConfigurationParams,
+)
+
+if TYPE_CHECKING:
+    from ...daemon.operations.context import Context, Sending
+
+ANSWER_SECONDS: Final = 30.0
+"""How long the editor has for what needs nobody's attention."""
+
+PERSON_SECONDS: Final = 3600.0
+"""How long a person has to answer a question."""
+
+
+@final
+class Progress:
+    """A progress that the editor shows. `cancelled` is true once its user has cancelled it."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._token: str | int | None = None
+        self.cancelled = False
+
+    async def report(self, message: str | None = None, percentage: int | None = None) -> None:
+        """Say how far the work is; `percentage` is 0 to 100. Does nothing where the editor shows no progress."""
+        await self._send(WorkDoneProgressReport(message=message, percentage=percentage))
+
+    async def _send(self, value: object) -> None:
+        if self._token is not None:
+            await self._ctx.notify("$/progress", {"token": self._token, "value": value})
+
+
+@final
+class Editor:
+    """The editor of the request that `ctx` belongs to. Its coroutines raise `ClientRefused` and `TimeoutError` as
+    `ctx.request` does; a handler in a worker thread uses `ctx.request_blocking`.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+
+    def can(self, path: str) -> bool:
+        """Whether the editor has a capability, named as in the specification: `workspace.applyEdit`."""
+        return has_capability(self._ctx.client.capabilities, path)
+
+    # -- telling -----------------------------------------------------------------------------------------------
+
+    def publish_diagnostics(
+        self, uri: str, diagnostics: Sequence[Diagnostic], *, version: int | None = None
+    ) -> Sending:
+        """Show these diagnostics of a document, and no others. Without a `version` they are for the document as it is now."""
+        document = self._ctx.documents.get(uri)
+        if version is None and document is not None:
+            version = document.version
+        return self._ctx.notify(
+            "textDocument/publishDiagnostics",
+            PublishDiagnosticsParams(
+                uri=uri,
+                version=version if self.can("textDocument.publishDiagnostics.versionSupport") else None,
+                diagnostics=list(diagnostics),
+            ),
+        )
+
+    def show_message(self, message: str, type: MessageType = MessageType.INFO) -> Sending:
+        """Show a message to the user."""
+        return self._ctx.notify("window/showMessage", ShowMessageParams(type=type, message=message))
+
+    def log_message(self, message: str, type: MessageType = MessageType.LOG) -> Sending:
+        """Write a message into the editor's log of this server."""
+        return self._ctx.notify("window/logMessage", LogMessageParams(type=type, message=message))
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    @refuses_bool
+    async def choose(
+        self,
+        message: str,
+        actions: Sequence[str],
+        type: MessageType = MessageType.INFO,
+        timeout: float = PERSON_SECONDS,
+    ) -> str | None:
+        """Ask the user to choose an action; None where the question was closed."""
+        params = ShowMessageRequestParams(
+            type=type, message=message, actions=[MessageActionItem(title=title) for title in actions]
+        )
+        chosen = await self._ctx.request(
+            "window/showMessageRequest",
+            params,
+            type=MessageActionItem | None,
+            timeout=timeout,
+        )
+        return None if chosen is None else chosen.title
+
+    @refuses_bool
+    async def show_document(
+        self, uri: str, *, external: bool = False, take_focus: bool = False, selection: Range | None = None
+    ) -> bool:
+        """Show a document or a web page; False where the editor can't, or did not."""
+        if not self.can("window.showDocument.support"):
+            return False
+        params = ShowDocumentParams(uri=uri, external=external, take_focus=take_focus, selection=selection)
+        shown = await self._ctx.request("window/showDocument", params, type=ShowDocumentResult, timeout=ANSWER_SECONDS)
+        return shown.success
+
+    @refuses_bool
+    async def apply_edit(self, edit: WorkspaceEdit, label: str | None = None) -> ApplyWorkspaceEditResult:
+        """Change documents of the workspace. The result says whether it was done, and why not."""
+        if not self.can("workspace.applyEdit"):
+            return ApplyWorkspaceEditResult(applied=False, failure_reason="the editor does not support it")
+        return await self._ctx.request(
+            "workspace/applyEdit",
+            ApplyWorkspaceEditParams(label=label, edit=edit),
+            type=ApplyWorkspaceEditResult,
+            timeout=ANSWER_SECONDS,
+        )
+
+    @refuses_bool
+    async def configuration(
+        self, *sections: str, scope_uri: str | None = None, anyway: bool = False
+    ) -> list[Any]:  # Any: JSON
+        """The values of these sections of the user's settings, in the same order; None for each that is not to be had.
+
+        With `anyway` an editor is asked that has not said that it can: some answer all the same, and others raise
+        `ClientRefused` or `TimeoutError`.
+        """
+        if not (anyway or self.can("workspace.configuration")):
+            return [None] * len(sections)
+        items = [ConfigurationItem(section=section, scope_uri=scope_uri) for section in sections]
+        return await self._ctx.request(
+            "workspace/configuration", ConfigurationParams(items=items), type=list[Any], timeout=ANSWER_SECONDS
+        )
+
+    async def refresh(self, what: str) -> None:
+        """Have the editor ask anew: `semanticTokens`, `inlayHint`, `codeLens`, `diagnostics` and the like."""
+        if self.can(f"workspace.{what}.refreshSupport"):
+            method = "workspace/diagnostic/refresh" if what == "diagnostics" else f"workspace/{what}/refresh"
+            await self._ctx.request(method, timeout=ANSWER_SECONDS)
+
+    # -- progress ----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def progress(
+        self, title: str, *, message: str | None = None, percentage: int | None = None, cancellable: bool = False
+    ) -> AsyncIterator[Progress]:
+        """Show progress during the block: the first in a request is that of the request where its caller asked for it, any
+        other one is its own.
+
+        It always ends with the block. With `cancellable`, the block is cancelled when the user cancels it, and the code
+        behind the block goes on.
+        """
+        progress, scope = Progress(self._ctx), anyio.CancelScope()
+
+        def cancel() -> None:
+            if cancellable:
+                progress.cancelled = True
+                scope.cancel()
+
+        own = str(uuid4()) if self.can("window.workDoneProgress") else None
+        with shown_progress(self._ctx, own, cancel) as token:
+            if token != own or (own is not None and await self._create(own)):
+                progress._token = token
+            begin = WorkDoneProgressBegin(title=title, message=message, percentage=percentage, cancellable=cancellable)
+            await progress._send(begin)
+            with scope:
+                try:
+                    yield progress
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        if token == own or not is_answered(self._ctx):  # else the answer has ended it
+                            await progress._send(WorkDoneProgressEnd())
+
+    async def _create(self, token: str) -> bool:
+        """Whether the editor makes a new progress."""
+        try:
+            await self._ctx.request("window/workDoneProgress/create", {"token": token}, timeout=ANSWER_SECONDS)
+        except (ClientRefused, TimeoutError):
+            return False
+        return True

@@ -1,0 +1,247 @@
+"""Calls of operations that ask before they run: legacy clients by requests, modern ones by results `input_required`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol, final
+
+import msgspec
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from ....daemon.operations.context import ClientRefused, Context, host_of
+from ....daemon.operations.service import Service
+from ....daemon.operations.spec import Forward, Timeout
+from ....errors.exceptions import FailureError
+from ....errors.failures import DomainFailure, Failure
+from ....errors.type_building import decoder_for
+from ..era import Era, Params, missing_capability
+from ..results import modern_members
+from ..state import McpState
+from ..tools import tool_name
+from .questions import ClientRequest, Questions, UnusableAnswer
+from .seal import STATE_SECONDS, State
+
+MAX_ASKING: Final = 1024
+"""Calls of one operation that may wait for answers at a time."""
+
+_ASK: Final = "$ask/"
+"""Begins methods that only forward calls reach. What follows is the operation that is to run."""
+_ANSWER: Final = "$answer/"
+"""The same for modern clients, whose calls never wait for an answer."""
+
+
+class AskingParams(Params, frozen=True, kw_only=True):
+    """The params of every method whose result may be `input_required`."""
+
+    responses: dict[str, Raw] | None = msgspec.field(name="inputResponses", default=None)
+    state: str | None = msgspec.field(name="requestState", default=None)
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A call that is to be asked for. `where` is how the caller names its arguments."""
+
+    arguments: Raw
+    where: str
+    era: Era
+    state: State
+    responses: dict[str, Raw]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of it: the operation's result, or one that `asks`."""
+
+    result: Raw
+    asks: bool = False
+
+
+class CallRendering(Protocol):
+    """How the outcome of the operation is written."""
+
+    era: Era
+
+    def result(self, result: bytes) -> bytes: ...
+    def failure(self, failure: Failure) -> bytes | Failure | None: ...
+
+
+@final
+class AskedRendering:
+    """How the outcome of a call that asks is written."""
+
+    def __init__(self, inner: CallRendering, state: McpState) -> None:
+        self.era = inner.era
+        self._inner = inner
+        self._dialect = state.dialect
+
+    def result(self, result: bytes) -> bytes:
+        outcome = decoder_for(Outcome)(result)
+        if not outcome.asks:
+            return self._inner.result(bytes(outcome.result))
+        self._dialect.end_progress(self.era.token)
+        return bytes(outcome.result)
+
+    def failure(self, failure: Failure) -> bytes | Failure | None:
+        return self._inner.failure(failure)
+
+
+@final
+class InnerRendering:
+    """Tells the era of an operation that runs within a call, which writes its outcome."""
+
+    def __init__(self, era: Era) -> None:
+        self.era = era
+
+    def result(self, result: bytes) -> bytes:
+        return result
+
+    def failure(self, failure: Failure) -> None:
+        return None
+
+
+def forward(
+    state: McpState, operation: str, arguments: Raw, where: str, rendering: CallRendering, params: AskingParams
+) -> Forward:
+    """Where a call goes: to its operation, or to what asks for params of it before.
+
+    Raises `FailureError` for arguments that only the user may give, and for a state that is not ours.
+    """
+    try:
+        return _forward(state, operation, arguments, where, rendering, params)
+    except FailureError:
+        state.dialect.end_progress(rendering.era.token)
+        raise
+
+
+def _forward(
+    state: McpState, operation: str, arguments: Raw, where: str, rendering: CallRendering, params: AskingParams
+) -> Forward:
+    questions = state.questions.get(operation)
+    era, method = rendering.era, operation
+    if questions is not None:
+        given = questions.check_arguments(arguments, where)
+        earlier = State()
+        if era.modern and params.state is not None:
+            earlier = state.seal.open(params.state, operation, arguments)
+        pending = Pending(arguments, where, era, earlier, params.responses or {})
+        values = _answered(questions, pending)
+        if values is not None and len(values) == len(questions.params):
+            arguments = Raw(msgspec.json.encode({**given, **values}))
+        else:
+            method = (_ANSWER if era.modern else _ASK) + operation
+            arguments, where = Raw(msgspec.json.encode(pending)), ""
+            rendering = AskedRendering(rendering, state)
+    return Forward(
+        method,
+        arguments,
+        None,
+        prefix=where,
+        rendering=rendering,
+        progress_token=era.token,
+        patient=True,
+        name=tool_name(operation),
+    )
+
+
+def _answered(questions: Questions, pending: Pending) -> dict[str, Any] | None:
+    """The answers so far; None where the user declined, or an answer can't be read, which is for the operation to tell."""
+    try:
+        return answers_of(questions, pending)
+    except Exception:  # noqa: BLE001 - reading may run the app's own `__post_init__`, which the operation is the boundary for
+        return None
+
+
+def answers_of(questions: Questions, pending: Pending) -> dict[str, Any]:
+    """The answers so far, as JSON values: what was not asked for, and what does not fit, is no answer.
+
+    What fitted may fit no more after a reload. Raises `FailureError` where the user declined.
+    """
+    values = {name: value for name, value in pending.state.values.items() if questions.accepts(name, value)}
+    for name in pending.state.asked:
+        if name in pending.responses and name in questions.params:
+            try:
+                values[name], _ = questions.params[name].read(pending.responses[name])
+            except UnusableAnswer:
+                pass
+    return values
+
+
+def add_asking(service: Service, state: McpState) -> None:
+    """Add to a service what asks for each operation."""
+    for questions in state.questions.values():
+        asking = _Asking(state, questions)
+        for prefix in (_ASK, _ANSWER):
+            spec = questions.spec
+            service.mutation(prefix + spec.name, timeout=None, limit=MAX_ASKING, errors=spec.errors)(asking.run)
+            service.operations[-1] = replace(
+                service.operations[-1],
+                access=spec.access,
+                namespace=spec.namespace,
+                uses=spec.uses,
+                authority=spec.authority,
+                only_waits=prefix == _ASK,
+            )
+
+
+@final
+class _Asking:
+    """Asks for the params of one operation, then runs it."""
+
+    def __init__(self, state: McpState, questions: Questions) -> None:
+        self._state = state
+        self._questions = questions
+
+    async def run(self, ctx: Context, params: Pending, /) -> Raw:
+        questions, era = self._questions, params.era
+        given = questions.decode(params.arguments, params.where)
+        values = answers_of(questions, params)
+        capabilities = era.capabilities if era.modern else ctx.client.capabilities
+        if missing := questions.missing(capabilities, values):
+            raise FailureError(missing_capability(*missing) if era.modern else _CANNOT_ASK)
+        while requests := await questions.ask(ctx, given, values, capabilities):
+            if era.modern:
+                return Raw(msgspec.json.encode(Outcome(self._required(params, values, requests), asks=True)))
+            for name, request in requests.items():
+                values[name] = await self._answer(ctx, name, request)
+        result = await self._call(ctx, params, values)
+        return Raw(msgspec.json.encode(Outcome(Raw(result))))
+
+    def _required(self, params: Pending, values: dict[str, Any], requests: Mapping[str, ClientRequest]) -> Raw:
+        seal, operation = self._state.seal, self._questions.spec.name
+        members = {
+            "inputRequests": requests,
+            "requestState": seal.close(operation, params.arguments, State(values, [*requests])),
+        }
+        return Raw(msgspec.json.encode(modern_members(members, self._state.server, result_type="input_required")))
+
+    async def _answer(self, ctx: Context, name: str, request: ClientRequest) -> Any:
+        try:
+            answer = await ctx.request(request.method, request.params, type=Raw, timeout=STATE_SECONDS)
+            value, _ = self._questions.params[name].read(answer)
+        except (ClientRefused, TimeoutError, UnusableAnswer):
+            raise FailureError(_NO_ANSWER) from None
+        return value
+
+    async def _call(self, ctx: Context, params: Pending, values: dict[str, Any]) -> bytes:
+        spec = self._questions.spec
+        timeout: Timeout = None if spec.timeout is UNSET else spec.timeout
+        arguments = self._questions.check_arguments(params.arguments, params.where)
+        text = msgspec.json.encode({**arguments, **values})
+        outcome = await self._state.host.inner_calls.run(
+            replace(spec, timeout=timeout),
+            text,
+            spec.input.decode(text, params.where),
+            metadata=ctx.service_params,
+            sink=None,
+            context_host=host_of(ctx),
+            progress_token=params.era.token,
+            rendering=InnerRendering(params.era),
+        )
+        if isinstance(outcome, bytes):
+            return outcome
+        raise FailureError(outcome)
+
+
+_NO_ANSWER: Final = DomainFailure("NO_ANSWER", "The client did not bring a usable answer", http_status=504)
+_CANNOT_ASK: Final = DomainFailure(
+    "CLIENT_CANNOT_ASK", "The tool has to ask the client, which can't answer", http_status=400
+)

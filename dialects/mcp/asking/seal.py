@@ -1,0 +1,101 @@
+"""The state of a call between two rounds of questions, sealed, since the client keeps it for us. Asks nobody.
+
+What a client sends back is believed only with our mark on it: HMAC-SHA256 with a key that never leaves the process. It holds
+for one operation with the same arguments, for the questions that were asked, and for `STATE_SECONDS`. Who answers is the
+client's affair in any case, so a state that is sent twice does no more than a call that is made twice.
+"""
+
+from __future__ import annotations
+
+import os
+from time import time
+from typing import Any, Final, final
+
+import msgspec
+from msgspec import Raw
+
+from ....errors.exceptions import FailureError
+from ....errors.failures import InvalidParams
+from ....errors.type_building import decoder_for
+
+STATE_SECONDS: Final = 600.0
+"""How long a client may take to come back with an answer."""
+MAX_STATE_BYTES: Final = 256 * 1024
+"""The answers of earlier rounds that a state holds."""
+
+_SEAL_BYTES: Final = 32
+
+
+class State(msgspec.Struct):
+    """The answers so far, as JSON values by the names of their params, and the params that were asked for last."""
+
+    values: dict[str, Any] = {}
+    asked: list[str] = []
+
+
+class _Sealed(msgspec.Struct):
+    operation: str
+    arguments: str
+    expires: float
+    state: State
+
+
+@final
+class Seal:
+    """Seals states. `key` is secret."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self.key = key or os.urandom(_SEAL_BYTES)
+
+    def of(self, subject: str) -> Seal:
+        """The one for this caller: what it seals, no other opens."""
+        import hmac  # late: most sessions ask nothing
+
+        return Seal(hmac.digest(self.key, subject.encode("utf-8", "surrogatepass"), "sha256"))
+
+    def close(self, operation: str, arguments: Raw, state: State) -> str:
+        """The text for the client. Raises `FailureError` for answers that are too long to be sent to and fro."""
+        from base64 import urlsafe_b64encode  # late, as above
+
+        text = msgspec.json.encode(_Sealed(operation, _digest(arguments), time() + STATE_SECONDS, state))
+        if len(text) > MAX_STATE_BYTES:
+            raise FailureError(InvalidParams("inputResponses", f"at most {MAX_STATE_BYTES} bytes in all", "more"))
+        return urlsafe_b64encode(self._mark(text) + text).decode()
+
+    def open(self, text: str, operation: str, arguments: Raw) -> State:
+        """The state in it. Raises `FailureError` for a text that was changed, has expired, or is of another call."""
+        import hmac  # late, as above
+        from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+        try:
+            content = urlsafe_b64decode(text.encode())
+        except ValueError:
+            raise _wrong_state() from None
+        if urlsafe_b64encode(content).decode() != text:  # the decoder passes over what is no base64
+            raise _wrong_state()
+        if not hmac.compare_digest(self._mark(content[_SEAL_BYTES:]), content[:_SEAL_BYTES]):
+            raise _wrong_state()
+        sealed = decoder_for(_Sealed)(content[_SEAL_BYTES:])  # nobody else has written it
+        if (sealed.operation, sealed.arguments) != (operation, _digest(arguments)) or sealed.expires < time():
+            raise _wrong_state()
+        return sealed.state
+
+    def _mark(self, state: bytes) -> bytes:
+        import hmac  # late, as above
+
+        return hmac.digest(self.key, state, "sha256")
+
+
+def _wrong_state() -> FailureError:
+    return FailureError(InvalidParams("requestState", "that of the last answer to this call", "another value"))
+
+
+def _digest(arguments: Raw) -> str:
+    """Of the values, since a client may write them anew."""
+    import hashlib  # late, as above
+
+    try:
+        canonical = msgspec.json.encode(msgspec.json.decode(arguments), order="deterministic")
+    except (msgspec.DecodeError, RecursionError):
+        canonical = bytes(arguments)
+    return hashlib.sha256(canonical).hexdigest()

@@ -1,0 +1,218 @@
+"""`resources/…`: what is there to read, reading it, and hearing of its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, get_args, get_origin
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ...daemon.offers import Resource, arguments_of, variables_of
+from ...daemon.operations.context import Context
+from ...daemon.operations.service import Service
+from ...daemon.operations.spec import OperationSpec
+from ...errors.exceptions import FailureError
+from ...errors.failures import Cancelled, Failure, Overloaded
+from ...errors.redaction import scrub_known
+from ...errors.type_building import decoder_for
+from ...lazy import anyio
+from .asking.calls import AskingParams, forward
+from .era import RESOURCE_NOT_FOUND, Era, Params, own_error, unknown
+from .generated import legacy, shared
+from .generated.modern import SubscriptionFilter
+from .handshake import EMPTY
+from .options import ResourceOptions, options_of
+from .results import TTL_MS, encode_result
+from .state import McpState
+from .subscriptions import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener
+from .tool_methods import ListParams
+from .tool_schemas import json_params
+from .tools import page
+
+_CONTENTS: Final = (shared.TextResourceContents, shared.BlobResourceContents)
+JSON_TYPE: Final = "application/json"
+MAX_LISTENING: Final = 1024
+"""Requests that may listen at a time."""
+
+
+class UriParams(Params, frozen=True, kw_only=True):
+    uri: str
+
+
+class ReadParams(AskingParams, frozen=True, kw_only=True):
+    uri: str
+
+
+class ListenParams(Params, frozen=True, kw_only=True):
+    notifications: SubscriptionFilter
+
+
+def add_resources(service: Service, state: McpState) -> None:
+    """Add the methods to a service."""
+
+    def shown(ctx: Context, *, templates: bool) -> list[tuple[OperationSpec, Resource]]:
+        visible = {spec.name for spec in state.visible(ctx)}
+        return [
+            (spec, offer)
+            for spec, offer in state.offered(Resource)
+            if spec.name in visible and offer.is_template == templates
+        ]
+
+    @service.query("resources/list", inline=True)
+    def list_resources(ctx: Context, params: ListParams, /) -> Raw:
+        """List the resources that the caller may read."""
+        items, following = page(shown(ctx, templates=False), params.cursor)
+        resources = [shared.Resource(uri=offer.uri, **_described(spec, offer)) for spec, offer in items]
+        result = legacy.ListResourcesResult(resources=resources, next_cursor=following)
+        return state.write(result, params.meta, ttl_ms=TTL_MS)
+
+    @service.query("resources/templates/list", inline=True)
+    def list_templates(ctx: Context, params: ListParams, /) -> Raw:
+        """List the templates of resources that the caller may read."""
+        items, following = page(shown(ctx, templates=True), params.cursor)
+        templates = [
+            shared.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer)) for spec, offer in items
+        ]
+        result = legacy.ListResourceTemplatesResult(resource_templates=templates, next_cursor=following)
+        return state.write(result, params.meta, ttl_ms=TTL_MS)
+
+    @service.query("resources/read", inline=True)
+    def read_resource(params: ReadParams, /) -> Any:  # Any: a forward
+        """Read a resource."""
+        era = state.era(params.meta)
+        spec, offer, values = _find(state, params.uri, era)
+        given = arguments_of(values, json_params(spec))
+        rendering = ResourceRendering(params.uri, spec, offer, era, state)
+        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", rendering, params)
+
+    @service.mutation("resources/subscribe", inline=True)
+    def subscribe(ctx: Context, params: UriParams, /) -> Raw:
+        """Hear of the changes of a resource."""
+        spec, _, _ = _find(state, params.uri, state.era(params.meta))
+        state.check_access(spec, ctx)
+        state.subscriptions.subscribe(params.uri)
+        return EMPTY
+
+    @service.mutation("resources/unsubscribe", inline=True)
+    def unsubscribe(params: UriParams, /) -> Raw:
+        """Hear no more of them."""
+        state.subscriptions.unsubscribe(params.uri)
+        return EMPTY
+
+
+def add_subscriptions(service: Service, state: McpState) -> None:
+    """Add `subscriptions/listen` to a service: how modern clients hear of changes."""
+    subscriptions = state.subscriptions
+
+    @service.query("subscriptions/listen", timeout=None, limit=MAX_LISTENING)
+    async def listen(ctx: Context, params: ListenParams, /) -> Raw:
+        """Hear of changes until the request is cancelled, or the daemon ends."""
+        own_id = (ctx.request_id or "null").encode()
+        is_left = subscriptions.left.pop(own_id, None) is not None
+        if not is_left:  # else the program before this one has checked it
+            _check_uris(params.notifications.resource_subscriptions or [], state, ctx)
+        wanted = state.supported(params.notifications)
+        meta = {SUBSCRIPTION_ID: Raw(own_id)}
+        ended = anyio.Event()
+        subscriptions.listeners[own_id] = Listener(wanted, ended.set)
+        try:
+            if is_left:
+                state.announce_changes(wanted, {"_meta": meta})
+            else:
+                await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
+            await ended.wait()
+        finally:
+            del subscriptions.listeners[own_id]
+        if own_id in subscriptions.left:  # the next program goes on with it
+            raise FailureError(Cancelled())
+        return state.write_members({"_meta": meta})
+
+    service.operations[-1] = replace(service.operations[-1], only_waits=True)
+
+
+def _check_uris(uris: list[str], state: McpState, ctx: Context) -> None:
+    """Raises `FailureError` for too many, and for a resource that this caller may not read. One that is not there may come."""
+    if len(uris) > MAX_SUBSCRIBED:
+        raise FailureError(Overloaded())
+    for uri in () if state.host.access.unrestricted else uris:
+        found = _match(state, uri)
+        if found is not None:
+            state.check_access(found[0], ctx)
+
+
+def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: members of a struct
+    options = options_of(spec, ResourceOptions)
+    return {
+        **msgspec.structs.asdict(options),
+        "name": spec.name,
+        "title": offer.title or None,
+        "description": scrub_known(spec.description) or None,
+        "mime_type": offer.mime_type or None,
+    }
+
+
+def _find(state: McpState, uri: str, era: Era) -> tuple[OperationSpec, Resource, dict[str, str]]:
+    """The resource of this URI, and the values of its variables. Raises `FailureError` where there is none."""
+    found = _match(state, uri)
+    if found is not None:
+        return found
+    if era.modern:
+        raise unknown("resource", uri, param="uri", expected="the URI of a resource")
+    raise FailureError(own_error(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}))
+
+
+def _match(state: McpState, uri: str) -> tuple[OperationSpec, Resource, dict[str, str]] | None:
+    """A URI in full comes before templates."""
+    for spec, offer in state.offered(Resource):
+        if offer.uri == uri and not offer.is_template:
+            return spec, offer, {}
+    for spec, offer in state.offered(Resource):
+        values = variables_of(offer.uri, uri) if offer.is_template else None
+        if values is not None:
+            return spec, offer, values
+    return None
+
+
+class ResourceRendering:
+    """How one reading of a resource is answered."""
+
+    def __init__(self, uri: str, spec: OperationSpec, offer: Resource, era: Era, state: McpState) -> None:
+        self.era = era
+        self._uri = uri
+        self._returns = spec.returns
+        self._mime_type = offer.mime_type or None
+        self._state = state
+        state.dialect.begin_progress(era.token)
+
+    def result(self, result: bytes) -> bytes:
+        self._state.dialect.end_progress(self.era.token)
+        contents = legacy.ReadResourceResult(contents=[*self._contents(result)])
+        return bytes(encode_result(contents, self.era, self._state.server, ttl_ms=0))
+
+    def _contents(self, result: bytes) -> Sequence[shared.TextResourceContents | shared.BlobResourceContents]:
+        returns = self._returns
+        if get_origin(returns) is list and _are_contents(*get_args(returns)):
+            contents: list[Any] = decoder_for(returns)(result)
+            return contents
+        if _are_contents(returns):
+            return [decoder_for(returns)(result)]
+        if returns in (bytes, bytearray, memoryview):
+            return [shared.BlobResourceContents(uri=self._uri, mime_type=self._mime_type, blob=_text(result))]
+        if result.startswith(b'"'):
+            return [shared.TextResourceContents(uri=self._uri, mime_type=self._mime_type, text=_text(result))]
+        mime_type = self._mime_type or JSON_TYPE
+        return [shared.TextResourceContents(uri=self._uri, mime_type=mime_type, text=result.decode())]
+
+    def failure(self, failure: Failure) -> Failure | None:
+        self._state.dialect.end_progress(self.era.token)
+        return None
+
+
+def _are_contents(*annotations: Any) -> bool:
+    members = [member for annotation in annotations for member in get_args(annotation) or (annotation,)]
+    return all(member in _CONTENTS for member in members)
+
+
+_text: Final = msgspec.json.Decoder(str).decode

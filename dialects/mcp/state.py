@@ -1,0 +1,258 @@
+"""What is offered to all sessions, and what one of them knows, such as the revision that was agreed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ...daemon.connection.client_connection import ClientConnection
+from ...daemon.logs import log
+from ...daemon.offers import Offer, Prompt, Resource, asks_of
+from ...daemon.operations.context import ClientInfo
+from ...daemon.operations.service import DeclarationError
+from ...daemon.operations.spec import OperationSpec
+from ...errors.exceptions import FailureError
+from ...errors.type_building import decoder_for
+from .asking.questions import Questions
+from .asking.seal import Seal
+from .dialect import McpDialect
+from .era import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Era, Meta, era_of, refusal
+from .generated.modern import SubscriptionFilter
+from .options import PromptOptions, ResourceOptions, options_of
+from .results import encode_result, modern_members
+from .subscriptions import SUBSCRIPTION_ID, Subscriptions
+from .tools import Tool, tool_name, tools_of
+
+if TYPE_CHECKING:
+    from ...daemon.connection.handshake import ServerInfo
+    from ...daemon.host import Host
+    from ...daemon.operations.context import Context
+    from ...errors.failures import Failure
+
+
+class Saved(Struct, rename="camel"):
+    """What the next program needs, after a reload."""
+
+    revision: str | None
+    client: ClientInfo
+    log_level: str | None
+    subscribed: list[str]
+    seal: bytes
+    listeners: dict[str, SubscriptionFilter]
+
+
+@final
+class Offered:
+    """What a host offers to clients of MCP: for all sessions. Raises `DeclarationError` for what MCP can't offer."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._change_count = host.change_count
+        specs = host.catalogue.operations
+        self._tools = tools_of(specs)
+        self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
+        _check_numbers(specs)
+        _check_offers(self.offers)
+        callable_ = (*(tool.spec for tool in self.tools.values()), *self.offers)
+        self.questions = {spec.name: Questions(spec) for spec in callable_ if asks_of(spec.input.type)}
+        """What the operations ask for that do. None does that comes later."""
+        self.seal = Seal()
+        self.methods: dict[str, OperationSpec] = {}
+        """The methods of a session that was opened before. Those of the next one differ in their handlers alone."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name. Where the operations have changed to what can't be tools, they stay as they were."""
+        if self._change_count != self._host.change_count:
+            self._change_count = self._host.change_count
+            try:
+                self._tools = tools_of(self._host.catalogue.operations)
+            except DeclarationError as exc:
+                log.error("mcp.tools_unchanged", reason=str(exc))
+        return self._tools
+
+
+@final
+class McpState:
+    """`revision` is that of requests without a version of their own; None before `initialize`."""
+
+    def __init__(self, connection: ClientConnection, offered: Offered) -> None:
+        self.connection = connection
+        self.host = connection.host
+        self.subscriptions = Subscriptions(self.host.memory)
+        self.dialect = McpDialect(self._refusal, self.subscriptions)
+        self.revision: str | None = None
+        self.client = ClientInfo()
+        self._offered = offered
+        self.offers = offered.offers
+        self.questions = offered.questions
+        self.seal = offered.seal
+        self._modern = False
+        if self.host.catalogue.changes:
+            self.host.operation_watchers.append(self._tell_changes)
+            self.dialect.on_close = lambda: self.host.operation_watchers.remove(self._tell_changes)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return self._offered.tools
+
+    @property
+    def server(self) -> ServerInfo:
+        return self.connection.server_info
+
+    # -- eras --------------------------------------------------------------------------------------------------
+
+    def era(self, meta: Meta | None) -> Era:
+        return era_of(meta, Era(self.revision or NEWEST_LEGACY))
+
+    def agree(self, revision: str, client: ClientInfo) -> None:
+        """From now on requests without a version of their own are of this revision."""
+        self.revision = self.dialect.revision = revision
+        self._know(client)
+
+    def _know(self, client: ClientInfo) -> None:
+        self.client = client
+        self.connection.meet(client)
+
+    def _refusal(self, method: str, meta: Meta | None) -> Failure | None:
+        modern = meta is not None and meta.protocol_version is not None
+        if not modern and self._modern and self.revision is None and method != "initialize":
+            return MISSING_META
+        refused = refusal(method, meta, self.revision or NEWEST_LEGACY)
+        if refused is None and meta is not None and modern:
+            self._meet_modern(meta)
+        return refused
+
+    def _meet_modern(self, meta: Meta) -> None:
+        """Every modern request says who the client is; there is no handshake."""
+        self._modern = True
+        info = meta.client_info if isinstance(meta.client_info, dict) else {}
+        name, version = info.get("name", ""), info.get("version", "")
+        client = ClientInfo(
+            name if isinstance(name, str) else "",
+            version if isinstance(version, str) else "",
+            meta.protocol_version,
+            meta.client_capabilities,
+        )
+        if client != self.client:
+            self._know(client)
+        self.dialect.asks = self.revision is not None
+
+    # -- what is offered ---------------------------------------------------------------------------------------
+
+    def visible(self, ctx: Context) -> list[OperationSpec]:
+        """What this caller may call."""
+        return list(self.host.catalogue.visible_to(ctx.identity))
+
+    def check_access(self, spec: OperationSpec, ctx: Context) -> None:
+        """Raises `FailureError` where this caller may not call it."""
+        refused = self.host.access.for_caller(ctx.identity).refusal(spec.access, {})
+        if refused is not None:
+            raise FailureError(refused)
+
+    def offered(self, kind: type[Resource] | type[Prompt] | UnionType) -> Iterator[tuple[OperationSpec, Any]]:
+        """The resources or prompts of all callers. Any: an offer of this kind."""
+        return ((spec, spec.offer) for spec in self.offers if isinstance(spec.offer, kind))
+
+    def has(self, kind: type[Offer]) -> bool:
+        return any(isinstance(spec.offer, kind) for spec in self.offers)
+
+    def write_members(self, members: dict[str, Any]) -> Raw:  # Any: JSON
+        """A modern result of these members."""
+        return Raw(msgspec.json.encode(modern_members(members, self.server)))
+
+    def write(self, result: Struct, meta: Meta | None, *, ttl_ms: int | None = None) -> Raw:
+        """A result as JSON text, in the revision of its request."""
+        return encode_result(result, self.era(meta), self.server, ttl_ms=ttl_ms)
+
+    # -- changes -----------------------------------------------------------------------------------------------
+
+    def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
+        """What of it can be sent: the lists change by a reload, that of tools also with a server whose operations are hosted."""
+        changes = self.host.settings.reload
+        return SubscriptionFilter(
+            tools_list_changed=(self.has_changing_tools and wanted.tools_list_changed) or None,
+            resources_list_changed=(changes and self.has(Resource) and wanted.resources_list_changed) or None,
+            prompts_list_changed=(changes and self.has(Prompt) and wanted.prompts_list_changed) or None,
+            resource_subscriptions=wanted.resource_subscriptions if self.has(Resource) else None,
+        )
+
+    @property
+    def has_changing_tools(self) -> bool:
+        """Whether the list of tools may become another one."""
+        return (self.host.settings.reload and bool(self.tools)) or self.host.catalogue.changes
+
+    def _tell_changes(self) -> None:
+        """Tell whoever listens that the tools are others."""
+        if self.revision is not None:
+            self.announce_changes(_TOOLS, {})
+        for request_id, listener in self.subscriptions.listeners.items():
+            if listener.wanted.tools_list_changed:
+                self.announce_changes(_TOOLS, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}})
+
+    def announce_changes(self, wanted: SubscriptionFilter, members: dict[str, Any]) -> None:  # Any: JSON
+        """These lists may have changed."""
+        kinds = {
+            "tools": wanted.tools_list_changed,
+            "resources": wanted.resources_list_changed,
+            "prompts": wanted.prompts_list_changed,
+        }
+        for kind in (kind for kind, is_wanted in kinds.items() if is_wanted):
+            self.connection.tell(f"notifications/{kind}/list_changed", members)
+
+    def save(self) -> bytes:
+        return msgspec.json.encode(
+            Saved(
+                self.revision,
+                self.client,
+                self.dialect.log_level,
+                [*self.subscriptions.uris],
+                self.seal.key,
+                {request_id.decode(): wanted for request_id, wanted in self.subscriptions.left.items()},
+            )
+        )
+
+    def restore(self, saved: bytes) -> None:
+        last = decoder_for(Saved)(saved)
+        self.dialect.log_level = last.log_level
+        self.seal = Seal(last.seal)
+        self.subscriptions.restore(last.subscribed)
+        self.subscriptions.take_over(last.listeners, last.client)
+        if last.revision is not None:
+            self.agree(last.revision, last.client)
+            self.announce_changes(self.supported(_ALL_LISTS), {})
+        else:
+            self._know(last.client)
+
+
+_TOOLS: Final = SubscriptionFilter(tools_list_changed=True)
+_ALL_LISTS: Final = SubscriptionFilter(tools_list_changed=True, resources_list_changed=True, prompts_list_changed=True)
+
+
+def _check_offers(specs: Iterable[OperationSpec]) -> None:
+    """Raises `DeclarationError` for two resources of one URI, two prompts of one name, and options that MCP does not know."""
+    seen: dict[tuple[str, str], str] = {}
+    for spec in specs:
+        if isinstance(spec.offer, Resource | Prompt):
+            options_of(spec, ResourceOptions if isinstance(spec.offer, Resource) else PromptOptions)
+            what = (
+                ("resource", spec.offer.uri) if isinstance(spec.offer, Resource) else ("prompt", tool_name(spec.name))
+            )
+            if what in seen:
+                raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
+            seen[what] = spec.name
+
+
+def _check_numbers(specs: Iterable[OperationSpec]) -> None:
+    """Numbers that the protocol keeps for itself can't be an author's own."""
+    for spec in specs:
+        for error in spec.errors:
+            if error.definition.number in RESERVED_NUMBERS:
+                raise DeclarationError(
+                    f"operation {spec.name}: {error.__name__} has number={error.definition.number}, but MCP keeps"
+                    f" {RESERVED_NUMBERS[0]} to {RESERVED_NUMBERS[-1]} for itself; choose another one"
+                )

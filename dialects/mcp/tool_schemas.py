@@ -1,0 +1,220 @@
+"""The schemas of tools: one document each, with definitions in place, as hosts hand them to models. Sees no values."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
+
+import msgspec
+from msgspec import Raw
+from msgspec import inspect as types
+
+from ...daemon.offers import CONTENT, asks_of, foreign_tool
+from ...daemon.operations.spec import OperationSpec
+from ...daemon.operations.type_shapes import json_kinds, without_metadata
+from ...daemon.schemas.documents import input_schema
+from ...daemon.schemas.json_schema import JsonSchema, json_schema
+from ...daemon.schemas.phrases import schema_kinds
+from ...errors.given_schema import GivenSchema
+from ...errors.type_building import type_info
+from .generated import legacy, shared
+
+Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events", "whole"]
+"""How the result of an operation becomes that of a tool: as an object, as the member `result` of one, as whatever it is, not
+at all; as content that the handler made, one or several or with all around it; as a list of events; as another server gave it."""
+
+LARGEST_OUTPUT: Final = 64 * 1024
+"""Bytes of an imported result's schema that are listed: each tool has all types that it refers to, and a model reads it."""
+
+MAX_INLINED: Final = 2_000
+"""Nodes of a schema with its definitions in place. A larger one keeps its `$defs`."""
+
+_PLAIN_WORDS: Final = frozenset({"type", "title", "description", "properties", "required"})
+"""Words of a schema that leaves members of other names alone."""
+_ERROR: Final[JsonSchema] = {
+    "properties": {"code": {"type": "string"}, "retryable": {"type": "boolean"}, "details": {}},
+    "required": ["code"],
+}
+"""The structure of an error."""
+
+_CONTENT: Final = get_args(shared.ContentBlock)
+REFERENCE: Final = "#/$defs/"
+
+
+def is_tool(spec: OperationSpec) -> bool:
+    """Whether an operation can be a tool: its params come as an object, and it is neither a notification nor an offer."""
+    if spec.kind == "notification" or spec.offer is not None or spec.visibility != "external":
+        return False
+    return not spec.input.whole or "object" in json_kinds(type_info(spec.input.type))
+
+
+def tool_input(spec: OperationSpec) -> JsonSchema:
+    """The schema of a tool's arguments."""
+    schema = _without_asked(input_schema(spec.input), asked_params(spec))
+    return {"type": "object"} | inlined(schema)
+
+
+def _without_asked(schema: JsonSchema, asked: frozenset[str]) -> JsonSchema:
+    if not asked:
+        return schema
+    schema = {**schema, "properties": {n: s for n, s in schema.get("properties", {}).items() if n not in asked}}
+    schema["required"] = [name for name in schema.get("required", ()) if name not in asked]
+    return schema if schema["required"] else {name: part for name, part in schema.items() if name != "required"}
+
+
+def asked_params(spec: OperationSpec) -> frozenset[str]:
+    """The params that the user is asked for."""
+    return frozenset(asks_of(spec.input.type))
+
+
+def json_params(spec: OperationSpec) -> frozenset[str]:
+    """The params that can't be strings: hosts may send them as JSON in a string."""
+    if isinstance(spec.input.type, GivenSchema):
+        schema = spec.input.type.load()
+        members = schema.get("properties", {}).items()
+        return frozenset(name for name, part in members if "string" not in schema_kinds(part, schema))
+    node = without_metadata(type_info(spec.input.type))
+    if not isinstance(node, types.StructType):
+        return frozenset()
+    return frozenset(field.encode_name for field in node.fields if "string" not in json_kinds(field.type))
+
+
+def shape_of(spec: OperationSpec) -> Shape:
+    """What becomes of the operation's result."""
+    if spec.kind == "subscription":
+        return "events"
+    foreign = foreign_tool(spec.options)
+    if foreign is not None and foreign.whole:
+        return "whole"
+    returns = spec.returns
+    if returns in (Any, object, Raw):
+        return "any"
+    if returns in (None, type(None)):
+        return "nothing"
+    if returns is legacy.CallToolResult:
+        return "result"
+    if _is_content(returns):
+        return "content"
+    if get_origin(returns) is list and _is_content(*get_args(returns)):
+        return "contents"
+    if isinstance(returns, GivenSchema):
+        schema = returns.load()
+        return "object" if schema_kinds(schema, schema) == {"object"} else "wrapped"
+    return "object" if json_kinds(type_info(returns)) == {"object"} else "wrapped"
+
+
+def _is_content(annotation: Any) -> bool:
+    members = get_args(annotation) or (annotation,)
+    return all(member in _CONTENT for member in members)
+
+
+def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
+    """The schema of `structuredContent`; None where a tool promises none, and for a large one of an imported operation."""
+    if shape not in ("object", "wrapped", "events"):
+        return None
+    schema = inlined(_without_content(json_schema(spec.returns)))
+    definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+    if shape == "wrapped":
+        schema = {"properties": {"result": schema}, "required": ["result"]}
+    elif shape == "events":
+        omitted = {"type": "integer", "minimum": 1}
+        schema = {
+            "properties": {"result": {"type": "array", "items": schema}, "omitted": omitted},
+            "required": ["result"],
+        }
+    written = {"type": "object"} | _or_error(schema) | definitions
+    is_given = isinstance(spec.returns, GivenSchema)
+    return None if is_given and len(msgspec.json.encode(written)) > LARGEST_OUTPUT else written
+
+
+def _without_content(schema: JsonSchema) -> JsonSchema:
+    """A schema without the member that has content of another server's tool: here that is content of the tool."""
+    properties = schema.get("properties", {})
+    if CONTENT not in properties.get("_meta", {}).get("properties", {}):
+        return schema
+    return {**schema, "properties": {name: part for name, part in properties.items() if name != "_meta"}}
+
+
+def _or_error(schema: JsonSchema) -> JsonSchema:
+    """A schema of objects that the structure of an error fits too: hosts check it as they check a result."""
+    members = schema.get("properties", {}).keys()
+    if schema.keys() <= _PLAIN_WORDS and members.isdisjoint(_ERROR["properties"]):
+        required = [{"required": schema["required"]}] if "required" in schema else []
+        rest = {word: part for word, part in schema.items() if word != "required"}
+        return {**rest, "anyOf": [*required, {"required": ["code"]}]} if required else rest
+    return {"anyOf": [schema, _ERROR]}
+
+
+def inlined(schema: JsonSchema) -> JsonSchema:
+    """A schema without `$schema`, and with its definitions in place where they don't refer to themselves."""
+    definitions: dict[str, JsonSchema] = schema.get("$defs", {})
+    body = {name: part for name, part in schema.items() if name not in ("$schema", "$defs")}
+    uses = {name: _references(part) for name, part in definitions.items()}
+    recursive = {name for name in uses if name in _reachable(name, uses)}
+    sizes: dict[str, int] = {}
+    if definitions and _size(body, definitions, recursive, sizes) > MAX_INLINED:
+        return body | {"$defs": definitions}
+    kept = {name: _in_place(definitions[name], definitions, recursive) for name in sorted(recursive)}
+    return {**_in_place(body, definitions, recursive), **({"$defs": kept} if kept else {})}
+
+
+def _references(part: Any) -> set[str]:  # Any: JSON, here and below
+    match part:
+        case dict():
+            own = {part["$ref"].removeprefix(REFERENCE)} if isinstance(part.get("$ref"), str) else set[str]()
+            return own.union(*map(_references, part.values()))
+        case list():
+            return set[str]().union(*map(_references, part))
+        case _:
+            return set()
+
+
+def _reachable(name: str, uses: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    ahead = [name]
+    while ahead:
+        for used in uses.get(ahead.pop(), ()):
+            if used not in found:
+                found.add(used)
+                ahead.append(used)
+    return found
+
+
+def _size(part: Any, definitions: dict[str, JsonSchema], recursive: set[str], known: dict[str, int]) -> int:
+    match part:
+        case dict():
+            total = 1 + sum(_size(item, definitions, recursive, known) for item in part.values())
+            name = part["$ref"].removeprefix(REFERENCE) if isinstance(part.get("$ref"), str) else None
+            if name is not None and name not in recursive and name in definitions:
+                if name not in known:
+                    known[name] = _size(definitions[name], definitions, recursive, known)
+                total += known[name]
+            return total
+        case list():
+            return 1 + sum(_size(item, definitions, recursive, known) for item in part)
+        case _:
+            return 1
+
+
+def _is_discriminator(key: str, item: Any) -> bool:
+    """Whether this keyword names definitions, which will be in place."""
+    return key == "discriminator" and isinstance(item, dict) and isinstance(item.get("propertyName"), str)
+
+
+def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]) -> Any:
+    match part:
+        case dict():
+            name = part["$ref"].removeprefix(REFERENCE) if isinstance(part.get("$ref"), str) else None
+            beside = {
+                key: _in_place(item, definitions, recursive)
+                for key, item in part.items()
+                if (name is None or key != "$ref") and not _is_discriminator(key, item)
+            }
+            if name is None:
+                return beside
+            if name in recursive or name not in definitions:
+                return {"$ref": part["$ref"]} | beside
+            return {**_in_place(definitions[name], definitions, recursive), **beside}
+        case list():
+            return [_in_place(item, definitions, recursive) for item in part]
+        case _:
+            return part

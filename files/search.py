@@ -1,0 +1,344 @@
+"""Literal text search below the root. Each search has a budget of work and of time, and tells where to go on after it.
+
+Entries are visited in one fixed order, the order of their paths compared name by name, so that a place in the tree says
+what has been searched. Never uses regular expressions on files: literal search takes linear time on any input. Keeps
+names still to visit, not open directories, so that depth costs no descriptors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import translate
+from typing import Final, assert_never, final
+
+import msgspec
+
+from ..errors import FailureError, InvalidParams
+from .directory import Directory, PathParts, first_names, read_at
+from .root import Root, os_errors_as
+from .search_work import SearchWork
+from .types import MAX_PATH_CHARS, Cancellable, FileTooLarge, Match, NotText, SearchPlace, SearchResult
+
+LINE_CHARS: Final = 200
+
+VERSION_CONTROL_DIRECTORIES: Final = frozenset({".git", ".hg", ".jj", ".svn"})
+"""They hold packed copies of files that are searched anyway."""
+
+_BINARY_PROBE: Final = 8192
+"""A NUL among this many first bytes makes a file binary: the rule of git and ripgrep."""
+
+_SLICE: Final = 64 * 1024
+"""Characters that are compared in one step, which holds Python's lock: a millisecond at most."""
+
+_NAME_WORK: Final = 64
+_ENTRY_WORK: Final = 2048
+_CANDIDATE_WORK: Final = 64
+_FOLDING_WORK: Final = 8
+"""Work in bytes, by the time that each takes beside plain reading: a listed name, a visited entry, a place where the
+text stands; and how many times as long characters take beyond ASCII if case is ignored. Measured, not exact."""
+
+_FEWEST_NAMES: Final = 100
+
+
+class SearchLimits(msgspec.Struct, frozen=True):
+    """How much one search may do and return.
+
+    `work` is in bytes read and compared: two or three seconds on a slow machine. `seconds` counts for slow disks; both
+    are well within a request's default deadline of 30 s. One file is in memory at a time; a file above `file_bytes` is
+    hardly source text. About `names` are kept of those still to visit. `result_chars` limits the paths and lines of the
+    result: even at six bytes per character it fits a peer's frame limit of 10 MiB.
+    """
+
+    work: int = 256 * 1024 * 1024
+    seconds: float = 10.0
+    names: int = 50_000
+    file_bytes: int = 4 * 1024 * 1024
+    result_chars: int = 1024 * 1024
+
+
+SEARCH_LIMITS: Final = SearchLimits()
+
+
+class SearchQuery(msgspec.Struct, frozen=True):
+    """What to search for: params of `fs/search`. `resume` is where to go on; what stands before it is left out."""
+
+    text: str
+    glob: str | None = None
+    ignore_case: bool = False
+    words: bool = False
+    limit: int = 100
+    resume: SearchPlace | None = None
+
+
+def search(
+    root: Root, ctx: Cancellable, path: str, query: SearchQuery, limits: SearchLimits = SEARCH_LIMITS
+) -> SearchResult:
+    """Search the file or directory that the caller's `path` names. Raises the errors declared for `fs/search`."""
+    with os_errors_as(path):
+        start = root.parse_path(path)
+        resume = _resumed(root, start, query.resume)
+        run = _SearchRun(root, start, resume, query, limits, SearchWork(ctx, limits.work, limits.seconds))
+        try:
+            try:
+                run.list_names(start)
+            except NotADirectoryError:
+                run.search_only_file(path)
+            else:
+                run.search_tree()
+        finally:
+            run.close()
+    return run.result()
+
+
+def _resumed(root: Root, start: PathParts, place: SearchPlace | None) -> PathParts:
+    """The names that lead to the place where to go on; none where the search begins at its start."""
+    if place is None:
+        return ()
+    parts = root.parse_path(place.path)
+    if parts[: len(start)] != start:
+        raise FailureError(InvalidParams("resume.path", "path below the one to search", "string"))
+    return parts
+
+
+@final
+class _SearchRun:
+    """One search in progress: what it has found, and what is still to visit."""
+
+    def __init__(
+        self,
+        root: Root,
+        start: PathParts,
+        resume: PathParts,
+        query: SearchQuery,
+        limits: SearchLimits,
+        work: SearchWork,
+    ) -> None:
+        self._root = root
+        self._start = start
+        self._limits = limits
+        self._work = work
+        self._limit = query.limit
+        self._resume = resume
+        self._resume_offset = 0 if query.resume is None else query.resume.offset
+        self._glob = None if query.glob is None else _glob_matcher(query.glob)
+        self._occurrences = _Occurrences(query, work)
+        self._open: tuple[PathParts, Directory] | None = None
+        # The next one last: an entry, or, with a name, the entries of a directory that sort after that name.
+        self._pending: list[tuple[PathParts, str | None]] = []
+        self._matches: list[Match] = []
+        self._chars = 0
+        self._files = self._skipped = 0
+        self._next: SearchPlace | None = None
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+
+    def result(self) -> SearchResult:
+        return SearchResult(tuple(self._matches), self._next is not None, self._next, self._files, self._skipped)
+
+    def search_only_file(self, path: str) -> None:
+        data = _content(self._root.open_file(self._start), self._limits.file_bytes)
+        if isinstance(data, int):
+            raise FileTooLarge(path=path, size=data, limit=self._limits.file_bytes)
+        try:
+            self._search_text(data.decode(), self._start)
+        except UnicodeDecodeError as error:
+            raise NotText(path=path, offset=error.start) from error
+
+    def search_tree(self) -> None:
+        """Visit what is pending, at least one entry that no search before has: so the last one comes to the end."""
+        visited = False
+        while self._pending and self._next is None:
+            parts, after = self._pending[-1]
+            if after is None and visited and self._work.exhausted:
+                self._next = SearchPlace("/".join(parts), 0)
+                break
+            del self._pending[-1]
+            try:
+                if after is not None:
+                    self.list_names(parts, after)
+                    continue
+                visited = visited or parts == self._resume or parts != self._resume[: len(parts)]
+                if self._visit(parts):
+                    self.list_names(parts)
+            except OSError:  # not permitted, or removed or replaced since it was listed
+                self._skipped += 1
+
+    def list_names(self, parts: PathParts, after: str | None = None) -> None:
+        """Make the entries of a directory pending. Raises `OSError` if it can't be listed.
+
+        Of very many names only the first are kept; the directory is listed again for the others.
+        """
+        resume = self._resume
+        first = resume[len(parts)] if len(resume) > len(parts) and resume[: len(parts)] == parts else None
+        count = max(_FEWEST_NAMES, self._limits.names - len(self._pending))
+        names, not_unicode = first_names(self._names_in(parts), count + 1, after=after, first=first)
+        if after is None:
+            self._skipped += not_unicode
+        if len(names) > count:
+            self._pending.append((parts, names[count - 1]))
+        self._pending += [((*parts, name), None) for name in reversed(names[:count])]
+
+    def _names_in(self, parts: PathParts) -> Iterator[str]:
+        for name in self._directory(parts).list_names():
+            self._work.spend(_NAME_WORK)
+            yield name
+
+    def _directory(self, parts: PathParts) -> Directory:
+        """The directory, open until another one is asked for."""
+        if self._open is None or self._open[0] != parts:
+            self._work.spend(_ENTRY_WORK * len(parts))
+            self.close()
+            self._open = None
+            self._open = parts, self._root.open_directory(parts)
+        return self._open[1]
+
+    def _visit(self, parts: PathParts) -> bool:
+        """Search the entry if it is a matching file. Returns whether it is a directory to be searched."""
+        self._work.spend(_ENTRY_WORK)
+        if len("/".join(parts)) > MAX_PATH_CHARS:  # no request could name it
+            self._skipped += 1
+            return False
+        directory = self._directory(parts[:-1])
+        info = directory.info(parts[-1])
+        match info.kind:
+            case "directory":
+                return parts[-1] not in VERSION_CONTROL_DIRECTORIES
+            case "file":
+                if self._glob is None or self._glob(parts[len(self._start) :]):
+                    self._search_file(directory, parts)
+                return False
+            case "symlink" | "other":
+                return False
+            case _:
+                assert_never(info.kind)
+
+    def _search_file(self, directory: Directory, parts: PathParts) -> None:
+        data = _content(directory.open_file(parts[-1]), self._limits.file_bytes)
+        if isinstance(data, int) or b"\0" in data[:_BINARY_PROBE]:
+            self._skipped += 1
+            return
+        self._work.spend(len(data))
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            self._skipped += 1
+        else:
+            self._search_text(text, parts)
+
+    def _search_text(self, text: str, parts: PathParts) -> None:
+        self._files += 1
+        path = "/".join(parts)
+        cursor = _Cursor(text)
+        begin = len(text.encode()[: self._resume_offset].decode(errors="ignore")) if parts == self._resume else 0
+        for at in self._occurrences.find(text, begin):
+            if len(self._matches) == self._limit or self._chars > self._limits.result_chars:
+                self._next = SearchPlace(path, cursor.advance(at))
+                return
+            match = cursor.match(path, at)
+            self._matches.append(match)
+            self._chars += len(match.path) + len(match.text)
+        if self._occurrences.stopped_at is not None:
+            self._next = SearchPlace(path, cursor.advance(self._occurrences.stopped_at))
+
+
+@final
+class _Cursor:
+    """Counts lines and bytes from match to match, so that a file is read through once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = self._bytes = self._line_start = 0
+        self._line = 1
+
+    def advance(self, at: int) -> int:
+        """Go to character `at`, which must not be before the place where the cursor is. Returns the offset in bytes."""
+        while self._at < at:
+            passed = self._text[self._at : min(at, self._at + _SLICE)]
+            self._bytes += len(passed.encode())
+            if lines := passed.count("\n"):
+                self._line += lines
+                self._line_start = self._at + passed.rfind("\n") + 1
+            self._at += len(passed)
+        return self._bytes
+
+    def match(self, path: str, at: int) -> Match:
+        """The match at character `at`, which must not be before the previous one."""
+        offset = self.advance(at)
+        column = at - self._line_start + 1
+        return Match(path=path, line=self._line, column=column, offset=offset, text=self._excerpt())
+
+    def _excerpt(self) -> str:
+        text, at = self._text, self._at
+        begin = self._line_start
+        if at - begin > LINE_CHARS // 2:
+            begin = at - LINE_CHARS // 4
+        end = text.find("\n", at, begin + LINE_CHARS)
+        return text[begin : end if end >= 0 else begin + LINE_CHARS].removesuffix("\r")
+
+
+@final
+class _Occurrences:
+    """Finds the text of a query, slice by slice. After a run, `stopped_at` is the character where work ran out."""
+
+    def __init__(self, query: SearchQuery, work: SearchWork) -> None:
+        self._needle = _folded(query.text) if query.ignore_case else query.text
+        self._ignore_case = query.ignore_case
+        self._words = query.words
+        self._work = work
+        self.stopped_at: int | None = None
+
+    def find(self, text: str, begin: int) -> Iterator[int]:
+        """The places from `begin` on where the text stands. They do not overlap. At least one slice is searched."""
+        size = len(self._needle)
+        while begin < len(text):
+            end = begin + _SLICE
+            part = text[begin : end + size - 1]
+            self._work.spend(len(part) * (_FOLDING_WORK if self._ignore_case and not part.isascii() else 1))
+            part = _folded(part) if self._ignore_case else part
+            at = part.find(self._needle)
+            while at >= 0:
+                self._work.spend(_CANDIDATE_WORK + size)
+                here = begin + at
+                if self._words and (_is_word(text, here - 1) or _is_word(text, here + size)):
+                    at = part.find(self._needle, at + 1)
+                    continue
+                yield here
+                end = max(end, here + size)
+                at = part.find(self._needle, at + size)
+            begin = end
+            if self._work.exhausted and begin < len(text):
+                self.stopped_at = begin
+                return
+
+
+def _folded(text: str) -> str:
+    """The text without differences of case, and of the same length.
+
+    Two characters need care: `lower` makes two of U+0130, and writes a sigma by its neighbours.
+    """
+    return text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
+
+
+def _is_word(text: str, at: int) -> bool:
+    """Whether the character at `at` belongs to a word; False outside the text."""
+    return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")
+
+
+def _glob_matcher(glob: str) -> Callable[[PathParts], bool]:
+    """Whether a file's path below the start matches, or its name if the pattern holds no slash."""
+    matches = re.compile(translate(glob)).match
+    by_path = "/" in glob
+    return lambda below: matches("/".join(below) if by_path else below[-1]) is not None
+
+
+def _content(fd: int, most: int) -> bytes | int:
+    """The content of an open file, or its size if that is more than `most`. Closes it."""
+    try:
+        size = os.fstat(fd).st_size
+        return size if size > most else read_at(fd, 0, most)
+    finally:
+        os.close(fd)

@@ -1,0 +1,261 @@
+"""The types of the built-in file service: its params, results and errors. Never touches the file system.
+
+A path in a result or an error is the caller's own text, or a name below it. Positions and sizes are in bytes unless a
+field says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Protocol, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from ..errors import OperationError
+
+MAX_PATH_CHARS = 4096
+"""PATH_MAX on Linux: other programs can't use longer paths."""
+
+DEFAULT_READ_BYTES = 64 * 1024
+MAX_READ_BYTES = 1024 * 1024
+"""A byte takes at most six in JSON (`\\u0001`), so the largest reply fits a peer's frame limit of 10 MiB."""
+
+MAX_OFFSET = 2**53 - 1
+"""The largest integer that every JSON implementation represents exactly (RFC 8259 section 6)."""
+
+DEFAULT_LIST_ENTRIES = 1000
+MAX_LIST_ENTRIES = 5000
+"""A name has at most 255 bytes, so 5,000 entries fit a frame of 10 MiB even if every byte has to be escaped."""
+
+DEFAULT_WATCH_SECONDS = 0.5
+MAX_WATCH_ENTRIES = 50_000
+"""About 0.3 s to scan all of them, and 20 MB to remember them."""
+
+MAX_EVENT_CHANGES = 256
+"""Changes in one event of `fs/watch`: an event fits a frame of 10 MiB even with the longest paths."""
+
+MAX_WRITE_BYTES = 8 * 1024 * 1024
+
+DEFAULT_SEARCH_MATCHES = 100
+MAX_SEARCH_MATCHES = 1000
+
+FileKind: TypeAlias = Literal["file", "directory", "symlink", "other"]
+"""`other` is a FIFO, socket or device."""
+
+Encoding: TypeAlias = Literal["utf-8", "base64"]
+WriteMode: TypeAlias = Literal["overwrite", "create"]
+ChangeKind: TypeAlias = Literal["created", "modified", "deleted"]
+CaseRule: TypeAlias = Literal["sensitive", "ignore"]
+
+PathText: TypeAlias = Annotated[
+    str, Meta(max_length=MAX_PATH_CHARS, description="Relative to the root, `/` between names.")
+]
+Offset: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_OFFSET, description="First byte to read.")]
+ReadLimit: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_READ_BYTES, description="Most bytes to read.")]
+ListLimit: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_LIST_ENTRIES, description="Most entries in one answer.")]
+AfterName: TypeAlias = Annotated[str, Meta(max_length=MAX_PATH_CHARS, description="Only names that sort after this.")]
+SearchText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1024, description="Literal text to find.")]
+Glob: TypeAlias = Annotated[
+    str,
+    Meta(min_length=1, max_length=256, description="`*`, `?`, `[…]` on a file's name, or on its path if it has a `/`."),
+]
+SearchLimit: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SEARCH_MATCHES, description="Most matches in the answer.")]
+
+
+WatchInterval: TypeAlias = Annotated[
+    float, Meta(ge=0.1, le=60, description="Seconds during which changes are gathered.")
+]
+
+
+class Cancellable(Protocol):
+    """What the operations need of a request's context."""
+
+    def check_cancelled(self) -> None:
+        """Raise, but no `OSError`, if the result is no longer wanted; else return at once."""
+        ...
+
+
+class Holder(Cancellable, Protocol):
+    """What a watch needs of it besides."""
+
+    def hold_memory(self, size: int) -> None:
+        """Count so many bytes more, or fewer where `size` is negative. Raises `FailureError` where there is no room."""
+        ...
+
+
+class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
+    """The file does not exist."""
+
+    path: str
+
+
+class PermissionDenied(OperationError, code="PERMISSION_DENIED", http_status=403):
+    """The operating system does not permit it."""
+
+    path: str
+
+
+class NotAFile(OperationError, code="NOT_A_FILE", http_status=400):
+    """The path names something that is not a regular file."""
+
+    path: str
+
+
+class NotADirectory(OperationError, code="NOT_A_DIRECTORY", http_status=400):
+    """The path, or a part of it, is not a directory."""
+
+    path: str
+
+
+class OutsideRoot(OperationError, code="OUTSIDE_ROOT", http_status=403):
+    """The path leads outside the root, or through a symbolic link."""
+
+    path: str
+
+
+class FileTooLarge(OperationError, code="FILE_TOO_LARGE", http_status=413):
+    """The file is larger than this operation handles."""
+
+    path: str
+    size: int
+    limit: int
+
+
+class NotText(OperationError, code="NOT_TEXT", http_status=415):
+    """The file is not UTF-8 text."""
+
+    path: str
+    offset: int
+
+
+class FileExists(OperationError, code="FILE_EXISTS", http_status=409):
+    """The file already exists."""
+
+    path: str
+
+
+class TooManyEntries(OperationError, code="TOO_MANY_ENTRIES", http_status=413):
+    """There are more names than can be watched."""
+
+    path: str
+    limit: int
+
+
+class FileContent(msgspec.Struct, frozen=True, rename="camel"):
+    """A slice of a file: `content` holds the bytes from `offset` up to `nextOffset`, encoded as `encoding` says.
+
+    `size` is that of the whole file, `modified` its last change in RFC 3339 (UTC, milliseconds). `truncated` says that
+    the file continues behind the slice: read on at `nextOffset`.
+    """
+
+    path: str
+    encoding: Encoding
+    content: str
+    offset: int
+    next_offset: int
+    size: int
+    truncated: bool
+    modified: str
+
+
+class FileStat(msgspec.Struct, frozen=True):
+    """What a path names. `size` is in bytes, 0 for what is not a file; `modified` is RFC 3339, UTC, milliseconds."""
+
+    path: str
+    kind: FileKind
+    size: int
+    modified: str
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One name in a directory; `size` and `modified` as in `FileStat`."""
+
+    name: str
+    kind: FileKind
+    size: int
+    modified: str
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """A page of a directory, sorted by name (by Unicode code point).
+
+    Send `next` as `after` for the next page; it is null on the last one. `skipped` counts the names of the whole
+    directory that are not UTF-8: no request could name them.
+    """
+
+    path: str
+    entries: tuple[Entry, ...]
+    next: str | None
+    skipped: int
+
+
+class Match(msgspec.Struct, frozen=True):
+    """One place where the text was found.
+
+    `path` is relative to the root; `line` and `column` count from 1, columns in Unicode code points; `offset` is the
+    match's first byte in the file, ready for `fs/read`. `text` is the line without its end, or 200 characters of it
+    around the match where it is longer.
+    """
+
+    path: str
+    line: int
+    column: int
+    offset: int
+    text: str
+
+
+class SearchPlace(msgspec.Struct, frozen=True):
+    """Where a search goes on. `path` is relative to the root; `offset` is in bytes, 0 but for a file."""
+
+    path: PathText
+    offset: Offset = 0
+
+
+class SearchResult(msgspec.Struct, frozen=True):
+    """The matches, sorted by path (name by name) and place.
+
+    `truncated` says that a limit ended the search early; then `next` is where to go on: send it as `resume`. `files`
+    counts the files that this request searched, `skipped` those that it did not: binary, too large, unreadable, or gone
+    meanwhile.
+    """
+
+    matches: tuple[Match, ...]
+    truncated: bool
+    next: SearchPlace | None
+    files: int
+    skipped: int
+
+
+class FileWritten(msgspec.Struct, frozen=True):
+    """The written file. `created` says that it is new."""
+
+    path: str
+    size: int
+    modified: str
+    created: bool
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A change of one name. `path` is relative to the root; `kind` is what it names, or named before it was deleted."""
+
+    change: ChangeKind
+    path: str
+    kind: FileKind
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """The changes since the previous event, sorted by path. A name that now has another kind is deleted first.
+
+    The first event is empty: watching has begun, and every later change is reported.
+    """
+
+    changes: tuple[Change, ...]
+
+
+PATH_ERRORS = (FileNotFound, PermissionDenied, NotADirectory, OutsideRoot)
+READ_ERRORS = (*PATH_ERRORS, NotAFile, NotText)
+LIST_ERRORS = PATH_ERRORS
+STAT_ERRORS = PATH_ERRORS
+SEARCH_ERRORS = (*PATH_ERRORS, NotAFile, NotText, FileTooLarge)
+WATCH_ERRORS = (*PATH_ERRORS, TooManyEntries)
+WRITE_ERRORS = (*PATH_ERRORS, NotAFile, FileTooLarge, FileExists)

@@ -1,0 +1,313 @@
+"""What one client says in MCP, over several HTTP requests: a session, or since 2026-07-28 one request after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, assert_never, final
+from weakref import proxy
+
+import msgspec
+
+from ...daemon.connection.client_requests import ClientRequests
+from ...daemon.connection.context_host import ClientContextHost
+from ...daemon.connection.handshake import ServerInfo
+from ...daemon.connection.notices import Notices
+from ...daemon.dispatch.dispatcher import Dispatcher
+from ...daemon.dispatch.responder import Responder
+from ...daemon.dispatch.router import Router
+from ...daemon.dispatch.task_guard import out_of_task
+from ...daemon.logs import RepeatedWarning
+from ...daemon.operations.context import ClientInfo
+from ...daemon.operations.registry import Registry
+from ...daemon.rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, encode_notification
+from ...daemon.rpc.inflight import Inflight
+from ...daemon.rpc.request_log import note_dropped, note_reply
+from ...dialects.mcp.session import McpSession
+from ...dialects.mcp.subscriptions import UPDATED
+from ...errors.exceptions import FailureError
+from ...errors.failures import Cancelled, Overloaded
+from .messages import Events, MessageStream
+
+if TYPE_CHECKING:
+    from ...daemon.dispatch.backlog import Backlog
+    from ...daemon.dispatch.request import Request, RequestCounts
+    from ...daemon.host import Host
+    from ...daemon.operations.access import Access
+    from ...daemon.operations.identity import Identity
+    from ...daemon.operations.spec import OperationSpec
+    from ...daemon.rpc.envelope import Message
+    from ...dialects.mcp.state import Offered
+    from ...errors.failures import Failure
+
+SESSION_BYTES: Final = 32 * 1024
+"""What a conversation takes: the handlers of its methods (measured: 15 to 30 KiB)."""
+
+MAX_KEPT_BYTES: Final = 1024 * 1024
+"""What a session keeps of messages that were sent, for a client that was cut off. The oldest go first."""
+
+SCARCE_KEPT_BYTES: Final = 64 * 1024
+"""The same while all sessions together take a quarter of the memory budget."""
+
+
+_update_dropped: Final = RepeatedWarning("notification.dropped")
+
+
+@final
+class Conversation:
+    """Implements `ClientConnection`, for the dialect, and `Peer`, for the contexts of its requests.
+
+    `listening` is what goes to the client beside the answers to its requests. With `keeps`, its messages and those of
+    `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
+
+    Its session does not hold it, and nothing does that `close` has closed: what it takes is free as soon as nobody uses it, and
+    not only when the cyclic collector comes by.
+    """
+
+    def __init__(self, host: Host, offered: Offered, *, keeps: bool) -> None:
+        self.host = host
+        self.client = ClientInfo()
+        self.inflight: Final[Inflight[Request]] = Inflight()
+        self.client_requests: Final = ClientRequests(lambda: None)
+        self.streams: Final[dict[int, MessageStream]] = {}
+        self.keeps: Final = keeps
+        self.reusable = False
+        """Whether nothing of its last request goes on, so that it may be lent to another one."""
+        self._held = 0
+        self._kept = 0
+        self._next_stream = 0
+        self.listening = self.open_stream()
+        self.session: Final = McpSession(proxy(self), offered=offered)
+        self.router: Final = Router(Registry(self.session.services()), host.registry, host.access, named=False)
+        self._hold(SESSION_BYTES)
+        if not keeps:
+            self.listening.end()
+
+    # -- as the connection, for the dialect ----------------------------------------------------------------------
+
+    @property
+    def server_info(self) -> ServerInfo:
+        return ServerInfo(*self.host.server)
+
+    @property
+    def initializers(self) -> Sequence[OperationSpec]:
+        return self.host.catalogue.initializers
+
+    @property
+    def context_host(self) -> ClientContextHost:
+        return self.context(self.listening, self.host.access, "")
+
+    def meet(self, client: ClientInfo) -> None:
+        """Raises `FailureError(Overloaded)` where there is no memory for what it says."""
+        self._hold(len(msgspec.json.encode(client)) - len(msgspec.json.encode(self.client)))
+        self.client = client
+
+    def methods(self, identity: Identity | None) -> Iterator[OperationSpec]:
+        return self.host.catalogue.visible_to(identity)
+
+    def tell_updated(self, uri: str) -> None:
+        for message in self.session.dialect.encode_updates(uri):
+            self._post(UPDATED, message)
+
+    def tell(self, method: str, params: object) -> None:
+        self._post(method, encode_notification(method, params))
+
+    def _post(self, method: str, message: bytes) -> None:
+        if self.listening.congested:  # nobody waits for those who do not read
+            _update_dropped(method=method)
+        else:
+            self.listening.post(message)
+
+    def _hold(self, size: int) -> None:
+        if self.keeps and size > 0 and not self.host.memory.fits(size):
+            raise FailureError(Overloaded())
+        self._held += size
+        self.host.memory.add("sessions", size)
+
+    # -- streams -------------------------------------------------------------------------------------------------
+
+    def open_stream(self) -> MessageStream:
+        """For the messages of one request."""
+        memory = self.host.memory
+        if not self.keeps:
+            return MessageStream(memory)
+        number = self._next_stream
+        self._next_stream += 1
+        later = self.listening if number else None
+        stream = MessageStream(memory, number, keep=lambda change: self._count(stream, change), later=later)
+        self.streams[number] = stream
+        return stream
+
+    def _count(self, stream: MessageStream, change: int) -> None:
+        self._kept += change
+        if change > 0:
+            self._trim(stream)
+
+    def forget(self, stream: MessageStream) -> None:
+        """Nobody will ask for it again."""
+        self.streams.pop(stream.number, None)
+        stream.close()
+
+    def _trim(self, newest: MessageStream) -> None:
+        """Drop what is kept beyond the bound, of the oldest stream first, but not the message that has just come."""
+        memory = self.host.memory
+        limit = SCARCE_KEPT_BYTES if 4 * memory.held("sessions") >= memory.limit else MAX_KEPT_BYTES
+        streams = iter([*self.streams.values()] if self._kept > limit else [])
+        while self._kept > limit and (stream := next(streams, None)) is not None:
+            while self._kept > limit and (stream is not newest or stream.oldest < stream.last):
+                if not stream.drop_oldest():
+                    break
+            if stream.ended and not stream.bytes:
+                self.forget(stream)
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def context(self, stream: MessageStream, access: Access, url: str) -> ClientContextHost:
+        """What the contexts of requests stand on whose messages go into this stream."""
+        notices = Notices(stream, self.host.scheduler.threads, self.host.memory)
+        stream.on_room = notices.give_room
+        return ClientContextHost(self.host, self, notices, self.client_requests, access, url)
+
+    def close(self) -> None:
+        """The client is gone: cancel what runs for it, end its streams, and hold nothing for it."""
+        for request in self.inflight:
+            request.end(Cancelled())
+        self.client_requests.close()
+        for stream in [*self.streams.values()]:
+            self.forget(stream)
+        self.listening.close()
+        self.session.dialect.close()
+        self.host.memory.add("sessions", -self._held)
+        self._held = 0
+
+
+@final
+class Posting:
+    """The messages of one POST, what answers them, and what is sent beside the answers, all in `stream`. The `Output` of its
+    responder.
+
+    `on_answered()` is called when all have their answers, or need none.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        access: Access,
+        backlog: Backlog[Request],
+        url: str,
+        *,
+        closed: bool,
+        on_answered: Callable[[], None],
+        metrics: RequestCounts,
+    ) -> None:
+        self.stream: Final = conversation.open_stream()
+        self.batch = False
+        """Whether the messages came together, and are answered so."""
+        self.expected = 0
+        """How many answers there will be."""
+        self.failure: Failure | None = None
+        """That of the last answer which tells of one."""
+        self._conversation = conversation
+        self._access = access
+        self._backlog = backlog
+        self._url = url
+        self._closed = closed
+        self._answered = self._told = 0
+        self._on_answered = on_answered
+        self._metrics = metrics
+
+    def take(self, messages: Sequence[Message], metadata: dict[str, str], refusal: Failure | None = None) -> None:
+        """Take these messages. `refusal` is why calls among them are not even looked at."""
+        self.expected = sum(map(_needs_answer, messages))
+        if not self.expected:
+            self._on_answered()
+        responder = self._responder()
+        dispatcher = self._dispatcher(responder)
+        try:
+            for message in messages:
+                self._take(message, metadata, refusal, responder, dispatcher)
+        except BaseException:  # a fault of our own must not take up a place for ever
+            self._on_answered()
+            raise
+        finally:
+            if self._metrics.inline:
+                self._metrics.end_read()
+
+    def _responder(self) -> Responder:
+        """It holds this object: what runs holds it, and nothing else does."""
+        conversation = self._conversation
+        dialect = conversation.session.dialect
+        return Responder(self, conversation.host.memory, dialect, self._metrics, conversation.inflight)
+
+    def _dispatcher(self, responder: Responder) -> Dispatcher:
+        conversation = self._conversation
+        found = Dispatcher(
+            conversation.router,
+            responder,
+            conversation.host.scheduler,
+            self._backlog,
+            conversation.context(self.stream, self._access, self._url),
+            conversation.session.dialect,
+            self._metrics,
+            access=self._access,
+            tracing=conversation.host.tracing,
+        )
+        if self._closed:
+            found.close()
+        return found
+
+    def _take(
+        self,
+        message: Message,
+        metadata: dict[str, str],
+        refusal: Failure | None,
+        responder: Responder,
+        dispatcher: Dispatcher,
+    ) -> None:
+        match message:
+            case Call():
+                message.metadata = metadata
+                if refusal is None:
+                    out_of_task(lambda: dispatcher.accept(message))  # an inline handler may begin now
+                else:
+                    dispatcher.refuse(message, refusal)
+            case Refused(call_id, failure):
+                responder.refuse(call_id, failure)
+            case NoJson(parse_failure):
+                responder.refuse(NULL_ID, parse_failure)
+            case Reply():
+                if not self._conversation.client_requests.take(message):
+                    note_reply(message)
+            case Dropped():
+                note_dropped()
+            case _:
+                assert_never(message)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all answers are there, and nothing was sent beside them."""
+        return self._answered == self.expected and self.stream.last == self._told
+
+    # -- as the output of the responder --------------------------------------------------------------------------
+
+    def post(self, body: bytes) -> None:
+        self._answer(body)
+
+    def fail(self, failure: Failure, body: bytes | None) -> None:
+        self.failure = failure
+        self._answer(body)
+
+    def open_stream(self, encode: Callable[[int, bytes], bytes | None], service_params: Mapping[str, str]) -> Events:
+        return Events(self.stream, self._conversation.host.memory, encode, self._answer)
+
+    def _answer(self, body: bytes | None) -> None:
+        if body is not None and not self.stream.ended:  # it ends before where nobody can read it any more
+            self._told += 1
+            self.stream.post(body)
+        self._answered += 1
+        if self._answered == self.expected:
+            self.stream.end()
+            self._on_answered()
+
+
+def _needs_answer(message: Message) -> bool:
+    return isinstance(message, Refused | NoJson) or (isinstance(message, Call) and message.id is not None)

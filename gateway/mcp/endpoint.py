@@ -1,0 +1,360 @@
+"""`/mcp`: the Streamable HTTP of MCP. Revisions up to 2025-11-25 have sessions; since 2026-07-28 each request stands alone.
+
+Sections are those of basic/transports (2025-11-25) and basic/transports/streamable-http (2026-07-28).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+from starlette.responses import Response
+
+from ...daemon.connection.session import offered_by
+from ...daemon.logs import log
+from ...daemon.rpc.envelope import NULL_ID, Call, Message, NoJson, Refused, Reply, decode, split_batch
+from ...dialects.mcp.dialect import McpDialect
+from ...dialects.mcp.era import MISSING_META, NEWEST_LEGACY, Meta, meta_of
+from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from ...dialects.mcp.subscriptions import Subscriptions
+from ...errors.failures import (
+    Cancelled,
+    Internal,
+    InvalidRequest,
+    Overloaded,
+    Unavailable,
+)
+from ..answers import JSON
+from ..calls import UNWATCHED_SECONDS, watched
+from ..exchange import RETRY_AFTER_MS
+from ..requests import GatewayRequest, note_route
+from ..sse import FIRST_SECONDS
+from .answers import FailureAnswers, send_messages, status_of_outcome
+from .conversation import Conversation, Posting
+from .headers import LAST_EVENT, SESSION, VERSION, accepts, mismatch
+from .metadata import WELL_KNOWN, ResourceMetadata
+from .noted_metrics import NotedMetrics
+from .sessions import Session, Sessions
+
+if TYPE_CHECKING:
+    from starlette.types import Send
+
+    from ...daemon.dispatch.request import RequestCounts
+    from ...daemon.host import Host
+    from ...daemon.operations.access import Access
+    from ...dialects.mcp.tools import Tool
+    from ..calls import Calls
+    from .messages import MessageStream
+
+PATH: Final = "mcp"
+PATHS: Final = (PATH, WELL_KNOWN)
+"""What the paths of the endpoint begin with."""
+
+SSE: Final = "text/event-stream"
+PRIMED_SINCE: Final = "2025-11-25"
+"""Clients of earlier revisions take an event without data for a broken message."""
+
+_REVISIONS: Final = tuple(each for each in LEGACY_REVISIONS if each != "2024-11-05")
+"""Those that have this transport. Some clients speak the one before them over it all the same."""
+
+_BATCH: Final = Refused(NULL_ID, InvalidRequest("batch-not-supported"))
+_EVENT_ID: Final = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who sends a request. `owner` is whose sessions it finds; `answers` writes why it is refused."""
+
+    access: Access
+    owner: str
+    metadata: dict[str, str]
+    answers: FailureAnswers
+    url: str
+
+
+@final
+class McpEndpoint:
+    """Raises `DeclarationError` for operations that MCP can't offer."""
+
+    def __init__(self, host: Host, calls: Calls) -> None:
+        settings = host.settings
+        offered = offered_by(host)
+        self._calls = calls
+        self._offered = offered
+        self._metrics = host.request_metrics["http"]
+        self._sessions: Final = Sessions(host, offered, settings.http_max_sessions, settings.http_session_timeout)
+        self._metadata = ResourceMetadata(host, PATH)
+        self._dialect = McpDialect(lambda method, meta: None, Subscriptions(host.memory))  # for what is no session's
+        calls.on_close.append(self._sessions.drain)
+        call_on_loop = host.scheduler.threads.call_on_loop
+        host.resource_watchers.append(lambda uri: call_on_loop(self._sessions.tell_updated, uri))
+
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+        if path.startswith(WELL_KNOWN):
+            return self._metadata.answer(path, request.method, self._url(request))
+        if path != PATH:
+            return _plain(404, f"the endpoint is /{PATH}")
+        note_route(request, f"/{PATH}")
+        modern = request.headers.get(VERSION) == MODERN_REVISION
+        if request.method not in (("POST",) if modern else ("GET", "POST", "DELETE")):
+            return Response(status_code=405, headers={"allow": "POST" if modern else "GET, POST, DELETE"})
+        needed = {"POST": (JSON, SSE), "GET": (SSE,)}.get(request.method, ())
+        if not accepts(request, *needed):
+            return _plain(406, f"Accept must list {' and '.join(needed)}")
+        caller = await self._caller(request)
+        if isinstance(caller, Response):
+            return caller
+        if request.method == "POST":
+            return await self._post(request, send, caller)
+        session = self._session(request, caller)
+        if isinstance(session, Response):
+            return session
+        if request.method == "GET":
+            return await self._get(request, send, caller, session)
+        self._sessions.end(session)
+        return Response(status_code=204)
+
+    def _url(self, request: GatewayRequest) -> str:
+        """The gateway's, with a slash at its end."""
+        return self._calls.url(request).rstrip("/") + "/"
+
+    async def _caller(self, request: GatewayRequest) -> Caller | Response:
+        """Whoever has an identity provider to convince must do so for every request."""
+        metadata = self._calls.service_params(request)
+        url = self._url(request)
+        answers = FailureAnswers(self._dialect, self._metadata.params(url))
+        access = await self._calls.access_of(request, Call(PATH, None, None, metadata))
+        if isinstance(access, Internal):
+            return self._calls.refused(request, answers, access)
+        if (unknown := access.unknown_caller) is not None:
+            return self._calls.refused(request, answers, unknown)
+        known = access.caller if access.provider is not None else None
+        return Caller(access, "" if known is None else known.subject, metadata, answers, url)
+
+    def _new_session(self, request: GatewayRequest, caller: Caller) -> Session | Response:
+        if (wrong := _wrong_version(request)) is not None:
+            return wrong
+        session = self._sessions.begin(caller.owner)
+        return self._calls.refused(request, caller.answers, session) if isinstance(session, Overloaded) else session
+
+    def _session(self, request: GatewayRequest, caller: Caller) -> Session | Response:
+        """The session that a request belongs to (section Session Management)."""
+        session_id = request.headers.get(SESSION)
+        if session_id is None:
+            return _plain(400, f"{SESSION} is missing; a session begins with initialize")
+        session = self._sessions.find(session_id, caller.owner)
+        if session is None:
+            return _plain(404, "there is no such session; begin a new one")
+        return _wrong_version(request, session.conversation.session.dialect.revision) or session
+
+    # -- messages from the client ----------------------------------------------------------------------------------
+
+    async def _post(self, request: GatewayRequest, send: Send, caller: Caller) -> Response | None:
+        body = await self._calls.body(request, caller.answers)
+        if not isinstance(body, bytes):
+            return body
+        message = decode(body)
+        if isinstance(message, NoJson):
+            message = self._dialect.read_again(body) or message
+        meta = None
+        if isinstance(message, Call):
+            meta = meta_of(message.params)
+            caller.answers.call_id = message.id or NULL_ID
+        version = meta.protocol_version if isinstance(meta, Meta) else None
+        if version is not None or request.headers.get(VERSION) == MODERN_REVISION:
+            return await self._post_alone(request, send, caller, message, version)
+        begins = SESSION not in request.headers and _begins_session(message)
+        session = self._new_session(request, caller) if begins else self._session(request, caller)
+        if isinstance(session, Response):
+            return session
+        with self._calls.open(), self._sessions.using(session):
+            posting = self._take(request, caller, session.conversation, message, body)
+            if isinstance(posting, Posting):
+                begun = {SESSION: session.id} if begins else None
+                response = await self._answer(request, send, caller, session.conversation, posting, begun)
+                failed = posting.failure is not None
+            else:
+                response, failed = posting, True
+            if begins and failed:
+                self._sessions.end(session)
+            return response
+
+    async def _post_alone(
+        self, request: GatewayRequest, send: Send, caller: Caller, message: Message, version: object
+    ) -> Response | None:
+        """A request of 2026-07-28. Its client cancels it by going away."""
+        if not isinstance(message, Call):
+            return self._refused(request, caller, message)
+        refusal = None
+        if message.id is not None:
+            tool_of = partial(self._tool, caller.access)
+            refusal = MISSING_META if version is None else mismatch(request, message, version, tool_of)
+        with self._calls.open(), self._sessions.lent(caller.owner) as conversation:
+            posting = self._posting(request, caller, conversation)
+            if isinstance(posting, Response):
+                return posting
+            conversation.listening = posting.stream
+            posting.take([message], caller.metadata, refusal)
+            running = next(iter(conversation.inflight), None)
+            try:
+                return await self._answer(request, send, caller, conversation, posting)
+            finally:
+                if running is not None and not running.answered:
+                    running.end(Cancelled())
+                conversation.forget(posting.stream)
+                conversation.reusable = running is None or running.ended_by is None
+
+    def _tool(self, access: Access, name: str) -> Tool | None:
+        """The tool of this name, if the caller may call it: else its method says so, and nothing else tells of it."""
+        tool = self._offered.tools.get(name)
+        return None if tool is None or access.refusal(tool.spec.access, {}) is not None else tool
+
+    def _take(
+        self, request: GatewayRequest, caller: Caller, conversation: Conversation, message: Message, body: bytes
+    ) -> Posting | Response:
+        """Take the messages of a session. What runs then goes on when its client goes away."""
+        batch = conversation.session.dialect.batches and message == _BATCH
+        messages = split_batch(body) if batch else [message]
+        if len(messages) == 1 and not isinstance(messages[0], Call | Reply):
+            return self._refused(request, caller, messages[0])
+        posting = self._posting(request, caller, conversation)
+        if isinstance(posting, Posting):
+            posting.batch = batch
+            posting.take(messages, caller.metadata)
+        return posting
+
+    def _refused(self, request: GatewayRequest, caller: Caller, message: Message) -> Response:
+        """The answer to what is no message that is taken here."""
+        match message:
+            case Refused(call_id, failure):
+                caller.answers.call_id = call_id
+                return self._calls.refused(request, caller.answers, failure, call_id)
+            case NoJson(failure):
+                return self._calls.refused(request, caller.answers, failure)
+            case _:
+                return self._calls.refused(request, caller.answers, InvalidRequest("malformed-envelope"))
+
+    def _posting(self, request: GatewayRequest, caller: Caller, conversation: Conversation) -> Posting | Response:
+        """What answers one POST, within the limits of whoever sends it: until all is answered, even when nobody waits for it."""
+        stack = ExitStack()
+        sender = stack.enter_context(self._calls.sender(request, caller.access))
+        if sender is None or sender.backlog.full():
+            stack.close()
+            return self._calls.refused(request, caller.answers, Overloaded(RETRY_AFTER_MS))
+        return Posting(
+            conversation,
+            caller.access,
+            sender.backlog,
+            caller.url,
+            closed=self._calls.closed,
+            on_answered=stack.close,
+            metrics=self._counts(request, caller.access),
+        )
+
+    def _counts(self, request: GatewayRequest, access: Access) -> RequestCounts:
+        if self._calls.recent is None:
+            return self._metrics
+        return NotedMetrics(self._metrics, partial(self._calls.note, request, access))
+
+    # -- messages to the client ------------------------------------------------------------------------------------
+
+    async def _answer(
+        self,
+        request: GatewayRequest,
+        send: Send,
+        caller: Caller,
+        conversation: Conversation,
+        posting: Posting,
+        begun: Mapping[str, str] | None = None,
+    ) -> Response | None:
+        """One JSON text where nothing is sent before it and it comes soon, else a stream of events. `begun` are the headers that
+        tell of a session which the request begins, if it does not fail.
+        """
+        stream = posting.stream
+        if not posting.expected:
+            conversation.forget(stream)
+            return Response(status_code=202)
+        await stream.begun(UNWATCHED_SECONDS)
+        streaming = False
+        if not posting.complete:
+            async with watched(request):
+                await stream.begun(min(FIRST_SECONDS, self._calls.keep_alive))
+                streaming = not posting.complete
+                if streaming:
+                    await self._send(send, conversation, stream, headers=begun)
+        if streaming:
+            return None
+        complete, texts = posting.complete, stream.text()
+        conversation.forget(stream)
+        if not complete:  # the client has gone, and knows no event behind which it could begin again
+            return None
+        modern = not conversation.keeps
+        if not texts:  # it was cancelled
+            return Response(media_type=SSE)
+        if posting.batch:
+            return Response(b"[%b]" % b",".join(texts), media_type=JSON)
+        failure = posting.failure
+        if failure is None:
+            return Response(texts[0], headers=begun, media_type=JSON)
+        return Response(texts[0], status_of_outcome(failure, modern=modern), caller.answers.headers(failure), JSON)
+
+    async def _get(self, request: GatewayRequest, send: Send, caller: Caller, session: Session) -> Response | None:
+        """A stream of what belongs to no request, or the rest of one that was cut off (section Resumability and Redelivery)."""
+        if self._calls.closed:
+            return self._calls.refused(request, caller.answers, Unavailable())
+        conversation = session.conversation
+        stream, behind = conversation.listening, None
+        if (last := request.headers.get(LAST_EVENT)) is not None:
+            found = _EVENT_ID.fullmatch(last)
+            cut = conversation.streams.get(int(found[1])) if found else None
+            if found is None or cut is None:
+                return _plain(400, f"{LAST_EVENT} names no event that is kept")
+            stream, behind = cut, int(found[2])
+            if stream.ended and behind >= stream.last:
+                return Response(status_code=204)
+            if behind + 1 < stream.oldest:
+                log.info("mcp.messages_lost", count=stream.oldest - behind - 1)
+        with self._sessions.using(session), self._calls.sender(request, caller.access) as sender:
+            if sender is None:
+                return self._calls.refused(request, caller.answers, Overloaded(RETRY_AFTER_MS))
+            async with watched(request):
+                await self._send(send, conversation, stream, behind=behind)
+        return None
+
+    async def _send(
+        self,
+        send: Send,
+        conversation: Conversation,
+        stream: MessageStream,
+        *,
+        headers: Mapping[str, str] | None = None,
+        behind: int | None = None,
+    ) -> None:
+        revision = conversation.session.dialect.revision
+        await send_messages(
+            send,
+            stream,
+            keep_alive=self._calls.keep_alive,
+            headers=headers,
+            numbered=conversation.keeps,
+            primed=conversation.keeps and revision >= PRIMED_SINCE,
+            behind=behind,
+        )
+
+
+def _begins_session(message: Message) -> bool:
+    return isinstance(message, Call) and message.method == "initialize" and message.id is not None
+
+
+def _wrong_version(request: GatewayRequest, agreed: str | None = None) -> Response | None:
+    """Section Protocol Version Header. `agreed` is the revision that the session's client has asked for itself."""
+    if request.headers.get(VERSION, NEWEST_LEGACY) in (*_REVISIONS, agreed):
+        return None
+    return _plain(400, f"{VERSION} must be one of {', '.join((*_REVISIONS, MODERN_REVISION))}")
+
+
+def _plain(status: int, why: str) -> Response:
+    return Response(why, status, media_type="text/plain")

@@ -1,0 +1,111 @@
+"""What the headers of a request must say: which media types are accepted, and since 2026-07-28 what its body says."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Raw, Struct
+
+from ...dialects.mcp.era import own_error
+from ...errors.type_building import DECODE_ERRORS, decoder_for
+
+if TYPE_CHECKING:
+    from ...daemon.rpc.envelope import Call
+    from ...dialects.mcp.tools import Tool
+    from ...errors.failures import Failure
+    from ..requests import GatewayRequest
+
+T = TypeVar("T")
+
+VERSION: Final = "mcp-protocol-version"
+SESSION: Final = "mcp-session-id"
+LAST_EVENT: Final = "last-event-id"
+
+_NAMING: Final = ("tools/call", "prompts/get", "resources/read")
+"""The methods whose params `Mcp-Name` repeats a member of."""
+_INTEGER: Final = re.compile(r"-?\d{1,16}(\.0*)?", re.ASCII)
+_MISMATCH: Final = -32020
+_BEGIN, _END = "=?base64?", "?="
+
+
+def accepts(request: GatewayRequest, *media_types: str) -> bool:
+    """Whether the client takes all of these (RFC 9110, section 12.5.1). One that says nothing takes anything."""
+    given = request.headers.getlist("accept")
+    if not given:
+        return True
+    ranges = {part.partition(";")[0].strip().lower() for line in given for part in line.split(",")}
+    return all(not ranges.isdisjoint({kind, f"{kind.partition('/')[0]}/*", "*/*"}) for kind in media_types)
+
+
+def mismatch(
+    request: GatewayRequest, call: Call, version: object, tool_of: Callable[[str], Tool | None]
+) -> Failure | None:
+    """Why a request of 2026-07-28 is refused whose headers do not repeat what its body says (section Server Validation).
+    `tool_of(name)` is the tool, if the caller may call it.
+    """
+    for header, wanted in _repeated(call, version, tool_of):
+        if not _says(_decoded(request.headers.getlist(header)), wanted):
+            return own_error(_MISMATCH, "Header mismatch", {"header": header})
+    return None
+
+
+def _repeated(call: Call, version: object, tool_of: Callable[[str], Tool | None]) -> Iterator[tuple[str, object]]:
+    """The headers, and the values that they must have; None for those that must not be there."""
+    yield "MCP-Protocol-Version", version
+    yield "Mcp-Method", call.method
+    params = _decode(call.params or b"{}", _Named())
+    named = params.uri if call.method == "resources/read" else params.name
+    if call.method not in _NAMING or not isinstance(named, str):  # then the method says what is wrong
+        return
+    yield "Mcp-Name", named
+    tool = tool_of(named) if call.method == "tools/call" else None
+    if tool is not None and tool.mirrored:
+        for header, path in tool.mirrored.items():
+            value: Any = _decode(tool.arguments(params.arguments), dict[str, Any]())
+            for name in path:
+                value = value.get(name) if isinstance(value, dict) else None
+            yield header, value
+
+
+class _Named(Struct):
+    name: Any = None  # JSON
+    uri: Any = None
+    arguments: Raw = Raw(b"{}")
+
+
+def _decode(text: Raw | bytes, otherwise: T) -> T:
+    """Decoded as the type of what is given otherwise."""
+    try:
+        return decoder_for(type(otherwise))(text)
+    except DECODE_ERRORS:
+        return otherwise
+
+
+def _says(given: str | None, wanted: object) -> bool:
+    match wanted:
+        case bool():
+            return given == str(wanted).lower()
+        case int():  # 42.0 says 42
+            return (
+                given is not None and _INTEGER.fullmatch(given) is not None and int(given.partition(".")[0]) == wanted
+            )
+        case _:
+            return given == wanted
+
+
+def _decoded(values: list[str]) -> str | None:
+    """The value of a header that came once; None for any other, and for what is no Base64 (section Value Encoding)."""
+    if len(values) != 1:
+        return None
+    value = values[0].strip(" \t")
+    if not (value.startswith(_BEGIN) and value.endswith(_END) and len(value) >= len(_BEGIN) + len(_END)):
+        return value
+    encoded = value[len(_BEGIN) : -len(_END)]
+    try:
+        found = b64decode(encoded, validate=True)
+        return found.decode() if b64encode(found).decode() == encoded else None
+    except ValueError:  # as are those of both codecs
+        return None

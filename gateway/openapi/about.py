@@ -1,0 +1,40 @@
+"""What an OpenAPI document says beside the operations: of the server, of its namespaces, of how callers authenticate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...daemon.operations.catalogue import server_of
+from ...daemon.operations.service import Service
+from .security import Security, security_of
+
+if TYPE_CHECKING:
+    from ...agents.agent import Agent
+    from ...daemon.operations.access import IdentityProvider
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """`url` is where the operations are served; `namespaces` describes each by its name."""
+
+    title: str
+    version: str
+    url: str = "/"
+    namespaces: Mapping[str, str] = {}
+    security: Security = Security()
+
+
+def about(
+    services: Sequence[Service], agent: Agent | None, provider: IdentityProvider | None, *, version: str, url: str
+) -> About:
+    """What is said of a daemon of this `version` that hosts these and tells callers apart in this way."""
+    title, shown_version = server_of(services, version)
+    return About(
+        title=title,
+        version=shown_version,
+        url=url.rstrip("/") or "/",  # paths begin with a slash
+        namespaces={service.namespace: service.description for service in services if service.description},
+        security=security_of(provider, None if agent is None else agent.card),
+    )

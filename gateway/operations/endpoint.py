@@ -1,0 +1,174 @@
+"""Operations by their names: `POST /operations/{name}` with the params as a JSON object, queries also by GET."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Final, final
+from urllib.parse import unquote
+
+from msgspec import Raw
+
+from ...daemon.dispatch.router import Router
+from ...daemon.operations.context import last_event_id
+from ...daemon.operations.registry import Registry
+from ...daemon.rpc.envelope import NULL_ID, Call
+from ...daemon.rpc.text import json_failure
+from ...daemon.schemas.documents import input_schema
+from ...errors.exceptions import FailureError
+from ...errors.failures import Failure, Internal, InvalidParams, MethodNotFound, ParseFailure
+from ...errors.nearest import nearest_hint
+from ..calls import Calls, response_of
+from ..openapi.query_params import QueryParam, query_params
+from ..requests import GatewayRequest, note_route
+from ..responses.compression import SMALLEST, compressed
+from ..responses.etags import with_etag
+from .query import read_query
+from .whole_numbers import with_whole_numbers
+from .writer import OperationWriter, not_allowed
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+    from starlette.types import Send
+
+    from ...daemon.host import Host
+    from ...daemon.operations.spec import OperationSpec
+
+PREFIX: Final = "operations/"
+
+MAX_NAME: Final = 64
+"""Characters of an unknown name that is compared: each one more costs time."""
+
+MAX_COMPARED: Final = 256
+"""Names that it is compared with. That takes the loop a few milliseconds at most."""
+
+_EMPTY: Final = ParseFailure("invalid-json", "the body is empty; without params it is {}")
+_UNKNOWN: Final = OperationWriter()
+
+
+@final
+class OperationsEndpoint:
+    """Reaches the external operations of the hosted services, and nothing else that the host has."""
+
+    def __init__(self, host: Host, calls: Calls) -> None:
+        self._calls = calls
+        self._services = Registry(host.catalogue.services)
+        self._router = Router(self._services, self._services, calls.access, named=False)
+        self._served = _served(self._services)
+        host.operation_watchers.append(self._refresh)
+        self._in_query = frozenset(key.name for key in host.agent.api_keys if key.location == "query")
+
+    def _refresh(self) -> None:
+        self._services.refresh()
+        self._served = _served(self._services)
+
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+        name = path.removeprefix(PREFIX)
+        served = self._served.get(unquote(name) if "%" in name else name)
+        if served is None:
+            return self._calls.refused(request, _UNKNOWN, await self._not_found(request, unquote(name)))
+        note_route(request, f"/{PREFIX}{served.spec.name}")
+        call = Call(served.spec.name, NULL_ID, None, self._calls.service_params(request))
+        refusal = await self._calls.refusal(request, call, served.spec)
+        if refusal is not None:
+            return self._calls.refused(request, served.writer, refusal, close=request.method == "POST")
+        match request.method:
+            case "POST":
+                response = await self._post(request, call, served, send)
+            case "GET" | "HEAD" if served.params is not None:
+                response = await self._get(request, call, served, send)
+            case _:
+                return response_of(not_allowed(served.allowed, served.hint))
+        if response is None or len(response.body) < SMALLEST:  # most are small
+            return response
+        return await compressed(request, response)
+
+    async def _not_found(self, request: GatewayRequest, name: str) -> Failure:
+        """It names the nearest operation that the caller may call. Who must be known first gets the same for names that there are
+        and for others.
+        """
+        call = Call(PREFIX, NULL_ID, None, self._calls.service_params(request))
+        access = await self._calls.access_of(request, call)
+        if isinstance(access, Internal):
+            return access
+        if (unknown := access.unknown_caller) is not None:
+            return unknown
+        if len(name) > MAX_NAME:
+            return MethodNotFound()
+        specs = (served.spec for served in self._served.values())
+        known = (spec.name for spec in specs if access.refusal(spec.access, {}) is None)
+        return MethodNotFound(nearest_hint(name, islice(known, MAX_COMPARED)).removeprefix("; "))
+
+    async def _post(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Response | None:
+        body = await self._calls.body(request, served.writer)
+        if not isinstance(body, bytes):
+            return body
+        failure = _EMPTY if not body else json_failure(body) or served.wrong_form(body)
+        if failure is not None:
+            return self._calls.refused(request, served.writer, failure)
+        return await self._run(request, call, served, body, send)
+
+    async def _get(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Response | None:
+        try:
+            given = read_query(request.scope["query_string"], served.params or {}, self._in_query)
+        except FailureError as exc:
+            return self._calls.refused(request, served.writer, exc.failure)
+        response = await self._run(request, call, served, given, send)
+        if response is None or response.status_code != 200:
+            return response
+        if served.spec.etag:
+            return with_etag(request, response)
+        response.headers["cache-control"] = "no-store"
+        return response
+
+    async def _run(
+        self, request: GatewayRequest, call: Call, served: _Served, params: bytes, send: Send
+    ) -> Response | None:
+        params = with_whole_numbers(params, served.spec.input)
+        if served.spec.numbered:
+            try:
+                last_event_id(call.metadata)
+            except FailureError as exc:
+                return self._calls.refused(request, served.writer, exc.failure)
+        call.params, call.size = Raw(params), len(params)
+        return await self._calls.run(request, send, call, served.writer, self._router)
+
+
+@final
+class _Served:
+    """One operation. `allowed` are the verbs that it takes, `params` those of a query that may stand in a URL."""
+
+    def __init__(self, spec: OperationSpec) -> None:
+        self.spec: Final = spec
+        self.writer: Final = OperationWriter(has_result=spec.has_result)
+
+    @cached_property
+    def params(self) -> Mapping[str, QueryParam] | None:
+        found = query_params(input_schema(self.spec.input)) if self.spec.kind == "query" else None
+        return None if found is None else {param.name: param for param in found}
+
+    @property
+    def allowed(self) -> str:
+        return "POST" if self.params is None else "GET, HEAD, POST"
+
+    @property
+    def hint(self) -> str:
+        """What to send in place of another verb."""
+        by = "POST" if self.params is None else "GET, or by POST"
+        return f"this {self.spec.kind} is called by {by} with its params as a JSON object"
+
+    def wrong_form(self, body: bytes) -> Failure | None:
+        """What is wrong with a body that holds no object, though the params are one."""
+        first = body.lstrip()[:1]
+        if first == b"{" or (self.spec.input.whole and input_schema(self.spec.input).get("type") != "object"):
+            return None
+        return InvalidParams("$", "object", _KINDS.get(first, "number"))
+
+
+def _served(services: Registry) -> dict[str, _Served]:
+    return {spec.name: _Served(spec) for spec in services if spec.visibility == "external"}
+
+
+_KINDS: Final = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}
+"""The JSON types of texts by their first byte; of all others it is a number."""

@@ -1,0 +1,1 @@
+"""Other servers as operations: OpenAPI documents, MCP servers and other daemons."""

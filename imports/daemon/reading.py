@@ -1,0 +1,184 @@
+"""Asks another daemon what it offers: once, before anything is served. Bounded in time, and so is what it costs to ask.
+
+A discreet daemon tells each operation in full; any other server is asked for its OpenRPC document.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeVar
+
+import anyio
+import msgspec
+from msgspec import Raw, Struct
+
+from ...client.errors import (
+    AuthenticationRequired,
+    ClientError,
+    ConnectionFailed,
+    InsufficientPermissions,
+    InvalidReply,
+    MethodNotFound,
+    RemoteError,
+)
+from ...client.peer import Peer
+from ...daemon.schemas.documents import OperationSchema
+from ...daemon.schemas.named_types import require_schema
+from ...errors.printable import cut, printable
+from ...errors.redaction import scrub_secrets
+from ...errors.type_building import decoder_for
+from ..failures import ImportFailed
+from .carried import MountIdentity
+from .contracts import import_of, without_numbers
+from .depth import TOO_DEEP
+from .model import Command, DaemonImport, Target
+from .openrpc import read_openrpc
+from .process import endpoint_of, running
+
+READ_SECONDS: Final = 10.0
+"""How long a daemon has to start, and to tell what it offers."""
+
+AT_ONCE: Final = 32
+"""Operations that are asked for at the same time."""
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""What the contracts of all operations may take."""
+
+LONGEST_NAME: Final = 200
+LONGEST_REASON: Final = 1000
+"""Characters of a message."""
+
+T = TypeVar("T")
+
+
+class _Listed(Struct, frozen=True):
+    name: str
+
+
+def read_daemon(target: Target, *, token: str = "", seconds: float = READ_SECONDS) -> DaemonImport:
+    """What a daemon offers to who has this token. Blocks, wherever it is called.
+
+    Raises `ImportFailed`, whose one line names the daemon, and says what is wrong with it.
+    """
+    service_params = MountIdentity(token=token).authorization({})
+    try:
+        if isinstance(target, Command):
+            found = _in_thread(partial(_ask_command, target, service_params), seconds)
+        else:
+            from .http_reading import ask_url  # late: HTTP takes time to load
+
+            found = _in_thread(partial(ask_url, target, service_params), seconds)
+    except TimeoutError:
+        raise _failed(target, f"it did not tell its operations within {seconds:g} s") from None
+    except ConnectionFailed as exc:
+        raise _failed(target, TOO_DEEP if TOO_DEEP in exc.loss.stderr_tail else str(exc)) from exc
+    except (ClientError, ValueError) as exc:
+        raise _failed(target, str(exc)) from exc
+    if not found.operations:
+        raise _failed(target, "it offers no operation to this caller")
+    return found
+
+
+def _failed(target: Target, reason: str) -> ImportFailed:
+    return ImportFailed(f"{_shown(target.name, LONGEST_NAME)}: {_shown(reason, LONGEST_REASON)}")
+
+
+def _shown(text: str, longest: int) -> str:
+    """On one line, without secrets, and not too long. The operator's own paths stay."""
+    return printable(cut(scrub_secrets(text)[0], longest))
+
+
+async def _ask_command(command: Command, service_params: dict[str, str]) -> DaemonImport:
+    endpoint = endpoint_of(service_params)
+    async with running(command, endpoint, "collect") as connection:
+        return await discover(endpoint.fixed_peer(connection))
+
+
+async def discover(peer: Peer) -> DaemonImport:
+    """What a server offers. Raises `ClientError`, and `ValueError` for a document that is none."""
+    try:
+        listed = await peer.call("services/list", type=list[_Listed])
+    except (AuthenticationRequired, InsufficientPermissions):
+        raise
+    except RemoteError:  # each server has its own for a method that it does not know
+        return await _document(peer)
+    found: dict[str, OperationSchema] = {}
+    size = 0
+    limiter = anyio.Semaphore(AT_ONCE)
+
+    async def ask(name: str) -> None:
+        nonlocal size
+        async with limiter:
+            try:
+                text = await peer.call("services/schema", {"name": name}, type=Raw)
+            except MethodNotFound:
+                return  # it has gone meanwhile
+        size += len(memoryview(text))
+        if size > MOST_BYTES:
+            raise InvalidReply(f"its contracts take more than {MOST_BYTES} bytes")
+        found[name] = _contract(text)
+
+    await _together([partial(ask, each.name) for each in listed])
+    return without_numbers(import_of(found[each.name] for each in listed if each.name in found))
+
+
+async def _together(work: list[Callable[[], Awaitable[None]]]) -> None:
+    """All of these at once. Raises the first exception, and not a group."""
+    failures: list[Exception] = []
+
+    async def run(each: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await each()
+        except (ClientError, ValueError) as exc:
+            failures.append(exc)
+            tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for each in work:
+            tasks.start_soon(run, each)
+    if failures:
+        raise failures[0]
+
+
+def _contract(text: Raw) -> OperationSchema:
+    try:
+        read = decoder_for(OperationSchema)(text)
+        for schema in (read.input_schema, read.output_schema, *(error.schema for error in read.error_schemas)):
+            require_schema(schema or {})
+        return read
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        raise ValueError("its contract of an operation is not as discreet writes it") from None
+
+
+async def _document(peer: Peer) -> DaemonImport:
+    try:
+        return read_openrpc(bytes(await peer.call("rpc.discover", type=Raw)))
+    except RemoteError:
+        raise ValueError(
+            "it answers neither services/list nor rpc.discover: it is no daemon that can be mounted"
+        ) from None
+
+
+def _in_thread(work: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """The result of this in an event loop of its own, as one may run here. Raises what it raises, and `TimeoutError`."""
+    outcome: list[T | BaseException] = []
+
+    async def bounded() -> T:
+        with anyio.fail_after(seconds):
+            return await work()
+
+    def run() -> None:
+        try:
+            outcome.append(anyio.run(bounded))
+        except BaseException as exc:  # noqa: BLE001 - carried to the caller's thread
+            outcome.append(exc)
+
+    thread = threading.Thread(target=run, name="discreet-import", daemon=True)
+    thread.start()
+    thread.join()
+    (found,) = outcome
+    if isinstance(found, BaseException):
+        raise found
+    return found

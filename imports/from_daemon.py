@@ -1,0 +1,152 @@
+"""From another daemon to a service: asks it what it offers, and joins that with what calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from ..daemon.operations.service import Service
+from ..daemon.operations.spec import Timeout
+from ..errors.redaction import register
+from .arguments import check_arguments, check_expose, check_matches, tell_notes
+from .daemon.carried import MountIdentity
+from .daemon.model import DaemonImport, DaemonOperation, Url
+from .daemon.mount import StrPath, target_of, upstream_of
+from .daemon.reading import read_daemon
+from .failures import ImportFailed
+from .openapi.documents.faults import DocumentError
+from .openapi.naming import Found, Selection, check_distinct, is_selected, names_of
+from .packed import Packed, pack
+from .service import ImportOptions, Upstream, Validate, imported_service
+from .validation import require_validator
+
+
+def from_daemon(  # noqa: PLR0913 - what can be said of an import
+    source: Sequence[StrPath] | str,
+    *,
+    namespace: str,
+    credential: str = "",
+    token: str = "",
+    include: Collection[str] = (),
+    exclude: Collection[str] = (),
+    rename: Mapping[str, str] | None = None,
+    expose: bool | Sequence[str] = False,
+    scopes: Sequence[str] = (),
+    validate: Validate | UnsetType = UNSET,
+    timeout: Timeout = UNSET,
+    cwd: StrPath | None = None,
+    env: Mapping[str, str] | None = None,
+    allow_private: bool = False,
+) -> Service:
+    """A service with the operations of another daemon, or of any server on pipes that answers `rpc.discover`.
+
+    `source` is a command as a list of words, or the URL of a gateway of discreet that serves operations. The daemon is asked once
+    what it offers, and then started with the first call, and again whenever it has died. Its operation `shop/price` is called
+    `namespace/shop/price` here. `cwd` and `env` are for a command; the settings of this daemon are not passed on.
+
+    The other daemon sees the mount as its caller: by `token` as a bearer token, also when it is asked what it offers, and for
+    calls by the app's `credential` of that name. Of the callers here it learns nothing. Imported are the operations that a
+    pattern of `include` fits and none of `exclude`. `rename` has new names. Those that `expose` has a pattern for can be called
+    from outside, all of them for True; the others by operations of the daemon alone. A caller needs all of `scopes`.
+
+    A daemon of discreet checks params and results itself. `validate` checks the results here as well: whether one that does not
+    fit is an internal error (`on`, and so it is for other servers), a line in the log, or nothing. `timeout` is in seconds;
+    without it the operations keep their own. Private addresses are refused unless `allow_private`.
+
+    Raises `DeclarationError`: a daemon that can't be asked, or a wrong argument, in one line. Blocks while it is asked.
+    """
+    check_arguments(
+        namespace,
+        {
+            "credential": credential,
+            "token": token,
+            "include": include,
+            "exclude": exclude,
+            "rename": rename,
+            "expose": expose,
+            "scopes": scopes,
+            "validate": validate,
+            "timeout": timeout,
+            "env": env,
+            "allow_private": allow_private,
+        },
+    )
+    if token:
+        register(token)
+    target = target_of(source, cwd=cwd, env=env, allow_private=allow_private)
+    found = read_daemon(target, token=token)
+    options = ImportOptions(
+        expose=expose,
+        validate=("off" if found.native else "on") if isinstance(validate, UnsetType) else validate,
+        timeout=timeout,
+        scopes=scopes,
+        credentials=[credential] if credential else (),
+        check_input=not found.native,
+    )
+    selection = Selection(include=include, exclude=exclude)
+    return daemon_service(
+        found,
+        upstream_of(namespace, target, MountIdentity(credential, token)),
+        namespace,
+        selection,
+        rename or {},
+        options,
+    )
+
+
+def document_service(
+    found: DaemonImport,
+    base_url: str,
+    *,
+    namespace: str,
+    credential: str,
+    selection: Selection,
+    rename: Mapping[str, str],
+    allow_private: bool,
+    options: ImportOptions,
+) -> Service:
+    """The service of an OpenAPI document that discreet has written: its operations at the gateway at `base_url`."""
+    url = base_url
+    if not url.lower().startswith(("http://", "https://")):
+        raise ImportFailed("the document names no server; give base_url")
+    upstream = upstream_of(namespace, Url(url, allow_private), MountIdentity(credential))
+    chosen = replace(options, credentials=[credential] if credential else ())
+    return daemon_service(found, upstream, namespace, selection, rename, chosen)
+
+
+def daemon_service(
+    found: DaemonImport,
+    upstream: Upstream,
+    namespace: str,
+    selection: Selection,
+    rename: Mapping[str, str],
+    options: ImportOptions,
+) -> Service:
+    """The service of these operations, as far as they are selected. Raises `ImportFailed`."""
+    try:
+        all_found = [
+            Found("POST", f"/operations/{each.method}", each.name, (each.method.partition("/")[0],))
+            for each in found.operations
+        ]
+        names = names_of(all_found, rename)
+        check_matches("include", selection.include, names, rename)
+        check_matches("exclude", selection.exclude, names, rename)
+        chosen = [
+            replace(operation, name=name)
+            for operation, each, name in zip(found.operations, all_found, names, strict=True)
+            if is_selected(each, name, selection)
+        ]
+        chosen_names = [operation.name for operation in chosen]
+        check_distinct(chosen_names)
+    except (DocumentError, ValueError) as exc:
+        raise ImportFailed(str(exc)) from None
+    if not chosen:
+        raise ImportFailed(f"none of its {len(names)} operations is imported")
+    check_expose(options.expose, chosen_names, rename)
+    if options.check_input or options.validate != "off":
+        require_validator("mcp")
+    tell_notes(namespace, found.notes, len(chosen))
+    packed = Packed(pack(replace(found, operations=tuple(chosen))), DaemonImport, DaemonOperation)
+    return imported_service(namespace, packed, upstream, options)

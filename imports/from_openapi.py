@@ -1,0 +1,321 @@
+"""From an OpenAPI document to a service: reads it, or takes what the cache has of it, and joins it with what calls it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from time import time
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urljoin
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from ..daemon.operations.service import Service
+from ..daemon.operations.spec import Timeout
+from ..version import __version__
+from .arguments import check_arguments, check_expose, tell_left_out
+from .cache import Cached, digest_of, keep, read_cached, stamp_of
+from .failures import ImportFailed
+from .http.faults import UNDECLARED
+from .http.model import HttpImport, HttpOperation
+from .openapi.documents.faults import DocumentError, quoted
+from .openapi.naming import Selection
+from .packed import Packed, pack
+from .service import ImportOptions, Validate, imported_service
+
+if TYPE_CHECKING:
+    from .daemon.model import DaemonImport
+
+Document: TypeAlias = str | os.PathLike[str] | bytes | Mapping[str, Any]
+
+DAY: Final = 86_400.0
+
+_URLS: Final = ("http://", "https://")
+_SCHEME: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
+_LIBRARIES: Final = ("httpx", "jsonschema_rs")
+
+
+def from_openapi(  # noqa: PLR0913 - what can be said of an import
+    document: Document,
+    *,
+    namespace: str,
+    base_url: str = "",
+    credentials: str | Mapping[str, str] = "",
+    tags: Collection[str] = (),
+    paths: Collection[str] = (),
+    methods: Collection[str] = (),
+    operation_ids: Collection[str] = (),
+    include: Collection[str] = (),
+    exclude: Collection[str] = (),
+    rename: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
+    expose: bool | Sequence[str] = False,
+    scopes: Sequence[str] = (),
+    validate: Validate = "on",
+    timeout: Timeout = UNSET,
+    allow_private: bool = False,
+    outside: bool = False,
+    error_bodies: bool = False,
+    max_age: float = DAY,
+) -> Service:
+    """A service with the operations of an OpenAPI document (3.0, 3.1 or 3.2), called by HTTP.
+
+    `document` is a path, a URL, the text itself as bytes, or what it holds. The operations are called `namespace/name`. They go
+    to `base_url`, else to the document's servers, with these `variables`. `credentials` names the one credential of the app that
+    is sent, or one for each of the document's security schemes.
+
+    Imported are those that each filter has an entry for: `tags`, patterns of `paths`, `operation_ids` and names (`include`), and
+    `methods`; none of `exclude`. `rename` has new names by operationId or name. Those that `expose` has a pattern for can be
+    called from outside, all of them for True; the others by operations of the daemon alone. A caller needs all of `scopes`.
+
+    Params and answers are checked against the document: `validate` says whether what does not fit is an error, a line in the
+    log, or nothing. `timeout` is in seconds, as that of an operation. Private addresses are refused unless `allow_private`, and
+    references to documents elsewhere unless `outside`. With `error_bodies` each operation declares the error `HTTP_UNDECLARED`,
+    whose details are the status and the body, without secrets, of an error that the document does not declare. What was read of a
+    URL is used again for `max_age` seconds.
+
+    A document that discreet has written gives the operations that it was written of, with their own names, kinds and error codes.
+    The daemon that serves them checks params itself; `validate` says what becomes of its answers, as of any other's.
+
+    Raises `DeclarationError`: a wrong document or argument, in one line. Blocks while the document is read.
+    """
+    check_arguments(
+        namespace,
+        {
+            "base_url": base_url,
+            "credentials": credentials,
+            "tags": tags,
+            "paths": paths,
+            "methods": methods,
+            "operation_ids": operation_ids,
+            "include": include,
+            "exclude": exclude,
+            "rename": rename,
+            "variables": variables,
+            "expose": expose,
+            "scopes": scopes,
+            "validate": validate,
+            "timeout": timeout,
+            "allow_private": allow_private,
+            "outside": outside,
+            "error_bodies": error_bodies,
+            "max_age": max_age,
+        },
+    )
+    _check_document(document)
+    select = Selection(tags, paths, methods, operation_ids, include, exclude)
+    try:
+        data, url = _packed(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
+        _require_libraries()
+        from .http.upstream import HttpUpstream  # late: only imports need it
+
+        packed = Packed(data, HttpImport, HttpOperation)
+        head = packed.head
+        assert isinstance(head, HttpImport)
+        names = [entry.name for entry in packed.entries]
+        if not names:
+            why = f": {_check_command(document)} says why" if head.left_out else ""
+            raise ImportFailed(f"{_shown(document)}: no operation of it can be imported{why}")
+        check_expose(expose, names, rename)
+        upstream = HttpUpstream(
+            head,
+            name=namespace,
+            base_url=base_url,
+            document_url=url,
+            credentials=credentials,
+            allow_private=allow_private,
+            error_bodies=error_bodies,
+        )
+    except _OwnDocument as own:
+        from .from_daemon import document_service  # late: only documents of discreet need it
+
+        return document_service(
+            own.found,
+            base_url or (urljoin(own.origin, own.found.url) if own.origin.startswith(_URLS) else own.found.url),
+            namespace=namespace,
+            credential=credentials if isinstance(credentials, str) else next(iter(credentials.values()), ""),
+            selection=select,
+            rename=rename or {},
+            allow_private=allow_private,
+            options=ImportOptions(expose=expose, validate=validate, timeout=timeout, scopes=scopes, check_input=False),
+        )
+    except (DocumentError, ValueError) as exc:
+        raise ImportFailed(f"{_shown(document)}: {_reason(document, str(exc))}") from None
+    tell_left_out(namespace, head.left_out, len(names), _check_command(document))
+    options = ImportOptions(
+        expose=expose,
+        validate=validate,
+        timeout=timeout,
+        scopes=scopes,
+        credentials=sorted(upstream.credentials),
+        errors=(UNDECLARED,) if error_bodies else (),
+    )
+    return imported_service(namespace, packed, upstream, options)
+
+
+def _check_document(document: object) -> None:
+    if not isinstance(document, str | bytes | os.PathLike | Mapping):
+        raise ImportFailed(f"document must be a path, a URL, bytes or a dict, not {type(document).__name__}")
+    if document == "":
+        raise ImportFailed("document is empty; expected a path, a URL, bytes or a dict")
+    if isinstance(document, str) and not document.startswith(_URLS) and _SCHEME.match(document):
+        raise ImportFailed(f"{_source(document)}: a document is a file, or an http(s) URL")
+
+
+def _require_libraries() -> None:
+    missing = [name for name in _LIBRARIES if find_spec(name) is None]
+    if missing:
+        raise ImportFailed(f"from_openapi needs {' and '.join(missing)}: pip install 'discreet[openapi]'")
+
+
+class _OwnDocument(Exception):
+    """The document is one that discreet has written. `found` is what it offers."""
+
+    def __init__(self, found: DaemonImport, origin: str) -> None:
+        super().__init__(origin)
+        self.found = found
+        self.origin = origin
+
+
+def _require_foreign(document: bytes | Mapping[str, Any], origin: str) -> None:
+    """Raises `_OwnDocument` for a document of discreet."""
+    from .daemon.own_document import read_own_document  # late: not for what the cache has
+
+    try:
+        text = document if isinstance(document, bytes) else msgspec.json.encode(document)
+    except (TypeError, ValueError):  # dates of YAML
+        return
+    if (found := read_own_document(text)) is not None and found.operations:
+        raise _OwnDocument(found, origin)
+
+
+class _Key(Struct, frozen=True, array_like=True):
+    """What else than its documents decides what an import is."""
+
+    version: str
+    origin: str
+    select: Selection
+    rename: Mapping[str, str]
+    variables: Mapping[str, str]
+    outside: bool
+
+
+def _packed(
+    document: Document,
+    select: Selection,
+    rename: Mapping[str, str],
+    variables: Mapping[str, str],
+    outside: bool,
+    max_age: float,
+) -> tuple[bytes, str]:
+    """The import, and the URL that it came from, if it did."""
+    if isinstance(document, bytes | Mapping):
+        _require_foreign(document, "")
+        _require_libraries()
+        from .openapi.reader import read_openapi  # late: what the cache has is not read
+
+        return pack(read_openapi(document, select=select, rename=rename, variables=variables)), ""
+    source = os.fspath(document)
+    is_url = source.startswith(_URLS)
+    where = source if is_url else os.path.abspath(source)
+    key = msgspec.msgpack.encode(_Key(__version__, where, select, rename, variables, outside), enc_hook=list)
+    cached = read_cached(key)
+    if cached is not None:
+        current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached, where, outside=outside)
+        if current:
+            return cached.data, source if is_url else ""
+    from .openapi.documents.loading import load_document  # late, as above
+    from .openapi.reader import read_openapi
+
+    stamp = "" if is_url else _stamp(where)
+    loaded = load_document(source, outside=outside)
+    _require_foreign(loaded.text, loaded.origin)
+    _require_libraries()
+    digests = {where: digest_of(loaded.text)}
+    imported = read_openapi(
+        loaded.text,
+        origin=loaded.origin,
+        select=select,
+        rename=rename,
+        variables=variables,
+        fetch=_recording(loaded.fetch, digests),
+    )
+    data = pack(imported)
+    keep(key, data, digests, stamp=stamp)
+    return data, loaded.origin if is_url else ""
+
+
+def _stamp(path: str) -> str:
+    try:
+        return stamp_of(path)
+    except OSError:
+        return ""
+
+
+def _is_current(cached: Cached, path: str, *, outside: bool) -> bool:
+    """Whether a file, and all that was read for it, is the same today."""
+    digests = cached.digests
+    if not cached.stamp or _stamp(path) != cached.stamp:
+        try:
+            with open(path, "rb") as file:
+                if digest_of(file.read()) != digests.get(path):
+                    return False
+        except OSError:
+            return False
+    beside = digests.keys() - {path}
+    if not beside:
+        return True
+    from pathlib import Path  # late, as above
+
+    from .openapi.documents.loading import Fetch
+
+    fetch = Fetch(Path(path).resolve().as_uri(), outside=outside)
+    try:
+        return all(digests[uri] == digest_of(fetch(uri)) for uri in sorted(beside))
+    except DocumentError:
+        return False
+
+
+def _recording(fetch: Callable[[str], bytes], digests: dict[str, bytes]) -> Callable[[str], bytes]:
+    """Fetches the same, and takes note of what it was."""
+
+    def fetched(uri: str) -> bytes:
+        text = fetch(uri)
+        digests[uri] = digest_of(text)
+        return text
+
+    return fetched
+
+
+def _source(document: Document) -> str:
+    """The document for a command line. A query may hold secrets."""
+    if isinstance(document, bytes | Mapping):
+        return "FILE"
+    source = os.fspath(document)
+    return source.partition("?")[0] if "://" in source else source
+
+
+def _check_command(document: Document) -> str:
+    """What says why operations are left out. A file below the working directory is named as seen from there: logs show no other
+    folders.
+    """
+    source = _source(document)
+    with suppress(OSError):  # the working directory may be gone
+        source = source.removeprefix(os.path.join(os.getcwd(), ""))
+    return f"discreet import check {source}"
+
+
+def _shown(document: Document) -> str:
+    return "the OpenAPI document" if isinstance(document, bytes | Mapping) else _source(document)
+
+
+def _reason(document: Document, message: str) -> str:
+    """What is wrong, without the name of the document itself, which stands before it."""
+    source = _source(document)
+    for name in (source, os.path.normpath(source)):
+        message = message.removeprefix(f"{quoted(name)}: ")
+    return message

@@ -1,0 +1,359 @@
+"""Calls the operations of an OpenAPI document by HTTP.
+
+Each call is one request: nothing is sent twice. Credentials go to the operation's server and nowhere else. What goes wrong is
+logged here with its facts, never with a body, a query or a credential; the caller gets a declared error or a failure without any
+of the upstream's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final  # Any: JSON values
+
+import msgspec
+from msgspec import Raw
+
+from ... import call_tracing
+from ...daemon.logs import log
+from ...daemon.rpc.text import json_failure
+from ...errors.codes import row_of
+from ...errors.exceptions import FailureError
+from ...errors.failures import Internal
+from ...framing.http.retry_after import retry_after_seconds
+from ...version import __version__
+from ..failures import UpstreamError
+from .compression import ACCEPTED
+from .faults import UNDECLARED, FaultReason, UpstreamFault, failure_of
+from .model import HttpImport, HttpOperation, Reply
+from .replies import NULL, STREAMS, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type
+from .request import HttpRequest, build_request
+from .security import Alternatives, Chosen, Credentials, authorize, check_schemes, choose_security
+from .servers import server_of
+
+if TYPE_CHECKING:
+    from ...client.outbound.network import Network
+    from ...client.outbound.pool import ConnectionPool
+    from ...client.outbound.ssrf import Destination, Origin
+    from ...daemon.operations.context import Context
+    from ..model import ImportedOperation
+    from .exchange import Response
+
+MAX_RESPONSE_BYTES: Final = 10 * 1024 * 1024
+"""Of a response, decompressed."""
+
+MAX_EVENT_BYTES: Final = 10 * 1024 * 1024
+"""Of one event of a stream: the default of the daemon's largest message."""
+
+MAX_ERROR_BYTES: Final = 16 * 1024
+"""Of the body of an undeclared error. A larger one is left out: a part of it might hold a part of a secret."""
+
+MAX_STREAMS: Final = 64
+"""Streams at a time, half of the connections: the others are for calls."""
+
+MAX_RETRY_AFTER_SECONDS: Final = 1_000_000_000
+
+STREAM_HEAD_SECONDS: Final = 60.0
+"""How long a stream may take to begin. Subscriptions have no deadline."""
+
+INTERNAL: Final = row_of(Internal()).protocol_code
+
+_LOWEST_ERROR: Final = 400
+_WITHOUT_BODY: Final = frozenset({204, 205, 304})
+
+
+class HttpLimits(msgspec.Struct, frozen=True):
+    """Bytes and seconds."""
+
+    response_bytes: int = MAX_RESPONSE_BYTES
+    event_bytes: int = MAX_EVENT_BYTES
+    stream_head_seconds: float = STREAM_HEAD_SECONDS
+    streams: int = MAX_STREAMS
+
+
+class _Route(msgspec.Struct, frozen=True):
+    """Where an operation's requests go, and with which credentials."""
+
+    to: Destination
+    security: Chosen
+
+
+@final
+class HttpUpstream:
+    """The upstream of an `HttpImport`. `name` is what the log calls it.
+
+    `base_url` replaces the servers of the document; without it, a relative one is resolved against `document_url`, where the
+    document came from. `credentials` are names of credentials by the names of security schemes, or one name for all of them.
+    Private addresses are refused unless `allow_private`, also a `base_url` that names one.
+
+    With `error_bodies` a status of 400 or more that is not declared is the error `UNDECLARED`, which the service has to declare.
+
+    Calls for which there is no credential go without. Raises `ValueError` for an operation that has no server, in one line for
+    the operator.
+    """
+
+    def __init__(  # noqa: PLR0913 - what can be said of an import
+        self,
+        imported: HttpImport,
+        *,
+        name: str = "",
+        base_url: str = "",
+        document_url: str = "",
+        credentials: Credentials | None = None,
+        allow_private: bool = False,
+        error_bodies: bool = False,
+        limits: HttpLimits = HttpLimits(),  # noqa: B008 - immutable
+        network: Network | None = None,
+    ) -> None:
+        self._name = name or imported.title
+        self._allow_private = allow_private
+        self._error_bodies = error_bodies
+        self._limits = limits
+        self._network = network
+        self._pool: ConnectionPool | None = None
+        self._is_open = False
+        self._streams = 0
+        self._base_url = base_url
+        self._document_url = document_url
+        self._schemes = imported.security_schemes
+        self._credentials = credentials or {}
+        self._routes: dict[tuple[str, Alternatives], _Route] = {}
+        self._lacking: set[str] = set()
+        check_schemes(self._schemes, self._credentials)
+        for route in imported.routes:
+            try:
+                self._add_route(route.server, route.security)
+            except ValueError as exc:
+                raise ValueError(f"operation {route.first!r}: {exc}") from None
+
+    @property
+    def credentials(self) -> frozenset[str]:
+        """The names of the credentials that calls take, which the service has to declare."""
+        return frozenset(name for route in self._routes.values() for _, name in route.security)
+
+    @property
+    def origins(self) -> frozenset[Origin]:
+        """The servers that are called."""
+        return frozenset(route.to.origin for route in self._routes.values())
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        """Calls can be made within the block. Connections are made when they are needed, and closed at its end."""
+        self._is_open = True
+        if self._lacking:
+            log.warning("import.no_credential", import_=self._name, schemes=", ".join(sorted(self._lacking)))
+        try:
+            yield
+        finally:
+            self._is_open = False
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                await pool.aclose()
+
+    async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
+        """The JSON text of the result; `null` where there is none.
+
+        Raises `UpstreamError` for a declared error, and `FailureError`. If this is cancelled, its connection is closed.
+        """
+        described = _described(operation)
+        with self._logged(described):
+            request = self._request(described, arguments, ctx, streamed=False)
+            async with self._sent(described, request) as response:
+                reply = await self._reply(described, response, ctx)
+                return await self._result(described, reply, response, ctx)
+
+    async def stream(
+        self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
+    ) -> AsyncGenerator[Raw, None]:
+        """The JSON text of each event. The response is read only as far as events are taken; closing this closes the connection.
+
+        Raises as `call` does. A response that is no stream is one event.
+        """
+        from .events import event_decoder  # late: only subscriptions need it
+
+        described = _described(operation)
+        with self._logged(described), self._counted():
+            request = self._request(described, arguments, ctx, streamed=True)
+            async with self._sent(described, request, head_seconds=self._limits.stream_head_seconds) as response:
+                reply = await self._reply(described, response, ctx)
+                media_type = parse_media_type(response.head.value(b"content-type"))
+                form = form_of(reply, media_type)
+                if form in STREAMS and response.head.value(b"content-encoding") not in ("", "identity"):
+                    raise UpstreamFault("encoding", response.status)  # a few bytes would become megabytes of no events
+                decoder = None if form is None else event_decoder(form, media_type.name, limit=self._limits.event_bytes)
+                if decoder is None:
+                    yield await self._result(described, reply, response, ctx)
+                    return
+                while not decoder.is_over and (piece := await response.read()):
+                    for event in decoder.feed(piece):
+                        yield event
+                for event in decoder.end():
+                    yield event
+
+    # -- the request -------------------------------------------------------------------------------------------
+
+    def _route(self, operation: HttpOperation) -> _Route:
+        return self._routes[operation.server, operation.security]
+
+    def _add_route(self, server: str, security: Alternatives) -> None:
+        to = server_of(
+            server, base_url=self._base_url, document_url=self._document_url, allow_private=self._allow_private
+        )
+        chosen = choose_security(security, self._schemes, self._credentials)
+        if chosen is None:
+            self._lacking.update(name for alternative in security for name in alternative)
+        self._routes[server, security] = _Route(to, chosen or ())
+
+    def _request(
+        self, operation: HttpOperation, arguments: Mapping[str, Any], ctx: Context, *, streamed: bool
+    ) -> HttpRequest:
+        route = self._route(operation)
+        headers = {
+            "user-agent": f"discreet/{__version__}",
+            "accept": accepted_types(operation, streamed=streamed, asked=arguments.get(operation.accept, "")),
+            "accept-encoding": "identity" if streamed else ACCEPTED,
+        }
+        authorization = authorize(route.security, ctx.credentials) if route.security else authorize((), {})
+        return build_request(
+            operation, arguments, base_path=route.to.request_target, authorization=authorization, headers=headers
+        )
+
+    @asynccontextmanager
+    async def _sent(
+        self, operation: HttpOperation, request: HttpRequest, *, head_seconds: float = float("inf")
+    ) -> AsyncGenerator[Response]:
+        from ...client.outbound.connection import OutboundError  # late: loads h11
+        from .exchange import open_response
+
+        pool = self._open_pool()
+        to = self._route(operation).to
+        tracer = call_tracing.tracer
+        span = None if tracer is None else tracer.http_request(request.method, to.host, to.port)
+        if span is not None:
+            named = {name for name, _ in request.headers}
+            traced = tuple(each for each in span.headers.items() if each[0].lower() not in named)
+            request = msgspec.structs.replace(request, headers=(*request.headers, *traced))
+        error: BaseException | None = None
+        try:
+            async with open_response(pool, to, request, head_seconds=head_seconds) as response:
+                if span is not None:
+                    span.answered(response.status)
+                yield response
+        except OutboundError as exc:
+            error = exc
+            raise UpstreamFault(exc.reason) from exc
+        except (GeneratorExit, UpstreamError):  # the consumer has enough; the status says it
+            raise
+        except BaseException as exc:
+            error = exc
+            raise
+        finally:
+            if span is not None:
+                span.end(error)
+
+    def _open_pool(self) -> ConnectionPool:
+        from ...client.outbound.pool import ConnectionPool  # late: loads h11 and ssl
+
+        if not self._is_open:
+            raise RuntimeError("the import is not open: its lifespan has not begun, or has ended")
+        if self._pool is None:
+            self._pool = ConnectionPool(allow_private=self._allow_private, network=self._network)
+        return self._pool
+
+    # -- the response ------------------------------------------------------------------------------------------
+
+    async def _reply(self, operation: HttpOperation, response: Response, ctx: Context) -> Reply:
+        """The reply of a successful response. Raises `UpstreamError`, and `UpstreamFault` for a status that is not declared."""
+        status = response.status
+        reply = declared_reply(operation, status)
+        if reply is not None and 200 <= status < 300:
+            return reply
+        if reply is not None and reply.code:
+            await self._refusal(operation, reply, response, ctx)
+        reason: FaultReason = "redirect" if _is_redirect(response) else "status"
+        fault = UpstreamFault(reason, status, retry_after_ms=_retry_after_ms(response))
+        if self._error_bodies and isinstance(failure_of(fault, repeatable=False), Internal) and status >= _LOWEST_ERROR:
+            self._warn("import.failed", operation, reason, status, told=UNDECLARED.code)
+            raise UpstreamError(UNDECLARED.code, await self._undeclared(response, ctx))
+        raise fault
+
+    async def _undeclared(self, response: Response, ctx: Context) -> Raw:
+        """The details of `UNDECLARED`."""
+        media_type = parse_media_type(response.head.value(b"content-type"))
+        details: dict[str, object] = {"status": response.status}
+        with suppress(UpstreamFault):  # the status alone says it
+            body = await response.read_all(MAX_ERROR_BYTES, ctx.hold_memory)
+            if json_failure(body) is None:  # by any media type: the names of its members tell secrets
+                details["body"] = json_text(body)
+            elif media_type.name.startswith("text/"):
+                details["body"] = json_of("text", body, media_type.charset)
+        return Raw(msgspec.json.encode(details))
+
+    async def _refusal(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> NoReturn:
+        """Raises `UpstreamError`, the declared error. Details that can't be read are left out, and the log says so."""
+        details: Raw | None = None
+        try:
+            found = await self._result(operation, reply, response, ctx)
+            details = None if found is NULL else found
+        except UpstreamFault as exc:
+            self._warn("import.details_unreadable", operation, exc.reason, response.status)
+        raise UpstreamError(reply.code, details, retry_after_ms=_retry_after_ms(response))
+
+    async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
+        media_type = parse_media_type(response.head.value(b"content-type"))
+        has_body = response.status not in _WITHOUT_BODY and operation.method != "HEAD"
+        form = form_of(reply, media_type) if has_body else "nothing"
+        if form == "nothing":
+            await response.drain()
+            return NULL
+        if form in STREAMS or (form is None and media_type.name):
+            raise UpstreamFault("content-type", response.status)
+        body = await response.read_all(self._limits.response_bytes, ctx.hold_memory)
+        if not (body or media_type.name):
+            return NULL
+        try:
+            return json_of(form, body, media_type.charset)
+        except UpstreamFault as exc:
+            raise UpstreamFault(exc.reason, response.status) from exc
+
+    # -- what goes wrong ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _logged(self, operation: HttpOperation) -> Generator[None]:
+        """A fault within the block is logged, and becomes the failure that the caller is told."""
+        try:
+            yield
+        except UpstreamFault as exc:
+            failure = failure_of(exc, repeatable=operation.repeatable)
+            self._warn("import.failed", operation, exc.reason, exc.status, told=row_of(failure).protocol_code)
+            raise FailureError(failure) from exc
+
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        if self._streams >= self._limits.streams:
+            raise UpstreamFault("connections")
+        self._streams += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
+
+    def _warn(self, event: str, operation: HttpOperation, reason: FaultReason, status: int | None, **more: str) -> None:
+        facts: dict[str, object] = {**more} if status is None else {"status": status, **more}
+        host = self._route(operation).to.authority
+        say = log.error if more.get("told") == INTERNAL else log.warning  # the operator is the one who can do something
+        say(event, import_=self._name, operation=operation.name, host=host, reason=reason, **facts)
+
+
+def _described(operation: ImportedOperation) -> HttpOperation:
+    assert isinstance(operation, HttpOperation), "an operation of an OpenAPI document"
+    return operation
+
+
+def _retry_after_ms(response: Response) -> int | None:
+    seconds = retry_after_seconds(response.head.value(b"retry-after"))
+    return None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000)
+
+
+def _is_redirect(response: Response) -> bool:
+    return 300 <= response.status < 400 and bool(response.head.value(b"location"))

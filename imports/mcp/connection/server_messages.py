@@ -1,0 +1,121 @@
+"""What an MCP server says by itself: its requests, which are declined, its log messages, and that its lists have changed.
+
+Logs it, bounded and without bodies; sends nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+from msgspec import Struct
+
+from ....client.messages import ServerNotification, ServerRequest, encode_result
+from ....daemon.logs import RepeatedWarning, log
+from ....errors.failures import MethodNotFound
+from ....errors.printable import cut, printable
+from ....errors.type_building import DECODE_ERRORS, decoder_for
+from ....errors.wire import encode_error_response
+
+ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
+KINDS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
+
+SHOWN_CHARACTERS: Final = 2000
+"""Of a line or a log message of the server."""
+
+LINES_PER_SECOND: Final = 50
+"""Lines and log messages of one server that are logged; the others are counted."""
+
+_CHANGED: Final[dict[str, ListKind]] = {f"notifications/{kind}/list_changed": kind for kind in KINDS}
+_SEVERE: Final = frozenset({"warning", "error", "critical", "alert", "emergency"})
+
+
+class _LogMessage(Struct):
+    level: str = "info"
+    data: Any = None  # JSON
+
+
+@final
+class ServerMessages:
+    """`on_changed(kind)` is called when the server says that a list has changed."""
+
+    def __init__(self, import_name: str, on_changed: Callable[[ListKind], None] = lambda _: None) -> None:
+        self.import_name: Final = import_name
+        self.last_line = ""
+        """The end of the server's stderr, which often says why it died."""
+        self._on_changed = on_changed
+        self._stray = RepeatedWarning("import.stray_output")
+        self._unexpected = RepeatedWarning("import.answer_unexpected")
+        self._dropped = RepeatedWarning("import.message_dropped")
+        self._second = 0
+        self._lines = self._unlogged = 0
+
+    def answer(self, request: ServerRequest) -> bytes:
+        """The answer to a request. We declare no capabilities, so nothing but `ping` may be asked."""
+        if request.method == "ping":
+            return encode_result(request.id, {})
+        log.debug("import.request_declined", import_=self.import_name)
+        return encode_error_response(request.id, MethodNotFound())
+
+    def take(self, message: ServerNotification) -> None:
+        """Take a notification. Those without a meaning here are ignored."""
+        kind = _CHANGED.get(message.method)
+        if kind is not None:
+            self._on_changed(kind)
+        elif message.method == "notifications/message":
+            self._take_log(message)
+
+    def note_gap(self) -> None:
+        """For a while nobody has listened: a list may have changed meanwhile."""
+        self._on_changed("tools")
+
+    def take_line(self, line: str) -> None:
+        """Take a line of the server's stderr."""
+        if line.strip():
+            self.last_line = shown = cut(printable(line), SHOWN_CHARACTERS)
+            if self._may_log():
+                log.info("import.stderr", import_=self.import_name, line=shown)
+
+    def note_stray(self, what: str) -> None:
+        """The server wrote what is no message. Nobody waits for it, as far as is known."""
+        self._stray(import_=self.import_name, what=what)
+
+    def note_dropped(self) -> None:
+        """A message to the server found no room, or did not arrive."""
+        self._dropped(import_=self.import_name)
+
+    def note_unexpected(self, *, unidentified: bool) -> None:
+        """The server answered what nobody waits for: it was cancelled, or answered before, or never asked."""
+        if unidentified:
+            self._unexpected(import_=self.import_name)
+        else:
+            log.debug("import.answer_late", import_=self.import_name)
+
+    def _take_log(self, message: ServerNotification) -> None:
+        if not self._may_log():
+            return
+        try:
+            told = decoder_for(_LogMessage)(message.params or b"{}")
+            text = told.data if isinstance(told.data, str) else msgspec.json.encode(told.data).decode()
+        except DECODE_ERRORS:
+            return
+        line = cut(printable(text), SHOWN_CHARACTERS)
+        if told.level in _SEVERE:
+            log.warning("import.log", import_=self.import_name, line=line)
+        else:
+            log.info("import.log", import_=self.import_name, line=line)
+
+    def _may_log(self) -> bool:
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._lines = second, 0
+            if self._unlogged:
+                log.warning("import.lines_dropped", import_=self.import_name, count=self._unlogged)
+                self._unlogged = 0
+        self._lines += 1
+        if self._lines > LINES_PER_SECOND:
+            self._unlogged += 1
+            return False
+        return True

@@ -1,0 +1,367 @@
+"""Messages to tasks that other daemons work on, and their cancellation, where fronts take the calls."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from discreet.a2a.types import TaskState
+from discreet.agents.cluster import delegation
+from discreet.agents.errors import NotCancelable
+from discreet.agents.stores.interface import MESSAGE, OwnerRequest
+from discreet.agents.task_memory import TaskMemory
+from discreet.agents.tasks.executor import RequestContext
+from discreet.agents.tasks.task_events import TaskEvents
+from discreet.daemon.memory import MemoryBudget
+from discreet.errors import Overloaded, TaskNotCancelable, UnsupportedOperation
+from support.daemons import watching
+from support.executors import (
+    ME,
+    Scripted,
+    ask_then_echo,
+    failure_of,
+    for_ever,
+    request,
+    task_of,
+    text_of,
+    until_state,
+)
+from support.places import NewStore
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
+from support.waits import DEADLINE_SECONDS, until
+
+pytestmark = pytest.mark.anyio
+
+
+# -- follow-up messages --------------------------------------------------------------------------------------------
+
+
+async def test_a_task_that_asks_its_caller_goes_on_at_a_worker(serving: Any, new_store: NewStore) -> None:
+    async with serving(Idle(), new_store(), role=FRONT) as one, serving(Idle(), new_store(), role=FRONT) as two:
+        async with serving(Scripted(ask_then_echo), new_store(), role=WORKER):
+            with anyio.fail_after(DEADLINE_SECONDS):
+                asked = await task_of(one, request("one"))
+                assert asked.status.state is TaskState.INPUT_REQUIRED
+                done = await task_of(two, request("two", task_id=asked.id))
+        assert done.status.state is TaskState.COMPLETED
+        assert [each.parts[0].text for each in done.history if each.parts[0].text in ("one", "two")] == ["one", "two"]
+
+
+async def test_a_message_to_a_busy_task_is_in_its_history_before_its_turn_comes(
+    serving: Any, new_store: NewStore
+) -> None:
+    may_end = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "one":
+            await may_end.wait()
+            await events.require_input()
+        else:
+            await events.complete()
+
+    worker = Counting(execute)
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            known = await task_of(front, request("two", task_id=task.id, at_once=True))
+            assert [each.parts[0].text for each in known.history] == ["one", "two"]
+            assert known.status.state is TaskState.WORKING
+            may_end.set()
+            await until_state(front, task.id, TaskState.COMPLETED)
+    assert worker.texts == ["one", "two"]
+
+
+async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(serving: Any, new_store: NewStore) -> None:
+    class Late(AlteredStore):
+        async def send_owner_request(self, request: OwnerRequest) -> bool:
+            may_end.set()
+            await until_state(other, request.task_id, TaskState.COMPLETED)
+            return await self._inner.send_owner_request(request)
+
+    may_end = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await may_end.wait()
+        await events.complete()
+
+    async with (
+        serving(Idle(), new_store(), role=FRONT) as other,
+        serving(Idle(), Late(new_store()), role=FRONT) as front,
+        serving(Scripted(execute), new_store(), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(other, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            failure = await failure_of(front.send(request("two", task_id=task.id), ME))
+    assert isinstance(failure, UnsupportedOperation)
+
+
+async def test_a_message_to_a_task_that_asks_before_it_arrives_is_executed_next(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Late(AlteredStore):
+        async def send_owner_request(self, request: OwnerRequest) -> bool:
+            may_ask.set()
+            await until_state(other, request.task_id, TaskState.INPUT_REQUIRED)
+            return await self._inner.send_owner_request(request)
+
+    may_ask = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "two":
+            return await events.complete()
+        await may_ask.wait()
+        await events.require_input()
+
+    worker = Counting(execute)
+    async with (
+        serving(Idle(), new_store(), role=FRONT) as other,
+        serving(Idle(), Late(new_store()), role=FRONT) as front,
+        serving(worker, new_store(), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(other, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            done = await task_of(front, request("two", task_id=task.id))
+    assert done.status.state is TaskState.COMPLETED
+    assert worker.texts == ["one", "two"]
+
+
+class Checking(Counting):
+    """Tells when the daemon has the message `two`."""
+
+    def __init__(self, execute: Any) -> None:
+        super().__init__(execute)
+        self.has_two = anyio.Event()
+
+    def check(self, context: RequestContext) -> None:
+        if context.text == "two":
+            self.has_two.set()
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_a_message_by_a_front_reaches_the_worker_whose_execution_has_asked_and_is_not_over(
+    goes_on: bool, serving: Any, new_store: NewStore
+) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "two":
+            return await events.complete()
+        await events.require_input()
+        await worker.has_two.wait()
+        if goes_on:
+            await events.artifact("a little more")
+
+    worker = Checking(execute)
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            asked = await task_of(front, request("one"))
+            done = await task_of(front, request("two", task_id=asked.id))
+    assert done.status.state is TaskState.COMPLETED
+    assert text_of(done) == ["a little more"] * goes_on
+    assert worker.texts == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xc1", b"\x81\xa7message\xa2\xff\xfe", b"\x81\xa1a" * 100_000, b'{"message":' * 100_000],
+    ids=["empty", "no MessagePack", "no text", "deep", "deep JSON"],
+)
+async def test_a_request_that_can_not_be_read_keeps_no_other_waiting(
+    body: bytes, serving: Any, new_store: NewStore
+) -> None:
+    store, worker = new_store(), Counting()
+    async with serving(Idle(), store, role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            tasks = [await task_of(front, request(text, at_once=True)) for text in ("one", "two")]
+            assert await store.send_owner_request(OwnerRequest(tasks[0].id, MESSAGE, body))
+            async with serving(worker, new_store(), role=WORKER):
+                for task in tasks:
+                    await until_state(front, task.id, TaskState.COMPLETED)
+    assert sorted(worker.texts) == ["one", "two"]
+
+
+async def test_a_message_that_is_left_twice_is_executed_once(serving: Any, new_store: NewStore) -> None:
+    class Twice(AlteredStore):
+        """Leaves each message again when the worker has taken it."""
+
+        async def send_owner_request(self, request: OwnerRequest) -> bool:
+            assert await self._inner.send_owner_request(request)
+            await taken.wait()
+            return await self._inner.send_owner_request(request)
+
+    class Taking(AlteredStore):
+        times = 0
+
+        async def take_owner_requests(self) -> Any:
+            if self.times == 2:  # those that it took before were received
+                received_again.set()
+            requests = await self._inner.take_owner_requests()
+            if any(each.kind == MESSAGE for each in requests) and worker.texts:
+                self.times += 1
+                taken.set()
+            return requests
+
+    taken, received_again = anyio.Event(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "one":
+            await received_again.wait()
+        await events.require_input()
+
+    worker = Counting(execute)
+    async with (
+        serving(Idle(), Twice(new_store()), role=FRONT) as front,
+        serving(worker, Taking(new_store()), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            asked = await task_of(front, request("two", task_id=task.id))
+            await task_of(front, request("three", task_id=task.id))
+    assert asked.status.state is TaskState.INPUT_REQUIRED
+    assert worker.texts == ["one", "two", "three"]
+
+
+async def test_of_two_messages_with_one_id_none_is_taken_for_the_other(serving: Any, new_store: NewStore) -> None:
+    class Dropping(AlteredStore):
+        """Loses the first request with the word `three`, as if it had come after the task stopped."""
+
+        lost = False
+
+        async def take_owner_requests(self) -> Any:
+            requests = await self._inner.take_owner_requests()
+            if not self.lost and any(b"three" in each.body for each in requests):
+                self.lost = True
+                lost.set()
+                return [each for each in requests if b"three" not in each.body]
+            return requests
+
+    lost, may_end = anyio.Event(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "one":
+            await may_end.wait()
+        await events.require_input()
+
+    worker = Counting(execute)
+    async with (
+        serving(Idle(), new_store(), role=FRONT) as front,
+        serving(worker, Dropping(new_store()), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            async with anyio.create_task_group() as senders:
+                senders.start_soon(task_of, front, request("three", task_id=task.id))
+                await lost.wait()
+                await task_of(front, request("two", task_id=task.id, at_once=True))
+                may_end.set()
+    assert worker.texts == ["one", "two", "three"]
+
+
+async def test_messages_whose_senders_have_gone_are_limited_as_long_as_nobody_takes_them(
+    serving: Any, new_store: NewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has_taken(count: int) -> bool:
+        return budget.held("tasks") > count * 1_000_000
+
+    class Deaf(AlteredStore):
+        async def take_owner_requests(self) -> Any:
+            return [each for each in await self._inner.take_owner_requests() if each.kind != MESSAGE]
+
+    monkeypatch.setattr(delegation, "MAX_DELEGATIONS", 2)
+    budget = MemoryBudget(64 * 1024 * 1024)
+    worker = serving(Scripted(for_ever), Deaf(new_store()), role=WORKER)
+    async with serving(Idle(), new_store(), role=FRONT, memory=TaskMemory(budget)) as front, worker:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            for count in (1, 2):
+                async with anyio.create_task_group() as senders:
+                    senders.start_soon(task_of, front, request("x" * 1_000_000, task_id=task.id))
+                    await until(partial(has_taken, count))
+                    senders.cancel_scope.cancel()
+            assert has_taken(2)
+            assert isinstance(await failure_of(front.send(request("four", task_id=task.id), ME)), Overloaded)
+            await front.cancel(task.id, None, ME)
+            await until(lambda: not has_taken(1))
+
+
+# -- cancelling ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_task_in_the_queue_is_cancelled_without_a_worker(serving: Any, new_store: NewStore) -> None:
+    worker = Counting()
+    async with serving(Idle(), new_store(), role=FRONT) as one, serving(Idle(), new_store(), role=FRONT) as other:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            for front in (one, other):
+                task = await task_of(one, request("one", at_once=True))
+                assert (await front.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
+            async with serving(worker, new_store(), role=WORKER):
+                await task_of(one, request("two"))
+    assert worker.texts == ["two"]
+
+
+async def test_a_task_in_the_queue_whose_cancellation_is_refused_is_still_done(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Refusing(Idle):
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            raise NotCancelable
+
+    worker = Counting()
+    async with serving(Refusing(), new_store(), role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            assert isinstance(await failure_of(front.cancel(task.id, None, ME)), TaskNotCancelable)
+            async with serving(worker, new_store(), role=WORKER):
+                await until_state(front, task.id, TaskState.COMPLETED)
+    assert worker.texts == ["one"]
+
+
+@pytest.mark.parametrize("taken", [False, True])
+async def test_a_task_in_the_queue_is_still_done_where_its_caller_has_cancelled_it_and_gone(
+    taken: bool, serving: Any, new_store: NewStore
+) -> None:
+    class Taking(AlteredStore):
+        async def commit(self, changes: Any) -> Any:
+            if not taken and any(change.previous_owner for change in changes):
+                caller.cancel()
+            return await self._inner.commit(changes)
+
+    class Slow(Idle):
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            caller.cancel()
+            await anyio.sleep_forever()
+
+    caller, worker = anyio.CancelScope(), Counting()
+    async with serving(Slow(), Taking(new_store()), role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            with caller:
+                await front.cancel(task.id, None, ME)
+            assert caller.cancelled_caught
+            async with serving(worker, new_store(), role=WORKER):
+                await until_state(front, task.id, TaskState.COMPLETED)
+    assert worker.texts == ["one"]
+
+
+async def test_a_task_at_a_worker_is_cancelled_by_a_front(serving: Any, new_store: NewStore) -> None:
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(Scripted(for_ever), new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            async with watching(front, task.id) as watcher:
+                await watcher.first.wait()
+                assert (await front.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
+        assert watcher.states[-1] is TaskState.CANCELED

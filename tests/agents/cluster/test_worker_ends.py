@@ -1,0 +1,233 @@
+"""Workers that end, and stores that fail between the steps in which a worker takes a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import msgspec
+import pytest
+
+from discreet.a2a.draft import apply_events
+from discreet.a2a.types import StatusChanged, TaskState, TaskStatus
+from discreet.agents.cluster import delegation
+from discreet.agents.service.runtime import Runtime
+from discreet.agents.stores.interface import DamagedTaskError, OwnerRequest, StoredTask, StoreError
+from discreet.agents.tasks.executor import RequestContext
+from discreet.agents.tasks.status_messages import ORPHANED_TEXT
+from discreet.agents.tasks.task_events import TaskEvents
+from support.daemons import Resumer, Watching
+from support.executors import (
+    ME,
+    Scripted,
+    for_ever,
+    request,
+    task_of,
+    until_state,
+)
+from support.places import NewStore
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
+from support.sqlite_files import opened
+from support.task_changes import change_to, commit_all
+from support.waits import DEADLINE_SECONDS, until
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+async def test_the_tasks_of_a_worker_that_ends_are_taken_over_while_fronts_watch(
+    serving: Any, new_store: NewStore, resumes: bool
+) -> None:
+    heir = Resumer(for_ever) if resumes else Scripted(for_ever)
+    watcher = Watching()
+    async with serving(Idle(), new_store(), role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with anyio.create_task_group() as watchers:
+                async with serving(Scripted(for_ever), new_store(), role=WORKER):
+                    task = await task_of(front, request("one", at_once=True))
+                    await until_state(front, task.id, TaskState.WORKING)
+                    watchers.start_soon(watcher.run, front, task.id)
+                    await watcher.first.wait()
+                async with serving(heir, new_store(), role=WORKER):
+                    ended = TaskState.COMPLETED if resumes else TaskState.FAILED
+                    done = await until_state(front, task.id, ended)
+    assert watcher.states[-1] is ended
+    if not resumes:
+        assert done.status.message is not None and done.status.message.parts[0].text == ORPHANED_TEXT
+
+
+async def test_a_subscriber_sees_the_end_of_a_task_that_another_daemon_has_taken_from_a_living_one(
+    serving: Any, shared_by_living: NewStore
+) -> None:
+    new_store = shared_by_living
+    watcher, interrupted = Watching(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            interrupted.set()
+
+    store, other = new_store(), new_store()
+    async with serving(Scripted(execute), store) as one, opened(other), anyio.create_task_group() as watchers:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await until_state(one, (await task_of(one, request("one", at_once=True))).id, TaskState.WORKING)
+            watchers.start_soon(watcher.run, one, task.id)
+            await watcher.first.wait()
+            end = StatusChanged(TaskStatus(TaskState.COMPLETED, timestamp=task.status.timestamp))
+            taken = apply_events(task, [end])
+            await commit_all(other, change_to(taken, 2, [end], previous_owner=store.owner_id))
+            await interrupted.wait()
+    assert watcher.states == [TaskState.COMPLETED]
+
+
+async def test_fronts_leave_the_tasks_of_the_dead_to_workers(serving: Any, new_store: NewStore) -> None:
+    store = new_store()
+    async with serving(Idle(), store, role=FRONT) as front:
+        async with serving(Scripted(for_ever), new_store(), role=WORKER):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+
+        async def is_orphan() -> bool:
+            return list(await store.list_orphans()) == [task.id]
+
+        with anyio.fail_after(DEADLINE_SECONDS):
+            await until(is_orphan)
+            await anyio.wait_all_tasks_blocked()
+            assert (await front.get(task.id, ME)).status.state is TaskState.WORKING
+            async with serving(Resumer(for_ever), new_store(), role=WORKER):
+                await until_state(front, task.id, TaskState.COMPLETED)
+
+
+async def test_tasks_of_the_dead_that_can_not_be_read_keep_no_other_from_being_taken_over(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Damaged(AlteredStore):
+        async def load(self, task_id: str) -> StoredTask | None:
+            if task_id in unreadable:
+                raise DamagedTaskError("rows are missing")
+            return await self._inner.load(task_id)
+
+    unreadable: list[str] = []
+    async with serving(Idle(), new_store(), role=FRONT) as front:
+        async with serving(Scripted(for_ever), new_store(), role=WORKER):
+            for _ in range(3):
+                task = await task_of(front, request("one", at_once=True))
+                await until_state(front, task.id, TaskState.WORKING)
+                unreadable.append(task.id)
+            unreadable.pop()
+        with anyio.fail_after(DEADLINE_SECONDS):
+            narrow = msgspec.structs.replace(WORKER, max_runs=1)
+            async with serving(Resumer(for_ever), Damaged(new_store()), role=narrow):
+                await until_state(front, task.id, TaskState.COMPLETED)
+
+
+async def test_a_daemon_that_is_about_to_end_takes_nothing_more(new_store: NewStore, serving: Any) -> None:
+    worker = Counting()
+    async with serving(Idle(), new_store(), role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                runtime = Runtime(tasks.start_soon, new_store(), worker, None, role=WORKER)
+                await runtime.ready()
+                await task_of(front, request("one"))
+                runtime.drain()
+                task = await task_of(front, request("two", at_once=True))
+                async with serving(Counting(), new_store(), role=WORKER):
+                    await until_state(front, task.id, TaskState.COMPLETED)
+                tasks.cancel_scope.cancel()
+    assert worker.texts == ["one"]
+
+
+async def test_what_was_claimed_before_the_store_failed_is_begun_when_it_works_again(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Failing(AlteredStore):
+        failures = 2
+
+        async def claim(self, limit: int) -> Sequence[str]:
+            claimed = await self._inner.claim(limit)
+            if claimed and self.failures:
+                self.failures -= 1
+                raise StoreError("the answer was lost")
+            return claimed
+
+    worker = Counting()
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, Failing(new_store()), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            for text in ("one", "two", "three"):
+                assert (await task_of(front, request(text))).status.state is TaskState.COMPLETED
+    assert worker.texts == ["one", "two", "three"]
+
+
+async def test_a_message_that_was_taken_when_its_task_could_not_be_read_is_executed_later(
+    serving: Any, new_store: NewStore
+) -> None:
+    class Failing(AlteredStore):
+        failures = 2
+
+        async def load(self, task_id: str) -> StoredTask | None:
+            if self.failures:
+                self.failures -= 1
+                raise StoreError("the disk is slow today")
+            found: StoredTask | None = await self._inner.load(task_id)
+            return found
+
+    worker = Counting()
+    async with (
+        serving(Idle(), new_store(), role=FRONT) as front,
+        serving(worker, Failing(new_store()), role=WORKER),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            assert (await task_of(front, request("one"))).status.state is TaskState.COMPLETED
+    assert worker.texts == ["one"]
+
+
+@pytest.mark.parametrize("loss", ["the answer", "the words"])
+async def test_a_message_that_its_owner_could_not_take_is_sent_again(
+    serving: Any, new_store: NewStore, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    class Losing(AlteredStore):
+        lost = False
+
+        async def take_owner_requests(self) -> Sequence[OwnerRequest]:
+            requests = await self._inner.take_owner_requests()
+            if self.lost or not requests:
+                return requests
+            self.lost = True
+            if loss == "the answer":
+                raise StoreError("what was taken is lost")
+            return [OwnerRequest(each.task_id, each.kind, b"\x00" + each.body) for each in requests]
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "one":
+            await may_ask.wait()
+        await events.require_input()
+
+    may_ask = anyio.Event()
+    monkeypatch.setattr(delegation, "RESEND_SECONDS", 0.05)
+    worker, losing = Counting(execute), Losing(new_store())
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, losing, role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            await until_state(front, task.id, TaskState.WORKING)
+            await task_of(front, request("two", task_id=task.id, at_once=True))
+            assert losing.lost
+            may_ask.set()
+            await task_of(front, request("three", task_id=task.id))
+    assert worker.texts == ["one", "two", "three"]
+
+
+async def test_an_answer_without_a_task_ends_the_task_that_a_front_has_made(serving: Any, new_store: NewStore) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.reply("hello")
+
+    worker = serving(Scripted(execute), new_store(), role=WORKER, replies_without_task=True)
+    async with serving(Idle(), new_store(), role=FRONT, replies_without_task=True) as front, worker:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one"))
+    assert task.status.state is TaskState.COMPLETED
+    assert task.status.message is not None and task.status.message.parts[0].text == "hello"

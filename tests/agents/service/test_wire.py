@@ -1,0 +1,320 @@
+"""The agent's methods through a daemon, in both versions: every result and every error."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable
+from typing import Any
+
+import msgspec
+import pytest
+
+from discreet.a2a.versions.v10 import V10
+from discreet.agents import Agent, Extension, InvalidStateTransition, RequestContext, TaskEvents
+from discreet.client import Peer, RemoteError
+from discreet.errors import Failure, InvalidParams
+from discreet.errors.wire import encode_error
+from discreet.testing import in_memory
+from support.waits import DEADLINE_SECONDS
+from support.works import Works, v03, v1
+from support.works import agent as works_agent
+
+pytestmark = pytest.mark.anyio
+
+INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "domain": "a2a-protocol.org"}
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+
+
+def agent(works: Works | None = None, **options: Any) -> Agent:
+    return works_agent(works, replies_without_task=True, **options)
+
+
+async def refused(work: Awaitable[object]) -> dict[str, Any]:
+    """The error object of the answer, unchanged."""
+    with pytest.raises(RemoteError) as caught:
+        await work
+    return as_json(caught.value)
+
+
+def as_json(error: RemoteError) -> dict[str, Any]:
+    decoded: dict[str, Any] = msgspec.json.decode(encode_error(error.failure))
+    return decoded
+
+
+async def collected(peer: Peer, method: str, params: Any, **options: Any) -> list[Any]:
+    return [each async for each in peer.subscribe(method, params, timeout=DEADLINE_SECONDS, **options)]
+
+
+# -- the happy paths -----------------------------------------------------------------------------------------------
+
+
+async def test_all_methods_of_1_0_do_what_they_are_for() -> None:
+    async with in_memory(agent()) as peer:
+        asked = (await peer.call("SendMessage", v1("work say ask")))["task"]
+        assert asked["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        assert await peer.call("GetTask", {"id": asked["id"]}) == asked
+        listed = await peer.call("ListTasks", {})
+        assert (listed["totalSize"], listed["pageSize"], listed["nextPageToken"]) == (1, 50, "")
+        assert listed["tasks"] == [{name: value for name, value in asked.items() if name != "artifacts"}]
+        streamed = await collected(peer, "SendStreamingMessage", v1("say end", asked["id"]))
+        assert [*streamed[0]] == ["task"]
+        assert [next(iter(each)) for each in streamed[1:]] == ["artifactUpdate", "statusUpdate"]
+        assert streamed[1]["artifactUpdate"]["append"] is True
+        assert (await peer.call("SendMessage", v1("reply")))["message"]["parts"] == [{"text": "pong"}]
+        asked = (await peer.call("SendMessage", v1("ask")))["task"]
+        canceled = await peer.call("CancelTask", {"id": asked["id"]})
+        assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
+
+
+async def test_all_methods_of_0_3_do_what_they_are_for() -> None:
+    async with in_memory(agent()) as peer:
+        asked = await peer.call("message/send", v03("work say ask"))
+        assert (asked["kind"], asked["status"]["state"]) == ("task", "input-required")
+        assert await peer.call("tasks/get", {"id": asked["id"]}) == asked
+        async with peer.subscribe("tasks/resubscribe", {"id": asked["id"]}) as again:
+            assert await anext(again) == asked
+            streamed = await collected(peer, "message/stream", v03("say end", asked["id"]))
+            assert [each["kind"] for each in streamed] == ["task", "artifact-update", "status-update"]
+            assert [each.get("final") for each in streamed] == [None, None, True]
+            working, *rest = [each async for each in again]
+            assert (working["kind"], working["status"]["state"], working["final"]) == (
+                "status-update",
+                "working",
+                False,
+            )
+            assert rest == streamed[1:]
+        assert (await peer.call("message/send", v03("reply")))["kind"] == "message"
+        asked = await peer.call("message/send", v03("ask"))
+        assert (await peer.call("tasks/cancel", {"id": asked["id"]}))["status"]["state"] == "canceled"
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "message/send"])
+async def test_a_sender_that_does_not_wait_gets_the_task_at_once(method: str) -> None:
+    works = Works()
+    async with in_memory(agent(works)) as peer:
+        params = v1("wait end", returnImmediately=True) if method == "SendMessage" else v03("wait end", blocking=False)
+        task = await peer.call(method, params)
+        task = task.get("task", task)
+        assert task["status"]["state"] in ("TASK_STATE_SUBMITTED", "submitted")
+        works.go.set()
+
+
+@pytest.mark.parametrize(("length", "messages"), [(0, 0), (1, 1), (2, 2), (None, 3), (9, 3)])
+async def test_the_history_is_as_long_as_requested(length: int | None, messages: int) -> None:
+    async with in_memory(agent()) as peer:
+        configuration = {} if length is None else {"historyLength": length}
+        asked = (await peer.call("SendMessage", v1("ask")))["task"]
+        ended = (await peer.call("SendMessage", v1("end", asked["id"], **configuration)))["task"]
+        assert len(ended.get("history", ())) == messages
+        got = await peer.call("GetTask", {"id": asked["id"], **configuration})
+        (listed,) = (await peer.call("ListTasks", configuration))["tasks"]
+        assert got.get("history") == listed.get("history") == ended.get("history")
+
+
+# -- the errors ----------------------------------------------------------------------------------------------------
+
+
+async def test_each_error_of_a_task_has_its_exact_data_in_both_versions() -> None:
+    async with in_memory(agent(push_notifications=False)) as peer:
+        task = (await peer.call("SendMessage", v1()))["task"]
+        ended = task["id"]
+        suggestion = "The task may have been removed. Send a new message."
+        gone = {"taskId": UNKNOWN, "suggestion": suggestion}
+        assert await refused(peer.call("tasks/get", {"id": UNKNOWN})) == {
+            "code": -32001,
+            "message": "Task not found",
+            "data": gone,
+        }
+        for method in ("GetTask", "CancelTask"):
+            assert await refused(peer.call(method, {"id": UNKNOWN})) == {
+                "code": -32001,
+                "message": "Task not found",
+                "data": [{**INFO, "reason": "TASK_NOT_FOUND", "metadata": gone}],
+            }
+        kept = {"taskId": ended, "completedAt": task["status"]["timestamp"], "reason": "The task has ended."}
+        read = "Read the task with {}: nothing more happens to it."
+        old = {**kept, "currentState": "completed", "suggestion": read.format("tasks/get")}
+        found = await refused(peer.call("tasks/cancel", {"id": ended}))
+        assert (found["code"], found["data"]) == (-32002, old)
+        found = await refused(collected(peer, "tasks/resubscribe", {"id": ended}))
+        assert (found["code"], found["data"]) == (-32004, old)
+        found = await refused(peer.call("CancelTask", {"id": ended}))
+        metadata = {**kept, "currentState": "TASK_STATE_COMPLETED", "suggestion": read.format("GetTask")}
+        assert (found["code"], found["data"]) == (
+            -32002,
+            [{**INFO, "reason": "TASK_NOT_CANCELABLE", "metadata": metadata}],
+        )
+        begin = {**metadata, "suggestion": "Send a message without a task id to begin a new task."}
+        for work, wanted in (
+            (peer.call("SendMessage", v1("end", ended)), begin),
+            (collected(peer, "SubscribeToTask", {"id": ended}), metadata),
+        ):
+            (info,) = (found := await refused(work))["data"]
+            assert (found["code"], info["reason"], info["metadata"]) == (-32004, "UNSUPPORTED_OPERATION", wanted)
+
+
+async def test_what_an_agent_does_not_do_comes_with_what_to_do_instead() -> None:
+    """(-32003, -32004 and -32007.)"""
+    cases: list[tuple[str, Any, int]] = [
+        ("tasks/pushNotificationConfig/list", {"id": UNKNOWN}, -32003),
+        ("ListTaskPushNotificationConfigs", {"taskId": UNKNOWN}, -32003),
+        ("agent/getAuthenticatedExtendedCard", None, -32007),
+        ("GetExtendedAgentCard", None, -32004),
+    ]
+    async with in_memory(agent(push_notifications=False)) as peer:
+        for method, params, code in cases:
+            found = await refused(peer.call(method, params))
+            facts = found["data"] if isinstance(found["data"], dict) else found["data"][0]["metadata"]
+            instead = "Work with the public agent card."
+            if code == -32003:
+                instead = f"Poll the task with {'tasks/get' if '/' in method else 'GetTask'}."
+            assert (found["code"], facts["suggestion"]) == (code, instead)
+
+
+async def test_an_invalid_transition_names_states_as_the_callers_version_does() -> None:
+    class Stubborn:
+        async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+            await events.working()
+            raise InvalidStateTransition(current="TASK_STATE_WORKING", target="TASK_STATE_INPUT_REQUIRED")
+
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None: ...
+
+    async with in_memory(Agent(Stubborn(), name="Stubborn", description="Goes on.")) as peer:
+        task = (await peer.call("SendMessage", v1()))["task"]["id"]
+        for method, details in (
+            ("tasks/get", {"current": "working", "target": "input-required"}),
+            ("GetTask", {"current": "TASK_STATE_WORKING", "target": "TASK_STATE_INPUT_REQUIRED"}),
+        ):
+            _, part = (await peer.call(method, {"id": task}))["status"]["message"]["parts"]
+            assert part["data"]["data"]["details"] == details
+
+
+async def test_descriptions_of_methods_have_no_indentation() -> None:
+    async with in_memory(agent()) as peer:
+        texts = [each["description"] for each in await peer.call("listMethods")]
+    assert not [text for text in texts if "\n " in text or text != text.strip()]
+
+
+@pytest.mark.parametrize(
+    ("mode", "taken"), [("application/json", True), ("application/vnd.x+json", True), ("text/*", False)]
+)
+async def test_data_without_a_media_type_is_json(mode: str, taken: bool) -> None:
+    async with in_memory(agent(input_modes=[mode])) as peer:
+        for method, params in (
+            ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}),
+            ("message/send", {"message": {"messageId": "m", "role": "user", "parts": [{"kind": "data", "data": {}}]}}),
+        ):
+            if taken:
+                await peer.call(method, params)
+            else:
+                assert (await refused(peer.call(method, params)))["code"] == -32005
+
+
+async def test_each_other_error_has_its_code_in_both_versions() -> None:
+    cases: list[tuple[str, Any, int]] = [
+        (
+            "message/send",
+            {"message": {"messageId": "m", "role": "user", "parts": [{"kind": "data", "data": {}}]}},
+            -32005,
+        ),
+        ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}, -32005),
+        ("tasks/pushNotificationConfig/list", {"id": UNKNOWN}, -32003),
+        ("ListTaskPushNotificationConfigs", {"taskId": UNKNOWN}, -32003),
+        ("CreateTaskPushNotificationConfig", {"taskId": UNKNOWN, "url": "https://example.org/"}, -32003),
+        ("SendMessage", v1("end", taskPushNotificationConfig={"url": "https://example.org/"}), -32003),
+        ("agent/getAuthenticatedExtendedCard", None, -32007),
+        ("GetExtendedAgentCard", None, -32004),
+        ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}}, -32602),
+    ]
+    async with in_memory(agent(push_notifications=False)) as peer:
+        for method, params, code in cases:
+            found = await refused(peer.call(method, params))
+            assert found["code"] == code, method
+            if "/" in method and code != -32602:
+                assert isinstance(found["data"], dict), method
+        assert (await peer.call("ListTasks", {}))["totalSize"] == 0
+    async with in_memory(agent(streaming=False)) as peer:
+        for method, params in (("SendStreamingMessage", v1()), ("message/stream", v03())):
+            assert (await refused(collected(peer, method, params)))["code"] == -32004
+    with_url = {"taskId": UNKNOWN, "url": "http://127.0.0.1/"}
+    async with in_memory(agent()) as peer:
+        assert (await refused(peer.call("CreateTaskPushNotificationConfig", with_url)))["data"]["param"] == "url"
+
+
+@pytest.mark.parametrize(
+    ("version", "first", "second"),
+    [
+        ("1.0", 0, -32009),
+        ("1.0.3", 0, -32009),
+        ("0.3", -32009, 0),
+        ("0.3.1", -32009, 0),
+        ("9.9", -32009, -32009),
+        ("", 0, 0),
+    ],
+)
+async def test_a_method_is_called_in_its_own_version_or_in_none(version: str, first: int, second: int) -> None:
+    async with in_memory(agent()) as peer:
+        for code, method, params in ((first, "SendMessage", v1()), (second, "message/send", v03())):
+            work = peer.call(method, params, service_params={"A2A-Version": version})
+            if code:
+                assert (await refused(work))["code"] == code
+            else:
+                await work
+
+
+async def test_a_required_extension_has_to_be_named() -> None:
+    uris = ("https://example.org/a", "https://example.org/b")
+    extensions = [Extension(uri=uris[0], required=True), Extension(uri=uris[1])]
+    async with in_memory(agent(extensions=extensions)) as peer:
+        found = await refused(peer.call("message/send", v03()))
+        assert (found["code"], found["data"]["accepted"]) == (-32008, [uris[0]])
+        found = await refused(peer.call("SendMessage", v1(), service_params={"a2a-extensions": uris[1]}))
+        assert found["data"][0]["reason"] == "EXTENSION_SUPPORT_REQUIRED"
+        await peer.call("SendMessage", v1(), service_params={"a2a-extensions": f"{uris[1]}, {uris[0]}"})
+
+
+async def test_callers_with_tokens_see_their_own_tasks_and_others_are_refused() -> None:
+    tokens = [f"{who}:{hashlib.sha256(who.encode()).hexdigest()}" for who in ("ann", "bob")]
+    ann, bob = ({"authorization": f"Bearer {who}"} for who in ("ann", "bob"))
+    async with in_memory(agent(), tokens=tokens) as peer:
+        asked = (await peer.call("SendMessage", v1("ask"), service_params=ann))["task"]["id"]
+        for method in ("GetTask", "CancelTask"):
+            assert (await refused(peer.call(method, {"id": asked}, service_params=bob)))["code"] == -32001
+        assert (await refused(peer.call("SendMessage", v1("end", asked), service_params=bob)))["code"] == -32001
+        assert (await refused(collected(peer, "SubscribeToTask", {"id": asked}, service_params=bob)))["code"] == -32001
+        assert (await peer.call("ListTasks", {}, service_params=bob))["totalSize"] == 0
+        assert (await peer.call("ListTasks", {}, service_params=ann))["totalSize"] == 1
+        assert (await refused(peer.call("ListTasks", {})))["data"]["code"] == "FORBIDDEN"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "failure"),
+    [
+        ("GetTask", {}, InvalidParams("id", "string of at least 1 character", "missing")),
+        ("ListTasks", {"status": "no"}, None),
+        ("GetTask", {"id": UNKNOWN}, None),
+        ("SubscribeToTask", {"id": UNKNOWN}, None),
+        ("GetExtendedAgentCard", {}, V10.no_extended_card),
+    ],
+)
+async def test_every_error_of_1_0_has_a_list_of_typed_details(
+    method: str, params: dict[str, Any], failure: Failure | None
+) -> None:
+    async with in_memory(agent()) as peer:
+        with pytest.raises(RemoteError) as caught:
+            await (peer.call(method, params) if method != "SubscribeToTask" else collected(peer, method, params))
+    assert all(each["@type"].startswith("type.googleapis.com/google.rpc.") for each in caught.value.data)
+    assert caught.value.data[0] | INFO == caught.value.data[0]
+    assert failure in (None, caught.value.failure)
+
+
+async def test_errors_before_the_method_runs_are_written_in_its_version_too() -> None:
+    tokens = [f"ann:{hashlib.sha256(b'ann').hexdigest()}"]
+    async with in_memory(agent(), tokens=tokens) as peer:
+        with pytest.raises(RemoteError) as new:
+            await peer.call("ListTasks", {})
+        with pytest.raises(RemoteError) as old:
+            await peer.call("tasks/get", {"id": UNKNOWN})
+    assert new.value.data[0]["reason"] == "FORBIDDEN"
+    assert old.value.data["code"] == "FORBIDDEN"
+    assert new.value.failure == old.value.failure

@@ -1,0 +1,382 @@
+"""Any history of two daemons on one store, as a naive model has it. No acknowledged event is lost or there twice, a task has one
+owner, and each request is taken once, by the owner, or deleted with the last one. Tested on every store that daemons share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import anyio
+import anyio.lowlevel
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.a2a.draft import apply_events
+from discreet.a2a.types import Task, TaskCreated, TaskEvent, TaskState
+from discreet.agents.stores.interface import (
+    MESSAGE,
+    QUEUED,
+    CommitConflict,
+    OwnerRequest,
+    TaskChange,
+    TaskStore,
+)
+from support.task_changes import a_task, change_to, current, said, status_changed
+
+NAMES = ["a", "b"]
+OWN = "own"
+"""Stands for the daemon that makes the change."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A commit. `stale`: of a task as it was an event before. `wrong`: by any daemon, and with any idea of who owns the task; else
+    by its owner, if that is not dead."""
+
+    name: str
+    events: int
+    state: TaskState
+    owner: str | None
+    snapshot: bool
+    stale: bool
+    wrong: bool
+    bodies: tuple[bytes, ...]
+
+
+class Send(msgspec.Struct, frozen=True):
+    name: str
+    body: bytes
+
+
+class Claim(msgspec.Struct, frozen=True):
+    limit: int
+
+
+class Take(msgspec.Struct, frozen=True):
+    pass
+
+
+class TakeOver(msgspec.Struct, frozen=True):
+    """Of every orphan."""
+
+
+class Reopen(msgspec.Struct, frozen=True):
+    """Ends a daemon, and begins another one in its place. `kill`: the first one does not close its store."""
+
+    kill: bool
+
+
+Act: TypeAlias = Change | Send | Claim | Take | TakeOver | Reopen
+Step: TypeAlias = tuple[int, Act]
+"""Which of the two daemons does it, or 2 for the one that was killed last."""
+
+BODIES = st.sampled_from([b"", b"1", b"2", b"\x00"])
+OWNERS = [OWN, QUEUED, None]
+CHANGES = st.builds(
+    Change,
+    st.sampled_from(NAMES),
+    st.integers(0, 3),
+    st.sampled_from([TaskState.WORKING, TaskState.WORKING, TaskState.INPUT_REQUIRED, TaskState.COMPLETED]),
+    st.sampled_from(OWNERS),
+    st.booleans(),
+    st.sampled_from([False, False, False, False, True]),
+    st.sampled_from([False, False, False, True]),
+    st.lists(BODIES, max_size=2).map(tuple),
+)
+STEPS = st.tuples(
+    st.sampled_from([0, 0, 1, 1, 2]),
+    st.one_of(
+        *[CHANGES] * 4,
+        *[st.builds(Send, st.sampled_from(NAMES), BODIES), st.builds(Claim, st.integers(1, 3)), st.just(Take())] * 2,
+        st.just(TakeOver()),
+        st.builds(Reopen, st.booleans()),
+    ),
+)
+HISTORIES = st.lists(STEPS, min_size=30, max_size=60)
+"""Long ones: a short one has no claim of what was queued, and no end of a daemon that was asked for something."""
+
+
+class ModelTask(msgspec.Struct):
+    log: list[TaskEvent] = []
+    owner: str | None = None
+    state: TaskState = TaskState.SUBMITTED
+    changed: int = 0
+
+    def task(self) -> Task:
+        created, *later = self.log
+        assert isinstance(created, TaskCreated)
+        return apply_events(created.task, later)
+
+
+class Model:
+    """What is stored, as simple as possible."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, ModelTask] = {}
+        self.requests: dict[OwnerRequest, None] = {}
+        self.changes = 0
+
+    def commit(self, change: TaskChange, owner_id: str) -> CommitConflict | None:
+        known = self.tasks.get(change.task_id) or ModelTask()
+        allowed = (None, owner_id) if change.previous_owner is None else (change.previous_owner,)
+        if change.expected_generation != len(known.log) or known.owner not in allowed:
+            return CommitConflict(len(known.log), known.owner)
+        self.tasks[change.task_id] = known
+        known.log = [*known.log, *change.events]
+        known.owner = change.owner
+        if change.events:
+            self.changes += 1
+            known.state, known.changed = change.state, self.changes
+        if change.owner is None:
+            self.requests = {request: None for request in self.requests if request.task_id != change.task_id}
+        self.requests |= dict.fromkeys(change.requests)
+        return None
+
+    def claim(self, limit: int, owner_id: str) -> list[str]:
+        queued = [name for name, known in self.tasks.items() if known.owner == QUEUED]
+        claimed = sorted(queued, key=lambda name: self.tasks[name].changed)[:limit]
+        for name in claimed:
+            self.tasks[name].owner = owner_id
+        return claimed
+
+    def send(self, request: OwnerRequest) -> bool:
+        known = self.tasks.get(request.task_id)
+        if known is None or known.owner is None:
+            return False
+        self.requests |= {request: None}
+        return True
+
+    def take(self, owner_id: str) -> list[OwnerRequest]:
+        taken = [request for request in self.requests if self.tasks[request.task_id].owner == owner_id]
+        self.requests = {request: None for request in self.requests if request not in taken}
+        return taken
+
+    def orphans(self, alive: set[str]) -> list[str]:
+        return sorted(
+            name
+            for name, known in self.tasks.items()
+            if known.owner not in (None, QUEUED, *alive) and known.state is not TaskState.COMPLETED
+        )
+
+
+class History:
+    """Two daemons, the one that was killed last, and the model."""
+
+    def __init__(self, place: Any) -> None:  # Any: `conftest` can't be imported
+        self.place = place
+        self.model = Model()
+        self.daemons: list[TaskStore] = []
+        self.said = 0
+
+    async def run(self, steps: list[Step]) -> None:
+        try:
+            for _ in range(2):
+                self.daemons.append(await self.new())
+            for number, (who, act) in enumerate(steps):
+                if who < len(self.daemons):
+                    await self.do(who, act)
+                if number % 4 == 0:
+                    await self.compare(self.daemons[1 - who % 2])
+            for daemon in self.daemons[:2]:  # whatever waits for an owner is claimed or taken over, and taken
+                await self.do(self.daemons.index(daemon), Take())
+                await self.take_over(daemon)
+                await self.do(self.daemons.index(daemon), Claim(len(NAMES)))
+                await self.do(self.daemons.index(daemon), Take())
+                await self.compare(daemon)
+        finally:
+            for daemon in self.daemons:
+                await daemon.close()
+
+    async def new(self) -> TaskStore:
+        store: TaskStore = self.place.new_store()
+        await store.open()
+        return store
+
+    async def do(self, who: int, act: Act) -> None:
+        store, model = self.daemons[who], self.model
+        if isinstance(act, Change) and not act.wrong and (known := model.tasks.get(act.name)) is not None:
+            store = next((daemon for daemon in self.daemons[:2] if daemon.owner_id == known.owner), store)
+        match act:
+            case Change():
+                change = self.change_of(act, store.owner_id)
+                assert await store.commit([change]) == [model.commit(change, store.owner_id)]
+            case Send(name, body):
+                request = OwnerRequest(name, MESSAGE, body)
+                assert await store.send_owner_request(request) == model.send(request)
+            case Claim(limit):
+                assert [*await store.claim(limit)] == model.claim(limit, store.owner_id)
+            case Take():
+                assert [*await store.take_owner_requests()] == model.take(store.owner_id)
+            case TakeOver():
+                await self.take_over(store)
+            case Reopen(kill):
+                await self.reopen(who, kill=kill)
+
+    def change_of(self, act: Change, owner_id: str) -> TaskChange:
+        known = self.model.tasks.get(act.name)
+        owner = owner_id if act.owner == OWN else act.owner
+        if known is None:
+            before, events = a_task(act.name), list[TaskEvent]([TaskCreated(a_task(act.name))])
+        else:
+            before, events = known.task(), list[TaskEvent]()
+        later: list[TaskEvent] = []
+        for _ in range(act.events):
+            self.said += 1
+            later.append(said(str(self.said)))
+        if later and act.state is not before.status.state:
+            later.append(status_changed(act.state))
+        generation = 0 if known is None else len(known.log)
+        return change_to(
+            apply_events(before, later),
+            max(generation - act.stale, min(generation, 1)),
+            [*events, *later],
+            owner=owner,
+            snapshot=act.snapshot,
+            previous_owner=QUEUED if known is not None and (known.owner == QUEUED) != act.wrong else None,
+            requests=() if owner is None else tuple(OwnerRequest(act.name, MESSAGE, body) for body in act.bodies),
+        )
+
+    async def take_over(self, store: TaskStore) -> None:
+        alive = {daemon.owner_id for daemon in self.daemons[:2]}
+        orphans = self.model.orphans(alive | {store.owner_id})
+        assert sorted(await store.list_orphans()) == orphans
+        for name in orphans:
+            known = self.model.tasks[name]
+            previous = known.owner
+            change = change_to(known.task(), len(known.log), owner=store.owner_id, previous_owner=previous)
+            assert await store.commit([change]) == [self.model.commit(change, store.owner_id)] == [None]
+
+    async def reopen(self, who: int, *, kill: bool) -> None:
+        if who == 2:  # it is dead already
+            return
+        killed = self.daemons[who]
+        if not kill:
+            await killed.close()
+        else:
+            await self.place.kill(killed)
+            for before in self.daemons[2:]:
+                await before.close()
+            self.daemons[2:] = [killed] if _is_open(killed) else []
+        self.daemons[who] = await self.new()
+
+    async def compare(self, store: TaskStore) -> None:
+        """What another daemon reads is what the model holds."""
+        model = self.model
+        assert await store.count_queued() == sum(known.owner == QUEUED for known in model.tasks.values())
+        for name in NAMES:
+            stored, known = await store.load(name), model.tasks.get(name)
+            if stored is None or known is None:
+                assert stored is known
+                continue
+            assert (stored.owner, stored.generation) == (known.owner, len(known.log))
+            assert current(stored) == known.task()
+            logged = await store.event_log.read(name, after=1)
+            assert [each.generation for each in logged] == [*range(2, len(known.log) + 1)]
+            assert [each.event for each in logged] == known.log[1:]
+
+
+def _is_open(store: TaskStore) -> bool:
+    try:
+        return bool(store.owner_id)
+    except Exception:  # noqa: BLE001 - a closed store has no name
+        return False
+
+
+def test_any_history_of_two_daemons_is_as_the_model_has_it(new_place: Callable[[], Any]) -> None:
+    @examples(new_place())
+    @given(HISTORIES)
+    def compare(steps: list[Step]) -> None:
+        anyio.run(History(new_place()).run, steps)
+
+    compare()
+
+
+def examples(place: Any) -> settings:  # Any: as above
+    """As many as take a few seconds."""
+    return settings(max_examples=50 if place.is_quick else 5, deadline=None)
+
+
+# -- at the same time ------------------------------------------------------------------------------------------
+
+
+class Acknowledged:
+    """What the calls of two daemons that run at the same time have returned."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, list[tuple[int, TaskEvent]]] = {name: [] for name in NAMES}
+        self.sent: list[OwnerRequest] = []
+        self.taken: list[OwnerRequest] = []
+        self.bodies = 0
+
+
+async def work(store: TaskStore, acts: list[Act], seen: Acknowledged) -> None:
+    """Each request has a body of its own, and no task loses its owner, so that all must be taken."""
+    for act in acts:
+        match act:
+            case Change(name=name, events=events):
+                stored = await store.load(name)
+                assert stored is not None
+                seen.bodies += 1
+                owner = QUEUED if act.owner == QUEUED else store.owner_id
+                request = OwnerRequest(name, MESSAGE, b"%d" % seen.bodies)
+                new = [said(f"{store.owner_id}-{seen.bodies}-{n}") for n in range(events)]
+                change = change_to(
+                    apply_events(current(stored), new),
+                    stored.generation,
+                    new,
+                    owner=owner,
+                    snapshot=act.snapshot,
+                    previous_owner=QUEUED if (stored.owner == QUEUED) != act.wrong else None,
+                    requests=(request,),
+                )
+                if await store.commit([change]) == [None]:
+                    seen.events[name] += enumerate(new, stored.generation + 1)
+                    seen.sent.append(request)
+            case Send(name):
+                seen.bodies += 1
+                request = OwnerRequest(name, MESSAGE, b"%d" % seen.bodies)
+                if await store.send_owner_request(request):
+                    seen.sent.append(request)
+            case Claim(limit):
+                await store.claim(limit)
+            case Take() | TakeOver() | Reopen():
+                seen.taken += await store.take_owner_requests()
+
+
+async def run_at_once(place: Any, acts: tuple[list[Act], list[Act]]) -> None:
+    stores: list[TaskStore] = [place.new_store() for _ in acts]
+    seen = Acknowledged()
+    for store in stores:
+        await store.open()
+    try:
+        created = [change_to(a_task(name), 0, [TaskCreated(a_task(name))], owner=QUEUED) for name in NAMES]
+        assert await stores[0].commit(created) == [None] * len(NAMES)
+        async with anyio.create_task_group() as group:
+            for store, each in zip(stores, acts, strict=True):
+                group.start_soon(work, store, each, seen)
+        await stores[0].claim(len(NAMES))
+        for store in stores:
+            seen.taken += await store.take_owner_requests()
+        assert sorted(seen.taken, key=repr) == sorted(seen.sent, key=repr)
+        for name in NAMES:
+            logged = await stores[1].event_log.read(name, after=1)
+            assert [(each.generation, each.event) for each in logged] == sorted(
+                seen.events[name], key=lambda event: event[0]
+            )
+            assert [each.generation for each in logged] == [*range(2, len(logged) + 2)]
+    finally:
+        for store in stores:
+            await store.close()
+
+
+ACTS = st.lists(STEPS.map(lambda step: step[1]), min_size=15, max_size=30)
+
+
+def test_daemons_that_work_at_once_lose_no_event_and_no_request(new_place: Callable[[], Any]) -> None:
+    @examples(new_place())
+    @given(st.tuples(ACTS, ACTS))
+    def run(acts: tuple[list[Act], list[Act]]) -> None:
+        anyio.run(run_at_once, new_place(), acts)
+
+    run()

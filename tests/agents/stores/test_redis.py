@@ -1,0 +1,447 @@
+"""The Redis store: which servers open and which are refused, what persists and expires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import pytest
+
+from discreet.a2a.types import PushConfig, Task, TaskState, TaskStatus
+from discreet.agents.stores.checks import Retention
+from discreet.agents.stores.interface import (
+    CANCEL,
+    QUEUED,
+    LogTruncatedError,
+    OwnerRequest,
+    PushTarget,
+    StoreError,
+    StoreUnavailableError,
+    TaskQuery,
+    TaskStore,
+)
+from support.logged_events import logged_events
+from support.redis import Server, running_server
+from support.sqlite_files import opened
+from support.task_changes import at, change, change_to, said
+from support.waits import until
+
+pytestmark = pytest.mark.anyio
+
+WORKING, COMPLETED = TaskState.WORKING, TaskState.COMPLETED
+NewStore = Callable[..., Any]  # Any: the module of the store may not be importable
+
+
+@pytest.fixture
+def url(redis_server: Server) -> str:
+    """That of a store of the test's own."""
+    return redis_server.new_store()
+
+
+@pytest.fixture
+def new_store(url: str) -> NewStore:
+    """Another daemon's store on the same server."""
+    from discreet.agents.stores.redis.store import RedisStore
+
+    return lambda address=url, **options: RedisStore(address, **options)
+
+
+def a_task(task_id: str, state: TaskState = WORKING) -> Task:
+    return Task(task_id, "c", TaskStatus(state, timestamp="2026-01-01T00:00:00.000Z"))
+
+
+def key(url: str, name: str) -> str:
+    return f"{{{url.rpartition('=')[2]}}}:{name}"
+
+
+async def refused(store: TaskStore) -> str:
+    """The error of opening it, which is one line."""
+    with pytest.raises(StoreError) as error:
+        await store.open()
+    (line,) = str(error.value).splitlines()
+    return line
+
+
+# -- opening ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "redis://me:s3cret@h:port/0",
+        "redis://me:s3cret@h/first",
+        "redis://me:s3cret@h/-1",
+        "redis://h/0?nothing=s3cret",
+        "redis://h/0?s3cret",
+        "redis://h/0?prefix=s3cret%7B",
+        "redis://h/0?ssl_ca_certs=s3cret",
+        "rediss://h/0?ssl_cert_reqs=s3cret",
+        "rediss://h/0?ssl_check_hostname=s3cret",
+        "redis://[s3cret",
+    ],
+)
+async def test_an_address_that_is_wrong_is_refused_and_nothing_of_it_shown(new_store: NewStore, address: str) -> None:
+    with pytest.raises(StoreError) as error:
+        new_store(address)
+    (line,) = str(error.value).splitlines()
+    assert "s3cret" not in line
+
+
+async def test_a_server_that_is_not_there_is_refused_and_the_password_is_not_shown(new_store: NewStore) -> None:
+    store = new_store("redis://me:s3cret-of-mine@127.0.0.1:1/3")
+    line = await refused(store)
+    assert "127.0.0.1:1/3" in line and "s3cret" not in line
+    assert "s3cret" not in repr(store._address)
+
+
+async def test_a_socket_that_is_not_there_is_refused(new_store: NewStore) -> None:
+    assert "No such file" in await refused(new_store("unix:///nowhere/at/all"))
+
+
+async def test_a_database_that_the_server_does_not_have_is_refused(new_store: NewStore, redis_server: Server) -> None:
+    assert "out of range" in await refused(new_store(redis_server.url().replace("/0", "/99999")))
+
+
+async def test_a_server_that_is_no_redis_is_refused(new_store: NewStore) -> None:
+    async def greet(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            await stream.receive()
+            await stream.send(b"SSH-2.0-OpenSSH\r\n")
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, greet)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        assert "not Redis" in await refused(new_store(f"redis://127.0.0.1:{port}/0"))
+        group.cancel_scope.cancel()
+
+
+async def test_another_database_and_another_prefix_are_other_stores(redis_server: Server, new_store: NewStore) -> None:
+    first = redis_server.new_store()
+    addresses = [first, redis_server.new_store(), first.replace("/0", "/1")]
+    for n, address in enumerate(addresses):
+        async with opened(new_store(address)) as store:
+            assert await store.commit([change(a_task(f"{n}"))]) == [None]
+            assert [task.id for task in (await store.list(TaskQuery(scope="me"))).tasks] == [f"{n}"]
+
+
+async def test_a_store_of_a_newer_version_is_refused(redis_server: Server, new_store: NewStore, url: str) -> None:
+    async with opened(new_store()):
+        pass
+    redis_server.client().hincrby(key(url, "store"), "version", 1)
+    assert "newer" in await refused(new_store())
+
+
+@pytest.mark.parametrize("name", ["store", "task:x"])
+async def test_what_is_no_store_is_refused(redis_server: Server, new_store: NewStore, url: str, name: str) -> None:
+    redis_server.client().set(key(url, name), "x")
+    line = await refused(new_store())
+    assert "no store" in line or "not a store" in line
+
+
+async def test_several_daemons_may_open_an_empty_database_at_once(new_store: NewStore) -> None:
+    stores = [new_store() for _ in range(4)]
+    async with anyio.create_task_group() as group:
+        for store in stores:
+            group.start_soon(store.open)
+    assert len({store.owner_id for store in stores}) == 4
+    for n, store in enumerate(stores):
+        assert await store.commit([change(a_task(f"{n}"))]) == [None]
+    assert (await stores[0].list(TaskQuery(scope="me"))).total_size == 4
+    for store in stores:
+        await store.close()
+
+
+async def test_a_closed_store_refuses_calls_and_leaves_no_connection_and_no_lease(
+    redis_server: Server, new_store: NewStore, url: str
+) -> None:
+    client = redis_server.client()
+    async with opened(new_store()) as store:
+        owner_id = store.owner_id
+        assert client.exists(key(url, f"lease:{owner_id}"))
+        assert "discreet" in _names_of_clients(client)
+    with pytest.raises(StoreError):
+        await store.load("t")
+    assert not client.exists(key(url, f"lease:{owner_id}"))
+    await until(lambda: "discreet" not in _names_of_clients(client))
+
+
+def _names_of_clients(client: Any) -> list[str]:  # Any: redis-py may not be installed
+    return [each["name"] for each in client.client_list()]
+
+
+async def test_a_store_that_was_opened_early_and_never_used_leaves_no_lease(
+    redis_server: Server, new_store: NewStore, url: str
+) -> None:
+    store = new_store()
+    store.open_early()
+    owner_id = store.owner_id
+    store.close_early()
+    assert not redis_server.client().exists(key(url, f"lease:{owner_id}"))
+
+
+# -- the server's settings -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def other_server() -> Iterator[Server]:
+    """One whose settings tests may change."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def lasting_server() -> Iterator[Server]:
+    """One that has everything on the disk before it answers."""
+    with running_server("--appendfsync", "always") as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("settings", "loses"),
+    [
+        ({"appendonly": "yes", "appendfsync": "always"}, None),
+        ({"appendonly": "yes", "appendfsync": "everysec"}, "one second"),
+        ({"appendonly": "yes", "appendfsync": "no"}, "some seconds"),
+        ({"appendonly": "no", "appendfsync": "always"}, "everything"),
+    ],
+)
+async def test_what_a_server_may_lose_is_logged(
+    other_server: Server, new_store: NewStore, settings: dict[str, str], loses: str | None
+) -> None:
+    for name, value in settings.items():
+        other_server.client().config_set(name, value)
+    with logged_events("info") as logged:
+        async with opened(new_store(other_server.url())) as store:
+            assert store.durable
+        events = [fields["loses"] for name, fields in logged() if name == "store.volatile"]
+    assert events == [] if loses is None else events == [loses]
+
+
+async def test_a_server_that_may_delete_tasks_is_refused(other_server: Server, new_store: NewStore) -> None:
+    client = other_server.client()
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        assert "noeviction" in await refused(new_store(other_server.url()))
+    finally:
+        client.config_set("maxmemory-policy", "noeviction")
+
+
+async def test_a_server_without_memory_refuses_what_takes_some_and_recovers(
+    other_server: Server, new_store: NewStore
+) -> None:
+    client = other_server.client()
+    async with opened(new_store(other_server.new_store(), retention=Retention(0))) as store:
+        owner_id = store.owner_id
+        await store.commit([change(a_task("t"), owner=owner_id), change(a_task("ended", COMPLETED))])
+        client.config_set("maxmemory", 1)
+        try:
+            for call in (store.commit([change(a_task("u"))]), store.probe()):
+                with pytest.raises(StoreUnavailableError, match="memory"):
+                    await call
+            assert await store.load("t") is not None and await store.load("u") is None
+            # What takes no memory goes on: the daemon stays alive, and what has ended is deleted.
+            await store.delete_expired_tasks()
+            assert await store.load("ended") is None
+        finally:
+            client.config_set("maxmemory", 0)
+        assert await store.commit([change(a_task("t"), said("x"), expected=1, owner=owner_id)]) == [None]
+
+
+async def test_a_replica_is_refused(other_server: Server, new_store: NewStore) -> None:
+    with running_server("--replicaof", "127.0.0.1", str(other_server.port)) as replica:
+        assert "replica" in await refused(new_store(replica.url()))
+
+
+# -- what stays, and what goes ---------------------------------------------------------------------------------
+
+
+async def test_everything_is_still_stored_after_a_crash_of_the_server(
+    lasting_server: Server, new_store: NewStore
+) -> None:
+    url = lasting_server.new_store()
+    target = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
+    async with opened(new_store(url)) as store:
+        await store.commit([change(a_task("t"), snapshot=True), change(a_task("u"), owner=QUEUED)])
+        await store.commit([change(a_task("t"), said("1"), expected=1)])
+        await store.put_push_target("t", target)
+        assert await store.send_owner_request(OwnerRequest("u", CANCEL, b"\0\xff"))
+        before = await store.load("t"), await store.list(TaskQuery(scope="me"))
+        token = (await store.list(TaskQuery(scope="me", page_size=1))).next_page_token
+    await anyio.to_thread.run_sync(lasting_server.restart)
+    async with opened(new_store(url)) as store:
+        assert (await store.load("t"), await store.list(TaskQuery(scope="me"))) == before
+        assert list(await store.load_push_targets("t")) == [target]
+        assert [task.id for task in (await store.list(TaskQuery(scope="me", page_token=token))).tasks] == ["u"]
+        assert list(await store.claim(9)) == ["u"]
+        assert list(await store.take_owner_requests()) == [OwnerRequest("u", CANCEL, b"\0\xff")]
+
+
+async def test_any_string_may_be_an_id(new_store: NewStore) -> None:
+    names = ["\0", "a\0b", "{x}", ":", "*", "é\U0001f600", "'; --", "%s", ""]
+    async with opened(new_store()) as store:
+        for name in names:
+            task = Task(name, name, TaskStatus(WORKING, timestamp=at(0)))
+            assert await store.commit([change(task, owner=store.owner_id)]) == [None]
+            assert await store.send_owner_request(OwnerRequest(name, CANCEL))
+            assert [each.id for each in (await store.list(TaskQuery(scope="me", context_id=name))).tasks] == [name]
+        assert await store.load("\ud800") is None
+        assert not await store.delete_push_target("\ud800", "\ud800")
+        assert [task.id for task in (await store.list(TaskQuery(scope="me"))).tasks] == names[::-1]
+        assert list(await store.take_owner_requests()) == [OwnerRequest(name, CANCEL) for name in names]
+
+
+@pytest.mark.parametrize("count", [30, 1100])
+async def test_tasks_are_found_by_timestamp_also_where_many_match(new_store: NewStore, count: int) -> None:
+    """Those with later timestamps were changed first."""
+    async with opened(new_store()) as store:
+        for start in range(0, count, 500):
+            tasks = [
+                Task(f"{n}", "c", TaskStatus(WORKING, timestamp=at(2 * count - n)))
+                for n in range(start, min(start + 500, count))
+            ]
+            assert set(await store.commit([change(task) for task in tasks])) == {None}
+        for matching in (count, count - 1, 10):
+            found: list[str] = []
+            query = TaskQuery(scope="me", status_timestamp_after=at(2 * count - matching + 1), page_size=100)
+            page = await store.list(query)
+            while True:
+                found += [task.id for task in page.tasks]
+                assert page.total_size == matching
+                if not page.next_page_token:
+                    break
+                page = await store.list(
+                    TaskQuery(
+                        scope="me",
+                        status_timestamp_after=query.status_timestamp_after,
+                        page_size=100,
+                        page_token=page.next_page_token,
+                    )
+                )
+            assert found == [str(n) for n in reversed(range(matching))]
+
+
+async def test_expired_tasks_leave_nothing_behind(redis_server: Server, new_store: NewStore, url: str) -> None:
+    async with opened(new_store(retention=Retention(0))) as store:
+        await store.commit([change(a_task(f"{n}"), said("x"), owner=store.owner_id) for n in range(3)])
+        await store.put_push_target("0", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
+        assert await store.send_owner_request(OwnerRequest("1", CANCEL))
+        ended = [change_to(a_task(f"{n}", COMPLETED), 2, [said("y")], owner=store.owner_id) for n in range(3)]
+        assert await store.commit(ended) == [None] * 3
+        while await store.delete_expired_tasks():
+            pass
+        found = {each.decode().partition(":")[2] for each in redis_server.client().keys(key(url, "*"))}
+        alike = {"store", "counts", "wake", "owners", f"lease:{store.owner_id}", f"writer:{store.owner_id}"}
+        assert found == alike
+        assert set((await store.count()).values()) == {0}
+
+
+async def test_events_that_a_snapshot_covers_are_deleted_but_for_the_last_ones(
+    redis_server: Server, new_store: NewStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.agents.stores.redis.write_script import COVERED_EVENTS_KEPT
+
+    events = [said(f"{n}") for n in range(COVERED_EVENTS_KEPT)]
+    async with opened(new_store()) as store:
+        task = a_task("t")
+        await store.commit([change(task)])
+        for expected in (1, 1 + len(events), 1 + 2 * len(events)):
+            assert await store.commit([change(task, *events, expected=expected, snapshot=True)]) == [None]
+        last = 1 + 3 * len(events)
+        assert redis_server.client().xlen(key(url, "events:t")) <= 2 * COVERED_EVENTS_KEPT
+        assert (await store.event_log.read("t", after=last - COVERED_EVENTS_KEPT))[0].generation == last - len(
+            events
+        ) + 1
+        with pytest.raises(LogTruncatedError):
+            await store.event_log.read("t", after=1)
+
+
+async def test_events_of_tasks_that_ended_a_while_ago_are_deleted_where_a_snapshot_covers_them(
+    redis_server: Server, new_store: NewStore, url: str
+) -> None:
+    now = 1e9
+    client = redis_server.client()
+    async with opened(new_store(clock=lambda: now)) as store:
+
+        async def forget() -> None:
+            ours = store._open_store
+
+            def run(_: Any) -> bool:
+                more: bool = store._expired_tasks.forget_batch(ours.sessions.writing, ours.sessions.writer)
+                return more
+
+            assert not await store._write(run)
+
+        covered = [change(a_task(name, COMPLETED), said("x"), snapshot=True) for name in "ab"]
+        await store.commit([*covered, change(a_task("bare", COMPLETED), said("x")), change(a_task("live"), said("x"))])
+        await forget()
+        assert len(client.keys(key(url, "events:*"))) == 4
+        now += 61
+        await store.commit([change(a_task("late", COMPLETED), said("x"), snapshot=True)])
+        await forget()
+        found = {each.decode().rpartition(":")[2] for each in client.keys(key(url, "events:*"))}
+        assert found == {"bare", "live", "late"}
+        with pytest.raises(LogTruncatedError):
+            await store.event_log.read("a", after=1)
+        for name in ("a", "bare"):
+            assert (await store.load(name)).generation == 2
+        now += 61
+        await forget()
+        assert not client.exists(key(url, "events:late"))
+
+
+# -- keys that something else has overwritten ------------------------------------------------------------------
+
+OVERWRITTEN = [
+    ("SET", "counts"),
+    ("SET", "owners"),
+    ("SET", "ended"),
+    ("SET", "wake"),
+    ("HSET", "store", "sequence"),
+    ("HSET", "store", "wake"),
+    ("HDEL", "store", "sequence"),
+]
+
+
+@pytest.mark.parametrize("change_of_key", OVERWRITTEN, ids=" ".join)
+async def test_keys_that_hold_something_else_are_told_before_anything_is_written(
+    new_store: NewStore, url: str, redis_server: Server, change_of_key: tuple[str, ...]
+) -> None:
+    command, name, *field = change_of_key
+    client = redis_server.client()
+    async with opened(new_store()) as store:
+        await store.commit([change(a_task("t"))])
+        await store.probe()
+        if command == "SET":
+            client.delete(key(url, name))
+        client.execute_command(command, key(url, name), *field, *(["x"] if command != "HDEL" else []))
+        with pytest.raises(StoreError, match="is damaged"):
+            await store.probe()
+        with pytest.raises(StoreError, match="is damaged"):
+            await store.commit([change(a_task("u")), change(a_task("v"))])
+        assert client.exists(key(url, "task:u"), key(url, "task:v")) == 0
+        assert (await store.load("t")).generation == 1
+    with logged_events("info") as logged:
+        assert len((await refused(new_store())).splitlines()) == 1
+        assert logged.names() == []
+
+
+async def test_a_store_that_the_server_has_forgotten_is_begun_anew_and_the_log_says_so(
+    new_store: NewStore, url: str, redis_server: Server
+) -> None:
+    """As after FLUSHALL."""
+    client = redis_server.client()
+    async with opened(new_store()) as ours, opened(new_store()) as theirs:
+        await ours.commit([change(a_task("t"), owner=ours.owner_id)])
+        with logged_events("info") as logged:
+            client.delete(*client.keys(key(url, "*")))
+            for store in (ours, theirs):
+                assert await store.commit([change(a_task(store.owner_id), owner=store.owner_id)]) == [None]
+                await store.probe()
+            events = logged.names()
+        assert events.count("store.forgotten") == 1
+        assert await ours.load("t") is None
+        assert sum((await ours.count()).values()) == 2
+        assert [*await theirs.list_owned()] == [theirs.owner_id]

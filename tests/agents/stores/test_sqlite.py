@@ -1,0 +1,278 @@
+"""The SQLite store's file: which files open and which are refused, what persists, what expires, and how queries run."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from discreet.a2a.types import (
+    PushConfig,
+    Task,
+    TaskState,
+    TaskStatus,
+)
+from discreet.agents.stores.checks import Retention, page_bound
+from discreet.agents.stores.interface import (
+    PushTarget,
+    StoreError,
+    StoreUnavailableError,
+    TaskQuery,
+)
+from discreet.agents.stores.sqlite import reader
+from discreet.agents.stores.sqlite.schema import MIGRATIONS, open_writer
+from discreet.agents.stores.sqlite.store import SqliteStore
+from support.sqlite_files import opened, refused
+from support.task_changes import change, said
+from support.waits import DEADLINE_SECONDS
+
+pytestmark = pytest.mark.anyio
+
+WORKING, COMPLETED = TaskState.WORKING, TaskState.COMPLETED
+
+
+def a_task(task_id: str, state: TaskState = WORKING) -> Task:
+    return Task(task_id, "c", TaskStatus(state, timestamp="2026-01-01T00:00:00.000Z"))
+
+
+# -- opening ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_file_that_is_not_a_store_is_refused_and_left_unchanged(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, but long enough to have a header of a hundred bytes" * 3)
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    before = text.read_bytes(), other.read_bytes()
+    assert "not a SQLite database" in await refused(str(text))
+    assert "another program" in await refused(str(other))
+    assert (text.read_bytes(), other.read_bytes()) == before
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["notes.txt", "other.db"]
+
+
+async def test_a_path_at_which_no_file_can_be_is_refused(tmp_path: Path) -> None:
+    assert "No such file" in await refused(str(tmp_path / "missing" / "tasks.db"))
+    assert "is no regular file" in await refused(str(tmp_path))
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="nothing is read-only for this user")
+async def test_a_file_that_can_only_be_read_is_refused(path: str) -> None:
+    async with opened(SqliteStore(path)):
+        pass
+    os.chmod(path, 0o400)
+    assert "can't be" in await refused(path)
+
+
+async def test_a_file_of_a_newer_version_is_refused(path: str) -> None:
+    open_writer(path, (*MIGRATIONS, "CREATE TABLE more (x);")).close()
+    assert "newer" in await refused(path)
+
+
+async def test_an_older_file_is_migrated_and_keeps_its_data(path: str) -> None:
+    async with opened(SqliteStore(path)) as store:
+        await store.commit([change(a_task("t"))])
+    later = (*MIGRATIONS, "ALTER TABLE tasks ADD COLUMN more TEXT;\nCREATE TABLE much_more (x);")
+    for _ in range(2):
+        with closing(open_writer(path, later)) as connection:
+            assert connection.execute("SELECT id, more FROM tasks").fetchall() == [("t", None)]
+            assert connection.execute("SELECT * FROM much_more").fetchall() == []
+            assert connection.execute("PRAGMA user_version").fetchone() == (len(later),)
+
+
+async def test_a_failed_migration_leaves_the_file_unchanged(path: str) -> None:
+    async with opened(SqliteStore(path)) as store:
+        await store.commit([change(a_task("t"))])
+    with pytest.raises(StoreError):
+        open_writer(path, (*MIGRATIONS, "CREATE TABLE more (x);\nDROP TABLE tasks;\nCREATE TABLE more (x);"))
+    async with opened(SqliteStore(path)) as store:
+        assert await store.load("t") is not None
+
+
+async def test_several_stores_may_open_a_new_file_at_once(path: str) -> None:
+    stores = [SqliteStore(path) for _ in range(8)]
+    async with anyio.create_task_group() as group:
+        for store in stores:
+            group.start_soon(store.open)
+    assert len({store.owner_id for store in stores}) == 8
+    for n, store in enumerate(stores):
+        assert await store.commit([change(a_task(f"{n}"))]) == [None]
+    assert (await stores[0].list(TaskQuery(scope="me"))).total_size == 8
+    for store in stores:
+        await store.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
+async def test_other_users_may_not_read_the_files(path: str, tmp_path: Path) -> None:
+    async with opened(SqliteStore(path)) as store:
+        await store.commit([change(a_task("t"))])
+        assert {entry.stat().st_mode & 0o777 for entry in tmp_path.iterdir()} == {0o600}
+
+
+async def test_a_closed_store_refuses_calls_and_leaves_only_its_file(path: str, tmp_path: Path) -> None:
+    async with opened(SqliteStore(path)) as store:
+        pass
+    assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
+    with pytest.raises(StoreError):
+        await store.load("t")
+
+
+# -- what stays, and what goes ---------------------------------------------------------------------------------
+
+
+async def test_ended_tasks_expire_by_number_and_by_age_and_active_ones_stay(path: str) -> None:
+    time = 1e9
+    async with opened(SqliteStore(path, Retention(3, 60), clock=lambda: time)) as store:
+        await store.commit([change(a_task("live"), owner=store.owner_id)])
+        await store.commit([change(a_task(f"{n}", COMPLETED), said("x")) for n in range(5)])
+        await store.put_push_target("0", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
+        while await store.delete_expired_tasks():
+            pass
+        listed = await store.list(TaskQuery(scope="me"))
+        assert ([task.id for task in listed.tasks], listed.total_size) == (["4", "3", "2", "live"], 4)
+        assert await store.load("0") is None
+        assert list(await store.load_push_targets("0")) == []
+        time += 61
+        await store.commit([change(a_task("new", COMPLETED))])
+        while await store.delete_expired_tasks():
+            pass
+        listed = await store.list(TaskQuery(scope="me"))
+        assert ([task.id for task in listed.tasks], listed.total_size) == (["new", "live"], 2)
+        assert (await store.list(TaskQuery(scope="me", context_id="c"))).total_size == 2
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("tasks", "snapshots"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (2,)
+        for table in ("events", "push_targets", "owner_requests"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
+@pytest.fixture
+def limit_file(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """`limit_file(pages)`: SQLite lets no file of this test grow by more than so many pages."""
+    connections: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connect_noted(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connections.append(connect(*args, **kwargs))
+        return connections[-1]
+
+    def limit(pages: int) -> None:
+        for connection in connections:
+            (now,) = connection.execute("PRAGMA page_count").fetchone()
+            connection.execute(f"PRAGMA max_page_count = {now + pages}")
+
+    monkeypatch.setattr(sqlite3, "connect", connect_noted)
+    return limit
+
+
+async def test_a_commit_that_does_not_fit_fails_completely(path: str, limit_file: Callable[[int], None]) -> None:
+    async with opened(SqliteStore(path)) as store:
+        await store.commit([change(a_task("t"))])
+        limit_file(2)
+        large = change(a_task("t"), said("x" * 100_000), expected=1)
+        with pytest.raises(StoreUnavailableError):  # callers may try again
+            await store.commit([change(a_task("small")), large])
+        assert await store.load("small") is None
+        limit_file(1_000_000)
+        assert await store.commit([change(a_task("small")), large]) == [None, None]
+
+
+async def test_commits_progress_while_the_event_loop_is_never_idle(path: str) -> None:
+    async with opened(SqliteStore(path)) as store:
+        done: list[object] = []
+
+        async def commit() -> None:
+            for n in range(20):
+                done.extend(await store.commit([change(a_task(f"{n}"))]))
+
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with anyio.create_task_group() as group:
+                group.start_soon(commit)
+                while len(done) < 20:
+                    end = perf_counter() + 0.0005
+                    while perf_counter() < end:
+                        pass
+                    await anyio.lowlevel.checkpoint()
+        assert done == [None] * 20
+
+
+@pytest.mark.parametrize("token", ["", "30"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        TaskQuery(scope="me"),
+        TaskQuery(scope="me", context_id="c"),
+        TaskQuery(scope="me", state=WORKING),
+        TaskQuery(scope="me", context_id="c", state=WORKING),
+    ],
+)
+async def test_a_page_is_read_without_a_table_scan_or_a_sort(path: str, query: TaskQuery, token: str) -> None:
+    async with opened(SqliteStore(path)) as store:
+        await store.commit([change(a_task(f"{n}")) for n in range(50)])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        statements: list[str] = []
+        connection.set_trace_callback(statements.append)
+        query = TaskQuery(
+            scope=query.scope, context_id=query.context_id, state=query.state, page_token=token, page_size=5
+        )
+        assert len(reader.list_tasks(connection, query, page_bound(query)).page.tasks) == 5
+        connection.set_trace_callback(None)
+        reads = [statement for statement in statements if statement.startswith("SELECT")]
+        assert len(reads) == 2
+        for read in reads:
+            plan = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {read}")]
+            assert all(step.startswith("SEARCH") for step in plan), plan
+
+
+# -- several daemons -------------------------------------------------------------------------------------------
+
+
+async def is_told(store: SqliteStore) -> bool:
+    """Whether there are changes to tell now. The store looks before it waits."""
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await store.wait_for_changes(0)
+        return True
+    return False
+
+
+async def test_the_writes_of_others_are_told_once_and_own_ones_never(path: str) -> None:
+    async with opened(SqliteStore(path)) as ours, opened(SqliteStore(path)) as theirs:
+        while await is_told(ours):  # the other daemon's start
+            pass
+        await ours.commit([change(a_task("t"))])
+        await ours.load("t")
+        assert not await is_told(ours)
+        await theirs.commit([change(a_task("u"))])
+        await theirs.put_push_target("u", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
+        await ours.commit([change(a_task("v"))])
+        assert [await is_told(ours), await is_told(ours)] == [True, False]
+        await theirs.claim(1)
+        await theirs.take_owner_requests()
+        assert not await is_told(ours)
+        await theirs.close()
+        await ours.list_orphans()
+        assert not await is_told(ours)
+
+
+async def test_lock_files_and_rows_of_dead_daemons_are_removed(path: str, tmp_path: Path) -> None:
+    async with opened(SqliteStore(path)) as store:
+        leftover = Path(f"{path}-daemon-0123456789abcdef")
+        leftover.touch()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("INSERT INTO daemons VALUES ('0123456789abcdef', 5, 0)")
+        assert await is_told(store)
+        assert list(await store.list_orphans()) == []
+        assert not leftover.exists()
+        assert not await is_told(store)
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT count(*) FROM daemons").fetchone() == (2,)

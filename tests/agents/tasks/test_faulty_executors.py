@@ -1,0 +1,202 @@
+"""Agents with faults: one task fails, the others and the daemon go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from discreet import Identity
+from discreet.a2a.content import MAX_JSON_DEPTH, is_within_max_depth
+from discreet.agents import Agent, NotCancelable, Part, RequestContext, TaskEvents
+from discreet.client import InvalidParams, Peer
+from discreet.testing import in_memory
+
+pytestmark = pytest.mark.anyio
+
+Work = Callable[[], Awaitable[None]]
+
+
+def message(text: str, *, at_once: bool = False) -> dict[str, Any]:
+    said = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}}
+    return {**said, "configuration": {"returnImmediately": at_once}}
+
+
+class Faulty:
+    """Runs its fault for the message `fault`, completes for `echo`, and never ends for any other."""
+
+    def __init__(self, work: Work, *, in_cancel: bool = False) -> None:
+        self._work = work
+        self._in_cancel = in_cancel
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "echo":
+            return await events.complete()
+        await events.working()
+        if context.text == "fault" and not self._in_cancel:
+            await self._work()
+        await anyio.sleep_forever()
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        if self._in_cancel:
+            await self._work()
+
+
+def faulty(work: Work, *, in_cancel: bool = False) -> Agent:
+    return Agent(Faulty(work, in_cancel=in_cancel), name="faulty", description="Goes wrong.")
+
+
+async def state_of(peer: Peer, task_id: str) -> str:
+    task = await peer.call("GetTask", {"id": task_id})
+    return str(task["status"]["state"]).removeprefix("TASK_STATE_")
+
+
+async def begun(peer: Peer, text: str) -> str:
+    sent = await peer.call("SendMessage", message(text, at_once=True))
+    return str(sent["task"]["id"])
+
+
+async def the_others_go_on(peer: Peer, bystander: str) -> None:
+    sent = await peer.call("SendMessage", message("echo"))
+    assert sent["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert await state_of(peer, bystander) == "WORKING"
+
+
+async def cancelled_job() -> None:
+    job = asyncio.ensure_future(asyncio.sleep(60))
+    job.cancel()
+    await job
+
+
+async def cancel_itself() -> None:
+    current = asyncio.current_task()
+    assert current is not None
+    current.cancel()
+    await asyncio.sleep(60)
+
+
+def raising(fault: BaseException) -> Work:
+    async def work() -> None:
+        raise fault
+
+    return work
+
+
+ANYWHERE = [
+    raising(fault) for fault in (BaseException(), BaseExceptionGroup("two", [KeyboardInterrupt(), SystemExit()]))
+]
+ON_ASYNCIO = [cancelled_job, cancel_itself, raising(asyncio.CancelledError())]
+
+
+def faults_for(backend: str) -> Sequence[Work]:
+    return [*ANYWHERE, *(ON_ASYNCIO if backend == "asyncio" else ())]
+
+
+async def test_whatever_an_executor_raises_only_its_own_task_fails(anyio_backend: str) -> None:
+    for work in faults_for(anyio_backend):
+        async with in_memory(faulty(work), drain_timeout=0.1) as peer:
+            bystander = await begun(peer, "stay")
+            sent = await peer.call("SendMessage", message("fault"))
+            assert sent["task"]["status"]["state"] == "TASK_STATE_FAILED"
+            await the_others_go_on(peer, bystander)
+
+
+async def test_whatever_its_cancel_raises_the_task_is_canceled(anyio_backend: str) -> None:
+    for work in faults_for(anyio_backend):
+        async with in_memory(faulty(work, in_cancel=True), drain_timeout=0.1) as peer:
+            bystander = await begun(peer, "stay")
+            canceled = await peer.call("CancelTask", {"id": await begun(peer, "fault")})
+            assert canceled["status"]["state"] == "TASK_STATE_CANCELED"
+            await the_others_go_on(peer, bystander)
+
+
+async def test_an_executor_that_refuses_a_cancellation_goes_on() -> None:
+    async with in_memory(faulty(raising(NotCancelable()), in_cancel=True), drain_timeout=0.1) as peer:
+        task = await begun(peer, "fault")
+        with pytest.raises(Exception, match="TASK_NOT_CANCELABLE"):
+            await peer.call("CancelTask", {"id": task})
+        assert await state_of(peer, task) == "WORKING"
+
+
+# -- depth --------------------------------------------------------------------------------------------------------
+
+
+def nested(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+def test_a_value_is_shallow_up_to_the_limit_and_what_contains_itself_is_not() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    assert is_within_max_depth(nested(MAX_JSON_DEPTH))
+    assert not is_within_max_depth(nested(MAX_JSON_DEPTH + 1))
+    assert not is_within_max_depth(loop)
+    assert all(map(is_within_max_depth, (None, 1, "x", {}, {"a": [1, {"b": ()}]})))
+
+
+@pytest.mark.parametrize("levels", [MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1, 800])
+async def test_deep_json_is_refused_by_its_path_before_there_is_a_task(levels: int) -> None:
+    async with in_memory(faulty(raising(RuntimeError()))) as peer:
+        for place in ("message.metadata", "metadata", "message.parts[0].metadata"):
+            params = message("echo")
+            where: dict[str, Any] = params
+            if place != "metadata":
+                where = params["message"] if place == "message.metadata" else params["message"]["parts"][0]
+            where["metadata"] = {"a": nested(levels - 1)}
+            if levels <= MAX_JSON_DEPTH:
+                assert "task" in await peer.call("SendMessage", params)
+            else:
+                with pytest.raises(InvalidParams) as refused:
+                    await peer.call("SendMessage", params)
+                assert refused.value.failure.param == place
+        listed = await peer.call("ListTasks", {})
+        assert listed["totalSize"] == (3 if levels <= MAX_JSON_DEPTH else 0)
+
+
+async def test_an_executor_that_publishes_too_deep_json_fails_its_task_and_the_list_stays_readable() -> None:
+    class Deep:
+        async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+            await events.artifact(Part(data=nested(int(context.text))))
+            await events.complete()
+
+        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+            """There is nothing to clean up."""
+
+    async with in_memory(Agent(Deep(), name="deep", description="Nests.")) as peer:
+        states: list[str] = []
+        for levels in (MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1, 970):
+            sent = await peer.call("SendMessage", message(str(levels)))
+            states.append(sent["task"]["status"]["state"])
+        assert states == ["TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_FAILED"]
+        assert (await peer.call("ListTasks", {"includeArtifacts": True}))["totalSize"] == 3
+
+
+# -- secrets ------------------------------------------------------------------------------------------------------
+
+
+async def test_accepted_credentials_are_never_in_the_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Doors:
+        schemes: Sequence[str] = ("bearer",)
+        realm = "house"
+
+        def resolve(self, authorization: str) -> Identity | None:
+            return Identity("ann") if authorization == "Bearer Kx7pQ2zM9wT4vBn8Lc" else None
+
+    async def tell() -> None:
+        raise RuntimeError("it was Kx7pQ2zM9wT4vBn8Lc who came")
+
+    async with in_memory(faulty(tell), provider=Doors(), drain_timeout=0.1) as peer:
+        params = {"authorization": "Bearer Kx7pQ2zM9wT4vBn8Lc"}
+        sent = await peer.call("SendMessage", message("fault"), service_params=params)
+        assert sent["task"]["status"]["state"] == "TASK_STATE_FAILED"
+    told = capsys.readouterr().err
+    assert "it was" in told
+    assert "Kx7pQ2zM9w" not in told

@@ -1,0 +1,414 @@
+"""The handshake and the sessions: what the agent says of itself, what is kept of a session, and what comes back of it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import ValidationError
+
+from discreet import Context, OperationError, Service
+from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode, Terminal
+from discreet.agents import RequestContext, TaskEvents
+from discreet.daemon.connection.handshake import MAX_CLIENT_BYTES
+from discreet.daemon.operations.service import DeclarationError
+from discreet.dialects.acp.generated.methods_of_agents import McpServer
+from discreet.dialects.acp.sessions import Sessions
+from discreet.errors.codes import ERROR_TABLE
+from discreet.errors.type_building import decoder_for
+from support.acp_client import AcpRefused, acp_client, agent_of, check
+from support.executors import ask_then_echo, echo
+
+pytestmark = pytest.mark.anyio
+
+OPTIONS = AcpOptions(
+    modes=(Mode("ask", "Ask"), Mode("code", "Code", "Writes files.")),
+    config_options=(
+        ConfigOption(id="model", name="Model", choices=(Choice("s", "Small"), Choice("l", "Large")), category="model"),
+        ConfigOption(id="loud", name="Loud", default=True),
+    ),
+    commands=(Command("plan", "Makes a plan.", "what for"),),
+    auth_methods=(AuthMethod("key", "API key"),),
+)
+NEW = {"cwd": "/project", "mcpServers": []}
+
+
+async def refused(work: Any) -> AcpRefused:
+    with pytest.raises(AcpRefused) as caught:
+        await work
+    return caught.value
+
+
+# -- the handshake ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 65535])
+async def test_initialize_answers_version_1_for_any(version: int) -> None:
+    async with acp_client(agent_of(echo)) as client:
+        said = await client.hello(version=version)
+    assert said["protocolVersion"] == 1
+    assert said["agentInfo"] == {"name": "Tester", "version": "1.2.3"}
+
+
+async def test_what_a_prompt_may_hold_follows_from_the_cards_input_modes() -> None:
+    async with acp_client(agent_of(echo, input_modes=["text/plain", "image/*"])) as client:
+        prompts = (await client.hello())["agentCapabilities"]["promptCapabilities"]
+    assert (prompts.get("image"), prompts.get("audio"), prompts["embeddedContext"]) == (True, False, True)
+
+
+async def test_sessions_are_offered_for_later_only_where_the_store_outlives_the_process(tmp_path: Path) -> None:
+    async with acp_client(agent_of(echo)) as client:
+        said = (await client.hello())["agentCapabilities"]
+        assert (said["loadSession"], "list" in said["sessionCapabilities"]) == (False, False)
+    async with acp_client(agent_of(echo), store=f"sqlite:{tmp_path / 'tasks.db'}") as client:
+        said = (await client.hello())["agentCapabilities"]
+        assert (said["loadSession"], "list" in said["sessionCapabilities"]) == (True, True)
+
+
+async def test_the_dialect_is_found_by_the_first_message() -> None:
+    async with acp_client(agent_of(echo), dialect="auto", framing="newline") as client:
+        assert (await client.hello())["protocolVersion"] == 1
+        assert await client.prompt(await client.session()) == "end_turn"
+
+
+async def test_services_hear_of_the_client_and_their_operations_are_extension_methods() -> None:
+    service = Service("_shop")
+    met: list[str] = []
+
+    @service.initialize
+    async def hello(ctx: Context, **params: Any) -> None:
+        met.append(ctx.client.name)
+
+    @service.query("_shop/price")
+    def price(item: str) -> int:
+        return len(item)
+
+    async with acp_client(agent_of(echo), service) as client:
+        await client.hello()
+        assert await client.call("_shop/price", {"item": "tea"}) == 3
+        assert (await refused(client.call("no/such", {}))).code == -32601
+    assert met == ["test"]
+
+
+async def test_capabilities_of_another_shape_are_refused_and_unknown_ones_are_not() -> None:
+    async with acp_client(agent_of(echo)) as client:
+        assert (await refused(client.hello({"fs": 1}))).code == -32602
+        assert await client.hello({"future": {"x": 1}})
+
+
+async def test_a_client_that_says_too_much_of_itself_is_refused() -> None:
+    async with acp_client(agent_of(echo)) as client:
+        large = {"_meta": {"a": "a" * MAX_CLIENT_BYTES}}
+        assert (await refused(client.hello(capabilities=large))).code == -32602
+        await client.hello()
+
+
+async def test_signing_in_takes_a_declared_method() -> None:
+    class NoKey(OperationError, code="NO_KEY"):
+        """There is no key."""
+
+    chosen: list[str] = []
+
+    async def authenticate(method: str) -> None:
+        chosen.append(method)
+        if len(chosen) > 1:
+            raise NoKey
+
+    options = AcpOptions(auth_methods=(AuthMethod("key", "API key"),), authenticate=authenticate)
+    async with acp_client(agent_of(echo, acp=options)) as client:
+        assert (await client.hello())["authMethods"] == [{"id": "key", "name": "API key"}]
+        assert await client.call("authenticate", {"methodId": "key"}) == {}
+        assert (await refused(client.call("authenticate", {"methodId": "key"}))).code == -32000
+        assert (await refused(client.call("authenticate", {"methodId": "other"}))).code == -32602
+    assert chosen == ["key", "key"]
+
+
+async def test_without_an_agent_the_operations_are_commands() -> None:
+    shop = Service("shop")
+
+    @shop.query
+    def price(item: str) -> int:
+        """What something costs."""
+        return len(item)
+
+    async with acp_client(shop) as client:
+        session = await client.session()
+        await client.until(lambda: client.updates)
+        assert [each["name"] for each in client.updates[0]["availableCommands"]] == ["shop/price"]
+        assert await client.prompt(session, '/shop/price {"item": "tea"}') == "end_turn"
+        assert client.texts("agent_message_chunk") == "3"
+        for wrong in ("/shop/price {", '/shop/price {"item": 1}', "/shop/none", ""):
+            assert (await refused(client.prompt(session, wrong))).code in (-32602, -32010)
+
+
+# -- what the user chooses -------------------------------------------------------------------------------------
+
+
+async def test_a_new_session_tells_modes_and_options_and_after_the_answer_the_commands() -> None:
+    async with acp_client(agent_of(echo, acp=OPTIONS)) as client:
+        opened = await client.call("session/new", NEW)
+        await client.until(lambda: client.updates)
+        assert client.log == ["answer", "update"]
+    assert opened["modes"]["currentModeId"] == "ask"
+    assert [(each["id"], each["currentValue"]) for each in opened["configOptions"]] == [("model", "s"), ("loud", True)]
+    assert client.updates[0]["availableCommands"][0]["name"] == "plan"
+
+
+async def test_modes_and_options_reach_the_executor_and_unknown_ones_are_refused() -> None:
+    seen: list[Any] = []
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert context.editor is not None
+        seen.append((context.editor.mode, context.editor.config))
+        await events.complete()
+
+    async with acp_client(agent_of(execute, acp=OPTIONS)) as client:
+        session = await client.session()
+        await client.call("session/set_mode", {"sessionId": session, "modeId": "code"})
+        model = {"sessionId": session, "configId": "model", "value": "l"}
+        assert (await client.call("session/set_config_option", model))["configOptions"][0]["currentValue"] == "l"
+        loud = {"sessionId": session, "configId": "loud", "type": "boolean", "value": False}
+        await client.call("session/set_config_option", loud)
+        for wrong in ({**model, "value": "xl"}, {**model, "configId": "x"}, {**loud, "value": "yes"}):
+            assert (await refused(client.call("session/set_config_option", wrong))).code == -32602
+        mode = {"sessionId": session, "modeId": "x"}
+        assert (await refused(client.call("session/set_mode", mode))).data["accepted"] == ["ask", "code"]
+        await client.prompt(session)
+    assert seen == [("code", {"model": "l", "loud": False})]
+
+
+# -- sessions of before ----------------------------------------------------------------------------------------
+
+
+async def test_a_session_is_listed_loaded_and_continued_by_the_next_process(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(ask_then_echo), store=store) as client:
+        session = await client.session()
+        await client.prompt(session, "first")
+    async with acp_client(agent_of(ask_then_echo), store=store) as client:
+        (listed,) = (await client.call("session/list", {}))["sessions"]
+        assert (listed["sessionId"], listed["cwd"], listed["title"]) == (session, "/project", "first")
+        assert (await client.call("session/list", {"cwd": "/else"}))["sessions"] == []
+        await client.call("session/load", {"sessionId": session, **NEW})
+        assert client.log[-1] == "answer"
+        assert client.texts("user_message_chunk") == "first"
+        assert client.texts("agent_message_chunk") == "What else?"
+        client.updates.clear()
+        assert await client.prompt(session, "second") == "end_turn"
+        assert client.texts("agent_message_chunk") == "second"
+
+
+async def test_a_session_is_listed_once_however_many_tasks_it_has_and_resumed_without_its_history(
+    tmp_path: Path,
+) -> None:
+    async with acp_client(agent_of(echo), store=f"sqlite:{tmp_path / 'tasks.db'}") as client:
+        session = await client.session()
+        await client.prompt(session, "one")
+        await client.prompt(session, "two")
+        assert len((await client.call("session/list", {}))["sessions"]) == 1
+        client.updates.clear()
+        await client.call("session/resume", {"sessionId": session, "cwd": "/other"})
+        assert client.updates == []
+        await client.call("session/load", {"sessionId": session, **NEW})
+        assert client.texts("user_message_chunk") == "onetwo"
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
+async def test_what_the_user_has_chosen_is_there_when_a_session_is_opened_again(tmp_path: Path, method: str) -> None:
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(echo, acp=OPTIONS), store=store) as client:
+        session = await client.session()
+        await client.call("session/set_mode", {"sessionId": session, "modeId": "code"})
+        for config, value in (("model", "l"), ("loud", False)):
+            params = {"sessionId": session, "configId": config, "value": value}
+            await client.call("session/set_config_option", params)
+        await client.prompt(session, "first")
+    async with acp_client(agent_of(echo, acp=OPTIONS), store=store) as client:
+        opened = await client.call(method, {"sessionId": session, **NEW})
+        assert opened["modes"]["currentModeId"] == "code"
+        assert {each["id"]: each["currentValue"] for each in opened["configOptions"]} == {"model": "l", "loud": False}
+        await client.call("session/set_mode", {"sessionId": session, "modeId": "ask"})
+        assert (await client.call(method, {"sessionId": session, **NEW}))["modes"]["currentModeId"] == "ask"
+
+
+async def test_a_loaded_session_shows_its_tool_calls_and_plans(tmp_path: Path) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        editor = context.editor
+        assert editor is not None
+        await editor.plan(["look"])
+        async with editor.tool("Look", kind="read", locations=["a.py"]) as tool:
+            await events.working("on it")
+            await tool.update("seen", raw_output={"lines": 3})
+        async with editor.tool("Write", content=[Terminal("t1"), "more"]):
+            await events.complete("done")
+
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(execute), store=store) as client:
+        session = await client.session()
+        await client.prompt(session)
+        told = [each for each in client.updates if each["sessionUpdate"] in ("plan", "tool_call", "tool_call_update")]
+        assert client.texts("agent_thought_chunk") == "on it"
+    async with acp_client(agent_of(execute), store=store) as client:
+        await client.call("session/load", {"sessionId": session, **NEW})
+        again = [each for each in client.updates if each["sessionUpdate"] in ("plan", "tool_call", "tool_call_update")]
+        assert client.texts("agent_message_chunk") == "on it\n\ndone"
+    plan, look, update, completed, write, end = told
+    assert again[:4] == [plan, look, update, completed]
+    assert again[4] == {**write, "content": write["content"][1:]}
+    assert (again[5]["toolCallId"], again[5]["status"]) == (end["toolCallId"], "failed")
+
+
+async def test_a_choice_that_the_agent_has_no_more_is_forgotten(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(echo, acp=OPTIONS), store=store) as client:
+        session = await client.session()
+        await client.call("session/set_mode", {"sessionId": session, "modeId": "code"})
+        await client.prompt(session, "first")
+    fewer = AcpOptions(modes=(Mode("ask", "Ask"), Mode("plan", "Plan")))
+    async with acp_client(agent_of(echo, acp=fewer), store=store) as client:
+        opened = await client.call("session/load", {"sessionId": session, **NEW})
+        assert opened["modes"]["currentModeId"] == "ask"
+
+
+async def test_what_is_no_session_is_not_loaded() -> None:
+    async with acp_client(agent_of(echo)) as client:
+        for method in ("session/load", "session/resume"):
+            assert (await refused(client.call(method, {"sessionId": "x", **NEW}))).code == -32002
+        assert (await refused(client.call("session/new", {"cwd": "here", "mcpServers": []}))).data["param"] == "cwd"
+
+
+async def test_a_cursor_of_no_page_is_named() -> None:
+    async with acp_client(agent_of(echo)) as client:
+        assert (await refused(client.call("session/list", {"cursor": "x"}))).data["param"] == "cursor"
+
+
+def test_sessions_are_handed_on_as_they_are() -> None:
+    sessions = Sessions(OPTIONS)
+    sessions.open("s", "/project", ["/more"], None).record.mode = "code"
+    (session,) = Sessions(OPTIONS, sessions.save())
+    assert (session.record.cwd, session.record.mode, session.record.config) == (
+        "/project",
+        "code",
+        {"model": "s", "loud": True},
+    )
+
+
+def test_what_a_session_keeps_takes_about_as_much_as_it_is_counted_for() -> None:
+    sessions = Sessions(OPTIONS)
+    text = b'[{"name": "a", "command": "/a", "args": [], "env": [], "_meta": {"a": [%b]}}]' % b",".join(
+        [b"[]"] * 50_000
+    )
+    servers = decoder_for(list[McpServer])(text)
+    tracemalloc.start()
+    session = sessions.open("s", "/project", None, servers)
+    session.note_prompt(b'"%b"' % (b"i" * 100_000))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 2 * session.size
+
+
+# -- content ---------------------------------------------------------------------------------------------------
+
+
+async def test_every_kind_of_block_reaches_the_executor_and_comes_back() -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert context.message is not None
+        await events.artifact(context.message.parts)
+        await events.complete()
+
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": "look"},
+        {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+        {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+        {"type": "resource_link", "uri": "file:///a.py", "name": "a.py"},
+        {"type": "resource", "resource": {"uri": "file:///b.py", "text": "b"}},
+        {"type": "resource", "resource": {"uri": "file:///c", "blob": "aGk=", "mimeType": "application/zip"}},
+    ]
+    async with acp_client(agent_of(execute, input_modes=["*/*"])) as client:
+        session = await client.session()
+        await client.call("session/prompt", {"sessionId": session, "prompt": blocks})
+        shown = [each["content"] for each in client.updates]
+    assert shown[:5] == blocks[:5]
+    assert shown[5]["resource"]["blob"] == "aGk="
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [],
+        [{"type": "image", "data": "?", "mimeType": "image/png"}],
+        [{"type": "image", "data": "aGk=", "mimeType": "image/png"}],
+        [{"type": "future"}],
+    ],
+)
+async def test_blocks_that_the_agent_can_not_take_are_invalid_params(blocks: list[Any]) -> None:
+    async with acp_client(agent_of(echo)) as client:
+        session = await client.session()
+        refusal = await refused(client.call("session/prompt", {"sessionId": session, "prompt": blocks}))
+        assert refusal.code == -32602
+        assert await client.prompt(session) == "end_turn"
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        (
+            "/shop/price pen",
+            'Invalid params: prompt: expected /operation, then its params as JSON: {"name": "value"}, not plain text',
+        ),
+        ('/shop/price {"item": 1}', "Invalid params: item: expected string, not number"),
+        ("/shop/price", "Invalid params: item: expected string, not missing"),
+    ],
+)
+async def test_a_user_reads_what_is_wrong_with_the_params(prompt: str, message: str) -> None:
+    service = Service("shop")
+
+    @service.query
+    def price(item: str) -> int:
+        return 1
+
+    async with acp_client(service) as client:
+        refusal = await refused(client.prompt(await client.session(), prompt))
+    assert (refusal.code, refusal.message) == (-32602, message)
+
+
+async def test_a_number_whose_meaning_acp_fixes_stops_the_start() -> None:
+    class Wrong(OperationError, code="WRONG", number=-32000):
+        """Wrong."""
+
+    service = Service("shop")
+
+    @service.query(errors=[Wrong])
+    def price() -> None: ...
+
+    with pytest.raises(DeclarationError, match="shop/price"):
+        async with acp_client(service):
+            pass
+
+
+def test_only_signing_in_and_resources_have_the_numbers_that_acp_gives_them() -> None:
+    assert {row.protocol_code for row in ERROR_TABLE if row.code_in("acp") == -32000} == {"FORBIDDEN"}
+    assert [row.http_status for row in ERROR_TABLE if row.code_in("acp") == -32000] == [401]
+    assert [row for row in ERROR_TABLE if row.code_in("acp") == -32002] == []
+
+
+def test_options_are_checked_when_the_agent_is_declared() -> None:
+    for wrong in (AcpOptions(modes=(Mode("a", "A"), Mode("a", "B"))), AcpOptions(modes=("a",)), {}):  # type: ignore[arg-type]
+        with pytest.raises(DeclarationError):
+            agent_of(echo, acp=wrong)
+
+
+# -- the schema ------------------------------------------------------------------------------------------------
+
+
+def test_what_the_tests_of_acp_read_is_checked_against_the_published_schema(schemas: Path) -> None:
+    assert (schemas / "acp" / "v1.json").is_file()
+    check("PromptResponse", {"stopReason": "end_turn"})
+    for name, wrong in (("PromptResponse", {}), ("SessionNotification", {"sessionId": "s", "update": {}})):
+        with pytest.raises(ValidationError):
+            check(name, wrong)

@@ -1,0 +1,262 @@
+"""What tools/protocols writes: it is what stands in the tree, every struct reads and writes, and the tables agree with the structs."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any  # Any: schemas are JSON
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+from msgspec import Struct
+
+from discreet import lsp
+from discreet.dialects.acp.generated import tables as acp_tables
+from discreet.dialects.lsp.generated import names as lsp_names
+from discreet.dialects.lsp.generated import tables as lsp_tables
+from discreet.dialects.mcp.generated import methods as mcp_methods
+from discreet.dialects.mcp.generated import revisions as mcp_revisions
+from discreet.errors.type_building import decoder_for
+from support.wire_samples import sample
+
+ROOT = Path(__file__).parents[2]
+PROTOCOLS = ("lsp", "mcp", "acp")
+
+MERGED = {
+    "ConfigOptionUpdate",
+    "CreateElicitationRequest",
+    "SessionConfigOption",
+    "SetSessionConfigOptionRequest",
+    "SetSessionConfigOptionResponse",
+}
+"""Objects of ACP with alternatives, and what holds one: one struct has the members of all, so as little as it takes is too little."""
+
+
+def structs_of(protocol: str) -> dict[str, type[Struct]]:
+    """Every struct by its module and name."""
+    package = importlib.import_module(f"discreet.dialects.{protocol}.generated")
+    found: dict[str, type[Struct]] = {}
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if (
+                isinstance(value, type)
+                and issubclass(value, Struct)
+                and (value.__module__, value.__name__) == (module.name, name)
+            ):
+                found[f"{protocol}.{module.name.rpartition('.')[2]}.{name}"] = value
+    return found
+
+
+@pytest.mark.needs("ruff")
+def test_the_tree_holds_what_the_generator_writes(schemas: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-P", str(ROOT / "tools" / "protocols"), str(schemas), "--to", str(tmp_path)]
+    subprocess.run(command, check=True)
+    for protocol in PROTOCOLS:
+        written = {path.name: path.read_text("utf-8") for path in (tmp_path / protocol / "generated").iterdir()}
+        folder = ROOT / "daemon" / "dialects" / protocol / "generated"
+        assert written == {path.name: path.read_text("utf-8") for path in folder.glob("*.py")}
+
+
+def test_the_first_line_of_a_generated_file_says_where_it_comes_from() -> None:
+    files = list((ROOT / "daemon" / "dialects").glob("*/generated/*.py"))
+    assert files
+    pattern = re.compile(r"# Written by tools/protocols from the (meta model|schemas?) of (LSP|MCP|ACP) [0-9]")
+    assert [path for path in files if not pattern.match(path.read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_struct_writes_what_it_has_read_and_ignores_unknown_members(protocol: str) -> None:
+    for name, struct in structs_of(protocol).items():
+        decode = decoder_for(struct)
+        for full in (False, True):
+            wire = sample(struct, full=full)
+            read = decode(json.dumps({**wire, "unheardOf": {"a": [1]}}).encode())
+            assert type(read) is struct, name
+            assert json.loads(msgspec.json.encode(read)) == wire, name
+            assert msgspec.convert(wire, struct) == read, name
+
+
+def test_what_structs_of_mcp_and_acp_write_satisfies_the_published_schemas(schemas: Path) -> None:
+    old, new, acp = (
+        {"$defs": definitions_of(schemas / name)["$defs"]}
+        for name in ("mcp/2025-11-25.json", "mcp/2026-07-28.json", "acp/v1.json")
+    )
+    published = {"mcp.shared": [old, new], "mcp.legacy": [old], "mcp.modern": [new]}
+    checked = 0
+    for place, struct in {**structs_of("mcp"), **structs_of("acp")}.items():
+        module, _, name = place.rpartition(".")
+        for schema in published.get(module, [acp]):
+            if name in schema["$defs"]:
+                validator = Draft202012Validator({**schema, "$ref": f"#/$defs/{name}"})
+                for full in (False, True) if name not in MERGED else (True,):
+                    validator.validate(sample(struct, full=full))
+                    checked += 1
+    assert checked > 400
+
+
+def definitions_of(path: Path) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return {"$defs": schema.get("$defs") or schema["definitions"]}
+
+
+def test_structs_of_lsp_have_the_members_of_the_meta_model(schemas: Path) -> None:
+    raw = json.loads((schemas / "lsp" / "metaModel.json").read_text("utf-8"))
+    structures = {structure["name"]: structure for structure in raw["structures"]}
+
+    def members(name: str) -> dict[str, Any]:
+        others = structures[name].get("extends", []) + structures[name].get("mixins", [])
+        own = {member["name"]: member for member in structures[name]["properties"]}
+        return {key: member for other in others for key, member in members(other["name"]).items()} | own
+
+    def may_be_absent(member: dict[str, Any]) -> bool:
+        return member.get("optional", False) or {"kind": "base", "name": "null"} in member["type"].get("items", ())
+
+    structs = {place.rpartition(".")[2]: struct for place, struct in structs_of("lsp").items()}
+    structs["Position"] = lsp.Position  # written by hand, since documents give positions too
+    assert structs.keys() == {name for name in structures if not name.startswith("_")}
+    for name, struct in structs.items():
+        tag = struct.__struct_config__.tag_field
+        fields = {field.encode_name: field.required for field in msgspec.structs.fields(struct)}
+        published = members(name)
+        assert fields.keys() | ({tag} if tag else set()) == published.keys(), name
+        assert {key for key, required in fields.items() if required} <= {
+            key for key, member in published.items() if not member.get("optional")
+        }, name
+        assert {key for key, required in fields.items() if not required} <= {
+            key for key, member in published.items() if may_be_absent(member)
+        }, name
+
+
+def test_enumerations_of_lsp_have_the_values_of_the_meta_model(schemas: Path) -> None:
+    raw = json.loads((schemas / "lsp" / "metaModel.json").read_text("utf-8"))
+    for published in raw["enumerations"]:
+        enumeration = getattr(lsp, published["name"])
+        assert {member.value for member in enumeration} == {value["value"] for value in published["values"]}
+
+
+def test_lsp_has_a_row_for_every_method() -> None:
+    assert len(lsp_tables.REQUESTS) == 69
+    assert len(lsp_tables.NOTIFICATIONS) == 26
+
+
+def words(text: str) -> set[str]:
+    """The names of definitions in an annotation."""
+    return {word for word in re.findall(r"\w+", re.sub('"[^"]*"', "", text)) if word[0].isupper()} - {
+        "Any",
+        "Literal",
+        "None",
+    }
+
+
+LSP_ROWS = {**lsp_tables.REQUESTS, **lsp_tables.NOTIFICATIONS}
+
+
+def test_the_types_of_a_row_of_lsp_are_names_of_discreet_lsp() -> None:
+    for method, row in LSP_ROWS.items():
+        texts = [row.get("params", ""), row.get("result", ""), row.get("partial_result", ""), row.get("error_data", "")]
+        assert {name for text in texts for name in words(text)} <= lsp_names.HOMES.keys(), method
+        assert set(row.get("registration_options", ())) <= lsp_tables.OPTIONS.keys(), method
+
+
+def test_the_server_capability_of_a_method_leads_through_the_options() -> None:
+    paths = {row["server_capability"] for row in LSP_ROWS.values() if "server_capability" in row}
+    assert len(paths) > 40
+    for path in paths:
+        at = {"ServerCapabilities"}
+        for name in path.split("."):
+            members = [lsp_tables.OPTIONS[one][name] for one in at if name in lsp_tables.OPTIONS[one]]
+            assert members, path
+            at = {of for member in members for of in member["types"] if of in lsp_tables.OPTIONS}
+
+
+def test_options_are_the_members_of_the_structs() -> None:
+    for name, options in lsp_tables.OPTIONS.items():
+        struct = getattr(lsp, name)
+        fields = {field.encode_name: field.required for field in msgspec.structs.fields(struct)}
+        assert {member: option["required"] for member, option in options.items()} == fields
+
+
+def test_required_options_are_marked() -> None:
+    def required(name: str) -> set[str]:
+        return {member for member, option in lsp_tables.OPTIONS[name].items() if option["required"]}
+
+    assert required("SemanticTokensOptions") == {"legend"}
+    assert required("SemanticTokensRegistrationOptions") == {"legend", "documentSelector"}
+    assert required("ExecuteCommandOptions") == {"commands"}
+    assert required("FileOperationRegistrationOptions") == {"filters"}
+    assert required("DocumentOnTypeFormattingOptions") == {"firstTriggerCharacter"}
+    assert required("CompletionOptions") == set()
+    assert lsp_tables.OPTIONS["ServerCapabilities"]["hoverProvider"]["types"] == ("bool", "HoverOptions")
+
+
+def test_a_method_names_the_client_capability_that_allows_to_register_it() -> None:
+    assert (
+        lsp_tables.REQUESTS["textDocument/hover"].get("dynamic_registration")
+        == "textDocument.hover.dynamicRegistration"
+    )
+    assert (
+        lsp_tables.NOTIFICATIONS["textDocument/didSave"].get("dynamic_registration")
+        == "textDocument.synchronization.dynamicRegistration"
+    )
+    assert "dynamic_registration" not in lsp_tables.REQUESTS["initialize"]
+
+
+def mcp_names(era: str) -> set[str]:
+    modules = [importlib.import_module(f"discreet.dialects.mcp.generated.{name}") for name in ("shared", era)]
+    return {name for module in modules for name in vars(module)}
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_the_types_of_mcp_methods_and_errors_are_there(era: str) -> None:
+    methods = mcp_methods.LEGACY_METHODS if era == "legacy" else mcp_methods.MODERN_METHODS
+    revisions = mcp_revisions.LEGACY_REVISIONS if era == "legacy" else (mcp_revisions.MODERN_REVISION,)
+    texts = [text for row in methods.values() for text in (row.get("params", ""), row.get("result", ""))]
+    texts += [row.get("data", "") for revision in revisions for row in mcp_methods.ERRORS[revision].values()]
+    assert {name for text in texts for name in words(text)} <= mcp_names(era)
+    assert {row.get("since", revisions[0]) for row in methods.values()} <= set(revisions)
+
+
+def test_an_older_revision_of_mcp_knows_fewer_methods() -> None:
+    assert mcp_methods.LEGACY_METHODS["elicitation/create"].get("since") == "2025-06-18"
+    assert mcp_methods.LEGACY_METHODS["tasks/get"].get("since") == "2025-11-25"
+    assert "since" not in mcp_methods.LEGACY_METHODS["tools/call"]
+    assert "initialize" not in mcp_methods.MODERN_METHODS
+    assert mcp_methods.MODERN_METHODS["sampling/createMessage"]["direction"] == "inputRequired"
+
+
+def test_an_older_revision_of_mcp_knows_the_members_that_its_schema_has(schemas: Path) -> None:
+    """Compared by the names of definitions, wherever both revisions have one of that name."""
+    compared = 0
+    legacy = {
+        place.rpartition(".")[2]: struct for place, struct in structs_of("mcp").items() if ".modern." not in place
+    }
+    for index, revision in enumerate(mcp_revisions.LEGACY_REVISIONS):
+        definitions = definitions_of(schemas / "mcp" / f"{revision}.json")["$defs"]
+        so_far = mcp_revisions.LEGACY_REVISIONS[: index + 1]
+        for name in definitions.keys() & legacy.keys():
+            config = legacy[name].__struct_config__
+            members = {field.encode_name for field in msgspec.structs.fields(legacy[name])}
+            members |= {config.tag_field} if config.tag_field else set()
+            since = mcp_revisions.MEMBERS.get(name, {})
+            properties = definitions[name].get("properties")
+            if properties is not None and not name.endswith("Params"):
+                assert mcp_revisions.STRUCTS.get(name, so_far[0]) in so_far, name
+                known = {member for member in members if since.get(member, so_far[0]) in so_far}
+                assert known == set(properties), (revision, name)
+                compared += 1
+    assert compared > 100
+
+
+def test_the_types_of_acp_methods_are_there() -> None:
+    names = {place.rpartition(".")[2] for place in structs_of("acp")}
+    assert {row["params"] for row in acp_tables.METHODS.values()} <= names
+    assert {row["result"] for row in acp_tables.METHODS.values() if "result" in row} <= names
+    assert all(("result" in row) == (row["kind"] == "request") for row in acp_tables.METHODS.values())
+    assert acp_tables.METHODS["session/prompt"]["direction"] == "clientToAgent"
+    assert acp_tables.METHODS["session/update"]["direction"] == "agentToClient"

@@ -1,0 +1,237 @@
+"""JSON-RPC of A2A on POST /: one answer to every request, and nothing but A2A."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+
+import anyio
+import pytest
+
+from discreet.a2a.types import TaskState
+from discreet.agents.tasks.executor import RequestContext
+from discreet.agents.tasks.task_events import TaskEvents
+from support.asgi_client import JSON
+
+from .conftest import Serve, agent_of
+
+pytestmark = pytest.mark.anyio
+
+V1 = {"a2a_version": "1.0"}
+
+
+def hello(text: str = "hello", **more: object) -> dict[str, object]:
+    return {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": text}], **more}}
+
+
+def hello_03(text: str = "hello") -> dict[str, object]:
+    return {
+        "message": {"kind": "message", "messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": text}]}
+    }
+
+
+async def test_each_version_answers_in_its_own_json(serve: Serve) -> None:
+    async with serve() as client:
+        new = await client.call("SendMessage", hello(), **V1)
+        old = await client.call("message/send", hello_03())
+        assert new["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert old["result"]["status"]["state"] == "completed"
+
+
+@pytest.mark.parametrize("call_id", [1, "a", 1.5, None, 9007199254740993])
+async def test_the_id_is_echoed(serve: Serve, call_id: object) -> None:
+    async with serve() as client:
+        assert (await client.call("GetTask", {"id": "no"}, call_id=call_id, **V1))["id"] == call_id
+
+
+async def test_a_request_without_an_id_is_answered_with_id_null(serve: Serve) -> None:
+    async with serve() as client:
+        body = json.dumps({"jsonrpc": "2.0", "method": "tasks/get", "params": {"id": "no"}}).encode()
+        status, _, answer = await client.request("POST", "/", body, JSON)
+        assert (status, json.loads(answer)["id"], json.loads(answer)["error"]["code"]) == (200, None, -32001)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "shutdown", "exit", "setLogLevel", "initialize", "initialized", "$/cancelRequest", "$/setTrace", "services/list",
+        "services/call", "services/subscribe", "services/metrics", "rpc.discover", "version", "listMethods", "describeMethods", "tools/list",
+        "session/new", "textDocument/hover", "fs/read", "/SendMessage/",
+    ],
+)  # fmt: skip
+async def test_nothing_but_a2a_is_a_method(serve: Serve, method: str) -> None:
+    async with serve() as client:
+        assert (await client.call(method))["error"]["code"] == -32601
+        assert "result" in await client.call("SendMessage", hello(), **V1)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "reason"),
+    [
+        (b"", -32700, "invalid-json"),
+        (b"{", -32700, "invalid-json"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700, "invalid-utf8"),
+        (b"[]", -32600, "batch-not-supported"),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"tasks/get"}]', -32600, "batch-not-supported"),
+        (b'{"jsonrpc":"1.0","id":1,"method":"tasks/get"}', -32600, "malformed-envelope"),
+        (b'{"jsonrpc":"2.0","id":[],"method":"tasks/get"}', -32600, "invalid-id-type"),
+        (b'{"jsonrpc":"2.0","id":1,"result":1}', -32600, "malformed-envelope"),
+        (b'{"jsonrpc":"2.0","method":1}', -32600, "malformed-envelope"),
+        (b'{"jsonrpc":"2.0","method":"tasks/get","params":1}', -32600, "malformed-envelope"),
+        (b"7", -32600, "malformed-envelope"),
+    ],
+)
+async def test_what_is_no_request_is_told_so(serve: Serve, body: bytes, code: int, reason: str) -> None:
+    async with serve() as client:
+        status, _, answer = await client.request("POST", "/", body, JSON)
+        error = json.loads(answer)["error"]
+        assert (status, error["code"]) == (200, code)
+        assert reason in json.dumps(error["data"])
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 200),
+        ("application/JSON; charset=UTF-8", 200),
+        ('application/json; charset="utf-8"', 200),
+        ("application/a2a+json", 200),
+        ("application/json; charset=latin-1", 415),
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("", 415),
+    ],
+)
+async def test_the_content_type_is_checked_before_the_body(serve: Serve, content_type: str, status: int) -> None:
+    async with serve() as client:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "no"}}).encode()
+        found, _, answer = await client.request("POST", "/", body, {"content-type": content_type})
+        assert found == status
+        assert json.loads(answer)["error"]["code"] == (-32001 if status == 200 else -32600)
+
+
+async def test_an_oversize_body_is_refused(serve: Serve) -> None:
+    async with serve(max_message_bytes=1000) as client:
+        status, headers, answer = await client.request("POST", "/", b"[" * 1001, JSON)
+        assert (status, headers["connection"], json.loads(answer)["error"]["data"]) == (
+            413,
+            "close",
+            {"reason": "oversize"},
+        )
+        declared = {**JSON, "content-length": "99999999999999999999"}
+        assert (await client.request("POST", "/", b"{}", declared))[0] == 413
+
+
+@pytest.mark.parametrize(
+    ("headers", "method", "refused"),
+    [
+        ({}, "message/send", False),
+        ({"a2a_version": ""}, "message/send", False),
+        ({"a2a_version": "0.3"}, "message/send", False),
+        ({"a2a_version": "1.0"}, "message/send", True),
+        ({"a2a_version": "1.0"}, "SendMessage", False),
+        ({"a2a_version": "1.0.7"}, "SendMessage", False),
+        ({}, "SendMessage", True),
+        ({"a2a_version": "0.3"}, "SendMessage", True),
+        ({"a2a_version": "9.9"}, "SendMessage", True),
+    ],
+)
+async def test_a_request_that_names_no_version_means_0_3(
+    serve: Serve, headers: dict[str, str], method: str, refused: bool
+) -> None:
+    async with serve() as client:
+        answer = await client.call(method, hello() if method == "SendMessage" else hello_03(), **headers)
+        assert answer.get("error", {}).get("code") == (-32009 if refused else None)
+
+
+async def test_the_version_may_stand_in_the_query(serve: Serve) -> None:
+    async with serve() as client:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": hello()}).encode()
+        _, _, answer = await client.request("POST", "/?A2A-Version=1.0", body, JSON)
+        assert "result" in json.loads(answer)
+
+
+async def test_service_params_come_from_headers_alone(serve: Serve) -> None:
+    seen: list[dict[str, str]] = []
+
+    async def look(context: RequestContext, events: TaskEvents) -> None:
+        seen.append(dict(context.service_params))
+        await events.complete("ok")
+
+    async with serve(agent_of(look)) as client:
+        body = {
+            "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": hello(),
+            "serviceParams": {"authorization": "Bearer evil", "a2a-version": "9.9"},
+        }  # fmt: skip
+        headers = {**JSON, "a2a-version": "1.0", "traceparent": "00-1", "x-other": "no", "x-a2a-extensions": "urn:x"}
+        await client.request("POST", "/", json.dumps(body).encode(), headers)
+    assert seen == [{"a2a-version": "1.0", "traceparent": "00-1", "a2a-extensions": "urn:x"}]
+
+
+async def test_a_client_that_disconnects_ends_its_waiting_and_not_the_task(serve: Serve) -> None:
+    going, begun = anyio.Event(), anyio.Event()
+
+    async def wait(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        begun.set()
+        await going.wait()
+        await events.complete("done")
+
+    async with serve(agent_of(wait)) as client:
+        async with anyio.create_task_group() as tasks:
+
+            async def send() -> None:
+                async with (
+                    client.stream("SendStreamingMessage", hello(), **V1) as reply,
+                    aclosing(reply.events()) as events,
+                ):
+                    found.append((await anext(events))[1]["result"])
+                    await begun.wait()
+
+            found: list[dict[str, dict[str, str]]] = []
+            tasks.start_soon(send)
+        task_id = found[0]["task"]["id"]
+        async with client.stream("SubscribeToTask", {"id": task_id}, **V1) as reply:
+            going.set()
+            events = [event["result"] async for _, event in reply.events()]
+        assert events[-1]["statusUpdate"]["status"]["state"] == TaskState.COMPLETED.value
+
+
+async def test_callers_cannot_cancel_each_others_requests(serve: Serve) -> None:
+    begun, going = anyio.Event(), anyio.Event()
+
+    async def wait(context: RequestContext, events: TaskEvents) -> None:
+        begun.set()
+        await going.wait()
+        await events.complete("done")
+
+    answers: list[object] = []
+    async with serve(agent_of(wait)) as client, anyio.create_task_group() as tasks:
+
+        async def send() -> None:
+            answers.append((await client.call("SendMessage", hello(), call_id=7, **V1)).get("error"))
+
+        tasks.start_soon(send)
+        await begun.wait()
+        assert (await client.call("$/cancelRequest", {"id": 7}))["error"]["code"] == -32601
+        going.set()
+    assert answers == [None]
+
+
+async def test_one_caller_may_have_so_many_requests_in_flight(serve: Serve) -> None:
+    begun, going = anyio.Event(), anyio.Event()
+
+    async def wait(context: RequestContext, events: TaskEvents) -> None:
+        begun.set()
+        await going.wait()
+        await events.complete("done")
+
+    async with serve(agent_of(wait), http_max_requests=1) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: client.call("SendMessage", hello(), **V1))
+        await begun.wait()
+        async with client.stream("GetTask", {"id": "no"}, **V1) as reply:
+            assert (reply.status, reply.headers["retry-after"]) == (429, "1")
+            assert "OVERLOADED" in json.dumps((await reply.json())["error"])
+        other = type(client)(client._app, client="127.0.0.2")
+        assert (await other.call("GetTask", {"id": "no"}, **V1))["error"]["code"] == -32001
+        going.set()
