@@ -144,7 +144,7 @@ def _instead(module: ModuleType) -> str:
 
 def is_agent(found: object) -> TypeGuard[Agent]:
     """Whether this is an agent. Does not import the class: where nobody has, there is no agent."""
-    module = sys.modules.get(f"{__package__}.agents.agent")
+    module = sys.modules.get("discreet.agents.agent")
     return module is not None and isinstance(found, module.Agent)
 
 
