@@ -19,6 +19,7 @@ from discreet.agents.tasks.executor import AgentExecutor
 from support import redis
 from support.postgres import Server, running_server
 from support.waits import DEADLINE_SECONDS
+from support.daemon_wire import logged as logged  # noqa: PLC0414 - a fixture
 
 Serving = Callable[..., AbstractAsyncContextManager[RequestHandler]]
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from support.daemon_wire import logged as logged  # noqa: PLC0414 - a fixture
+from support.daemon_wire import serving as serving  # noqa: PLC0414 - a fixture
+from support.daemon_wire import wire_class as wire_class  # noqa: PLC0414 - a fixture
+
 
 @pytest.fixture(scope="session")
 def schemas() -> Path:
