@@ -104,13 +104,15 @@ class Channel:
     async def receive_more(self) -> None:
         """Wait for bytes, or until silence or a time-out changes the state; then call `next_event`.
 
-        Cancelling it loses nothing.
+        Always a checkpoint, so that a peer that writes faster than it is read can't hold the event loop. Cancelling it
+        loses nothing.
         """
         seconds, on_expiry = self._next_timer()
         if on_expiry is None:
             self._feed_parser(await self._transport.receive())
             return
         if self.receive_more_nowait():  # reading may have paused for longer than the timer: look at the input first
+            await anyio.lowlevel.checkpoint()
             return
 
         with anyio.move_on_after(seconds) as scope:

@@ -156,10 +156,11 @@ class RefusedBlock:
             found = _blank_line(data, start)
             end = len(data) if found is None else found.end()
         text = rest + data[start:end].lower()
-        for squeeze, by in _squeezings:
-            text = squeeze(by, text)
-        for declaration in _declarations(text):
-            self._take(parse_length(declaration[1]))
+        if b"content-length" in text:
+            for squeeze, by in _squeezings:
+                text = squeeze(by, text)
+            for declaration in _declarations(text):
+                self._take(parse_length(declaration[1]))
         self._rest = text[max(0, text.rfind(b"\n"), len(text) - _LONGEST_DECLARATION) :]
         return None if found is None else end
 

@@ -28,7 +28,7 @@ class ByteTransport(Protocol):
         ...
 
     async def receive(self) -> bytes:
-        """The next bytes as soon as there are any, b"" at the end of input. Always a anyio.lowlevel.checkpoint.
+        """The next bytes as soon as there are any, b"" at the end of input. Always a checkpoint.
 
         Cancelling it loses nothing: the next call returns what arrives later.
         """
@@ -46,7 +46,7 @@ class ByteTransport(Protocol):
         ...
 
     async def send(self, data: bytes | bytearray | memoryview) -> None:
-        """Send all of it; raises `PeerGone`. Always a anyio.lowlevel.checkpoint, before the first byte.
+        """Send all of it; raises `PeerGone`. Always a checkpoint, before the first byte.
 
         If it is cancelled after that, a part was sent, and the stream can't carry frames any more.
         """

@@ -59,12 +59,12 @@ def test_the_tree_holds_what_the_generator_writes(schemas: Path, tmp_path: Path)
     subprocess.run(command, check=True)
     for protocol in PROTOCOLS:
         written = {path.name: path.read_text("utf-8") for path in (tmp_path / protocol / "generated").iterdir()}
-        folder = ROOT / "daemon" / "dialects" / protocol / "generated"
+        folder = ROOT / "dialects" / protocol / "generated"
         assert written == {path.name: path.read_text("utf-8") for path in folder.glob("*.py")}
 
 
 def test_the_first_line_of_a_generated_file_says_where_it_comes_from() -> None:
-    files = list((ROOT / "daemon" / "dialects").glob("*/generated/*.py"))
+    files = list((ROOT / "dialects").glob("*/generated/*.py"))
     assert files
     pattern = re.compile(r"# Written by tools/protocols from the (meta model|schemas?) of (LSP|MCP|ACP) [0-9]")
     assert [path for path in files if not pattern.match(path.read_text("utf-8"))] == []

@@ -13,7 +13,7 @@ ROW = re.compile(r"^\| `([\w.]+)` \| (\w+) \|", re.MULTILINE)
 def test_every_event_of_the_agents_has_its_row() -> None:
     logged = {
         (event, "warn" if level == "warning" else level)
-        for path in (ROOT / "daemon" / "agents").rglob("*.py")
+        for path in (ROOT / "agents").rglob("*.py")
         for level, event in LOGGED.findall(path.read_text(encoding="utf-8"))
     }
     page = (ROOT / "docs" / "logging.md").read_text(encoding="utf-8")

@@ -85,7 +85,7 @@ async def test_the_mounted_agent_answers_below_its_path(
 
 
 def test_every_event_of_the_gateway_has_its_row() -> None:
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "daemon" / "http").rglob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "gateway").rglob("*.py"))
     logged = set(LOGGED.findall(code))
     table = PAGE.partition("\n## What the log tells\n")[2]
     named = set(re.findall(r"`(http\.\w+)`", table))

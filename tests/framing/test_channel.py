@@ -6,6 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from discreet.errors import InvalidRequest, ParseFailure
@@ -129,6 +130,47 @@ async def test_reading_that_paused_for_longer_than_the_deadline_takes_what_came_
     clock.now += 60
     assert await events(wire, 1) == [Frame(b"{}")]
     assert timeouts == []
+
+
+ENDLESS = {
+    "frames": (b"", GOOD),
+    "a body": (b"Content-Length: 99999999\r\n\r\n", b"x" * 1000),
+    "a header": (b"", b"x" * 1000),
+    "blocks that are refused": (b"", b"garbage\r\n\r\n" * 50),
+    "lengths that differ": (b"", b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}"),
+    "text without a frame": (b"{bad\n", b"[" * 1000),
+}
+
+
+@pytest.mark.parametrize(("before", "chunk"), ENDLESS.values(), ids=ENDLESS.keys())
+async def test_a_peer_that_writes_without_end_leaves_the_loop_to_others(before: bytes, chunk: bytes) -> None:
+    class Endless(MemoryTransport):
+        def receive_nowait(self) -> bytes:
+            return next(incoming, chunk)
+
+        async def receive(self) -> bytes:
+            await anyio.lowlevel.checkpoint()
+            return self.receive_nowait()
+
+    incoming = iter([before] if before else [])
+    transport = Endless.__new__(Endless)
+    wire = Channel(transport, parser_for("content-length", FrameLimits()), frame_timeout=30.0, on_timeout=lambda _: None)
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(other)
+        for _ in range(200):
+            await wire.receive_more()
+            while wire.next_event() is not NEED_DATA:
+                pass
+        tasks.cancel_scope.cancel()
+    assert turns >= 100
 
 
 async def test_replies_go_out_in_order_in_as_few_writes_as_the_reader_allows() -> None:

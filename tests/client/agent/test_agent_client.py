@@ -354,15 +354,15 @@ def test_without_async_the_same_server_is_called(url: str) -> None:
 
 
 def test_the_client_for_agents_loads_the_model_of_a2a_and_nothing_else_of_the_daemon() -> None:
-    program = "import discreet.client.agent, sys; print(*(m for m in sys.modules if m.startswith('discreet.daemon')))"
+    program = "import discreet.client.agent, sys; print(*(m for m in sys.modules if m.startswith(('discreet.daemon', 'discreet.a2a', 'discreet.agents'))))"
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True, env=environment()
     )
-    shared = {"card", "card.model", "model", "model.ids", "model.params", "model.results", "model.types"}
+    shared = {"card", "card.model", "ids", "params", "results", "types"}
     assert set(done.stdout.split()) == {
         "discreet.daemon",
-        "discreet.agents",
-        *(f"discreet.agents.{name}" for name in shared),
+        "discreet.a2a",
+        *(f"discreet.a2a.{name}" for name in shared),
         "discreet.daemon.operations",
         "discreet.daemon.operations.identity",
     }
