@@ -17,9 +17,9 @@ from discreet.agents.stores.interface import TaskStore
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.tasks.executor import AgentExecutor
 from support import redis
+from support.daemon_wire import logged as logged  # noqa: PLC0414 - a fixture
 from support.postgres import Server, running_server
 from support.waits import DEADLINE_SECONDS
-from support.daemon_wire import logged as logged  # noqa: PLC0414 - a fixture
 
 Serving = Callable[..., AbstractAsyncContextManager[RequestHandler]]
 

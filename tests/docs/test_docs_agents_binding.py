@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from discreet.a2a import methods as a2a_methods
 from discreet.a2a.types import MAX_PAGE_SIZE, Authentication, PushConfig
 from discreet.agents.executor_calls import CANCEL_SECONDS
 from discreet.agents.push import delivery, notifier
@@ -20,7 +21,6 @@ from discreet.agents.service.card_builder import stdio_interfaces
 from discreet.agents.stores.interface import PushTarget, TaskQuery
 from discreet.agents.tasks import event_buffer
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
-from discreet.daemon.rpc import a2a_methods
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
 from discreet.errors.codes import ERROR_TABLE

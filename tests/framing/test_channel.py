@@ -154,7 +154,9 @@ async def test_a_peer_that_writes_without_end_leaves_the_loop_to_others(before: 
 
     incoming = iter([before] if before else [])
     transport = Endless.__new__(Endless)
-    wire = Channel(transport, parser_for("content-length", FrameLimits()), frame_timeout=30.0, on_timeout=lambda _: None)
+    wire = Channel(
+        transport, parser_for("content-length", FrameLimits()), frame_timeout=30.0, on_timeout=lambda _: None
+    )
     turns = 0
 
     async def other() -> None:
