@@ -27,11 +27,11 @@ if TYPE_CHECKING:
         Skill,
         requires,
     )
+    from ..a2a.errors import InvalidStateTransition, NotCancelable
+    from ..a2a.requests import SendRequest
     from ..a2a.types import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
     from .agent import Agent
-    from .errors import InvalidStateTransition, NotCancelable
     from .interceptor import AgentCall, CallResult, Interceptor
-    from .requests import SendRequest
     from .stores.interface import EventLog, TaskStore
     from .tasks.executor import (
         AgentExecutor,
@@ -69,9 +69,9 @@ _EXPORTS = {
     "agents.tasks.task_events": ("TaskEvents",),
     "agents.tasks.executor": ("AgentExecutor", "RequestContext", "SupportsCancel", "SupportsCheck", "SupportsResume"),
     "agents.interceptor": ("AgentCall", "CallResult", "Interceptor"),
-    "agents.errors": ("InvalidStateTransition", "NotCancelable"),
+    "a2a.errors": ("InvalidStateTransition", "NotCancelable"),
     "a2a.types": ("Artifact", "Message", "Part", "Role", "Task", "TaskState", "TaskStatus"),
-    "agents.requests": ("SendRequest",),
+    "a2a.requests": ("SendRequest",),
     "agents.stores.interface": ("EventLog", "TaskStore"),
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from ..a2a.errors import NotCancelable
 from ..daemon.dispatch.execution import Raised, attempt, attempt_now
 from ..daemon.logs import log
 from ..errors.exceptions import FailureError
 from ..errors.failures import Internal, TaskNotCancelable
 from ..lazy import anyio
-from .errors import NotCancelable
 from .faults import declared_failure
 from .tasks.executor import AgentExecutor, RequestContext, SupportsCancel, SupportsCheck, SupportsResume
 from .tasks.task_events import TaskEvents, was_overtaken

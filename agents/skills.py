@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 import msgspec
 from msgspec import UNSET
 
+from ..a2a.errors import UnknownSkill
 from ..a2a.types import Message, Part
 from ..daemon.operations.decoders import Arguments
 from ..daemon.operations.identity import Identity
@@ -21,7 +22,6 @@ from ..errors.exceptions import FailureError
 from ..errors.failures import ContentTypeNotSupported, Failure, Internal, InvalidParams
 from ..errors.type_building import convert
 from ..lazy import anyio
-from .errors import UnknownSkill
 from .tasks.status_messages import failure_parts, note_failed
 
 if TYPE_CHECKING:

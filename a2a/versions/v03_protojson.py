@@ -12,12 +12,12 @@ from typing import Any, Final, TypeVar, assert_never, final
 import msgspec
 from msgspec import UNSET, Raw
 
-from ...agents.errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
-from ...agents.requests import SendRequest, StreamItem, TaskUpdate
 from ...daemon.operations.decoders import Arguments
 from ...daemon.operations.params import InputModel
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
+from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
+from ..requests import SendRequest, StreamItem, TaskUpdate
 from ..states import INACTIVE
 from ..types import (
     Artifact,

@@ -8,13 +8,11 @@ from typing import Final, TypeVar, assert_never, final
 import msgspec
 from msgspec import Raw
 
-from ...agents.errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
-from ...agents.requests import SendRequest, StreamItem, TaskUpdate
-from ...agents.stores.interface import TaskPage, TaskQuery
 from ...daemon.operations.decoders import Arguments
 from ...daemon.operations.params import InputModel
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, Failure, InvalidParams, UnsupportedOperation
+from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
 from ..params import (
     CancelParams,
     CreateConfigParams,
@@ -26,6 +24,7 @@ from ..params import (
     SendParams,
     SubscribeParams,
 )
+from ..requests import SendRequest, StreamItem, TaskPage, TaskQuery, TaskUpdate
 from ..results import PushConfigList, SendResponse, TaskArtifactUpdate, TaskList, TaskStatusUpdate
 from ..timestamps import ceil_timestamp
 from ..types import (

@@ -13,13 +13,12 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec import Raw
 
-from ...agents.requests import StreamItem, TaskUpdate
-from ...agents.stores.interface import TaskQuery
 from ...daemon.operations.decoders import Arguments
 from ...daemon.operations.params import InputModel
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, AgentFailure, Failure
 from ...errors.type_building import DECODE_ERRORS, build_decoder
+from ..requests import StreamItem, TaskQuery, TaskUpdate
 from ..types import JsonObject, Message, PushConfig, Task, TaskState
 from .protojson import has_protobuf_names
 

@@ -10,12 +10,12 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
+from ...a2a.errors import takes_no_message
 from ...a2a.types import Message, Task
 from ...daemon.dispatch.execution import Raised, attempt
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ...lazy import anyio
-from ..errors import takes_no_message
 from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, wait_committed

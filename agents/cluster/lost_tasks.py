@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, final
 
+from ...a2a.errors import TaskConflict
 from ...a2a.states import INACTIVE
 from ...a2a.types import Part
 from ...errors.exceptions import FailureError
 from ...lazy import anyio
-from ..errors import TaskConflict
 from ..stores.interface import DamagedTaskError, StoreError
 from ..tasks.live_task import LiveTask, wait_committed
 from ..tasks.runner import Spawn

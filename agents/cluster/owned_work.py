@@ -14,11 +14,11 @@ from typing import Final, final
 
 import msgspec
 
+from ...a2a.errors import TaskConflict
 from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.logs import log
 from ...errors.exceptions import FailureError
 from ...lazy import anyio
-from ..errors import TaskConflict
 from ..stores.failures import log_failure
 from ..stores.interface import (
     CANCEL,

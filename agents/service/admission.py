@@ -10,7 +10,7 @@ from ...a2a.versions.version import ProtocolVersion
 from ...daemon.operations.context import Context
 from ...errors.exceptions import FailureError
 from ...errors.failures import ExtensionSupportRequired, Failure, VersionNotSupported
-from ..requests import Caller
+from ..caller import Caller
 from .authorization import Authorization
 
 _VERSION_SUGGESTIONS: Final[Mapping[str, str]] = {

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Protocol, TypeVar, final
 
+from ...a2a.errors import InvalidStateTransition
 from ...a2a.types import TaskState
 from ...a2a.versions.version import ProtocolVersion, failure_in
 from ...daemon.operations.context import Context
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, Unavailable, UnsupportedOperation
-from ..errors import InvalidStateTransition
+from ..caller import Caller
 from ..interceptor import AgentCall, Interceptor
-from ..requests import Caller
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, StoreUnavailableError
 from .admission import Admission

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import final
 
+from ...a2a.errors import TaskConflict, not_cancelable_any_more
 from ...a2a.types import JsonObject, Task, TaskState
 from ...errors.exceptions import FailureError
 from ...errors.failures import TimedOut
 from ...lazy import anyio
+from ..caller import Caller
 from ..cluster.ownership import take_ownership
-from ..errors import TaskConflict, not_cancelable_any_more
-from ..requests import Caller
 from ..stores.interface import CANCEL, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import MAX_LOSSES, LiveTask, raise_if_lost, wait_committed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from ...a2a.card.v03 import card_to_v03
+from ...a2a.requests import TaskUpdate
 from ...a2a.states import INACTIVE, TERMINAL
 from ...a2a.types import TaskEvent
 from ...a2a.versions.v03 import V03
@@ -25,7 +26,6 @@ from ...version import __version__
 from ..agent import Agent
 from ..push.notifier import PushNotifier, is_push_available
 from ..push.publisher import PushPublisher
-from ..requests import TaskUpdate
 from ..skills import SkillExecutor, SkillHost
 from ..stores.interface import TaskStore
 from ..task_memory import TaskMemory

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import final
 
 from ...a2a.card.model import AgentCard
+from ...a2a.errors import USE_PUBLIC_CARD
 from ...daemon.dispatch.execution import Raised, attempt_now
 from ...daemon.logs import log
 from ...daemon.operations.identity import Identity
 from ...errors.exceptions import FailureError
 from ...errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal, InvalidAgentResponse
-from ..errors import USE_PUBLIC_CARD
 from .authorization import Authorization
 from .card_builder import CardBuilder, InvalidCard
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ...a2a.card.model import AgentCard
 from ...a2a.content import check_json_depth, check_media_types
+from ...a2a.requests import SendRequest, StreamItem, TaskUpdate
 from ...a2a.types import PushConfig, TaskState
 from ...a2a.versions.v10 import encode_task_page, without_contents
 from ...a2a.versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
@@ -22,8 +23,8 @@ from ...daemon.operations.context import LAST_EVENT_ID, Context, name_task
 from ...daemon.operations.spec import Numbered
 from ...errors.exceptions import FailureError
 from ...errors.failures import UnsupportedOperation
+from ..caller import Caller
 from ..push.notifier import PushNotifier
-from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
 from ..stores.checks import MAX_PAGE_BYTES
 from .call_pipeline import CallPipeline, Settle
 from .extended_card import ExtendedCard

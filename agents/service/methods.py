@@ -10,11 +10,11 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw
 
+from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
 from ...daemon.operations.access import AccessRule
 from ...daemon.operations.context import Context
 from ...daemon.operations.spec import ClientGroup, OperationKind, OperationSpec, Timeout
 from ...errors.failures import Failure
-from ..errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
 from .jsonrpc_handler import JsonRpcHandler
 
 MAX_WAITING: Final = 1024

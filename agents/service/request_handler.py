@@ -6,14 +6,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, closing, suppress
 from typing import Final, final
 
+from ...a2a.errors import TaskConflict, has_no_events
 from ...a2a.ids import new_id
+from ...a2a.requests import SendRequest, StreamItem, TaskPage, TaskQuery, TaskUpdate
 from ...a2a.states import INACTIVE, TERMINAL
 from ...a2a.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from ..errors import TaskConflict, has_no_events
-from ..requests import Caller, SendRequest, StreamItem, TaskUpdate
-from ..stores.interface import LoggedEvent, LogTruncatedError, TaskPage, TaskQuery, TaskStore
+from ..caller import Caller
+from ..stores.interface import LoggedEvent, LogTruncatedError, TaskStore
 from ..tasks.event_reader import EventReader
 from ..tasks.live_task import MAX_LOSSES, LiveTask, wait_committed
 from ..tasks.submitted import Submitted

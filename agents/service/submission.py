@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager
 from typing import final
 
 from ...a2a.draft import addressed, new_task
+from ...a2a.errors import takes_no_message
+from ...a2a.requests import SendRequest
 from ...a2a.types import PushConfig, Task
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
+from ..caller import Caller
 from ..cluster.delegation import Delegation, Delegator
-from ..errors import takes_no_message
-from ..requests import Caller, SendRequest
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, raise_if_lost
 from ..tasks.runner import Runner

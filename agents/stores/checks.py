@@ -8,10 +8,11 @@ from typing import Final, Protocol
 
 import msgspec
 
+from ...a2a.requests import TaskPage, TaskQuery, UnreadableTask
 from ...a2a.size import size_of_task
 from ...a2a.types import MAX_PAGE_SIZE, Task, TaskCreated, TaskState
 from .failures import DamagedRecordError
-from .interface import CommitConflict, TaskChange, TaskPage, TaskQuery, UnreadableTask
+from .interface import CommitConflict, TaskChange
 
 MAX_PAGE_BYTES: Final = 10 * 1024 * 1024
 """Size of the tasks on one page, unless one alone is larger."""

@@ -12,6 +12,7 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
+from ...a2a.requests import TaskPage, TaskQuery
 from ...a2a.types import PushConfig, Task, TaskEvent, TaskState, WaitingMessage
 
 CANCEL: Final = "cancel"
@@ -160,41 +161,6 @@ class StoredTask(msgspec.Struct, frozen=True):
     @property
     def generation(self) -> int:
         return self.later_events[-1].generation if self.later_events else self.snapshot_generation
-
-
-class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks to list. None matches every task.
-
-    `status_timestamp_after` matches statuses of this timestamp and later ones. `page_size` is 1 to `MAX_PAGE_SIZE`.
-    `page_token` is empty for the first page. Without `include_artifacts`, tasks are returned without artifacts, which saves
-    reading them.
-    """
-
-    scope: str
-    context_id: str | None = None
-    state: TaskState | None = None
-    status_timestamp_after: str | None = None
-    page_size: int = 50
-    page_token: str = ""
-    include_artifacts: bool = True
-
-
-class UnreadableTask(msgspec.Struct, frozen=True):
-    """A task whose content is damaged: what the store's indexes say of it. `context_id` is empty where they do not tell."""
-
-    id: str
-    context_id: str
-    state: TaskState
-
-
-class TaskPage(msgspec.Struct, frozen=True):
-    """One page of a list: the tasks, last changed first; the token of the next page, empty on the last one; and how many
-    tasks match in all. `unreadable` are those that would be on the page too."""
-
-    tasks: tuple[Task, ...]
-    next_page_token: str
-    total_size: int
-    unreadable: tuple[UnreadableTask, ...] = ()
 
 
 class PushTarget(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from ...a2a.requests import TaskPage, TaskQuery
 from ...a2a.types import TaskState
 from ...lazy import anyio
 from .checks import ReadPage, check_changes, page_bound
@@ -24,8 +25,6 @@ from .interface import (
     StoredTask,
     StoreError,
     TaskChange,
-    TaskPage,
-    TaskQuery,
     Unserializable,
 )
 from .retained_tasks import RetainedTasks

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import final
 
-from ..errors import EventsLost
+from ...a2a.errors import EventsLost
 from ..stores.interface import EventLog, LoggedEvent, LogTruncatedError
 from .live_task import LiveTask, raise_if_lost
 

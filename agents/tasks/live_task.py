@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias, assert_never, final
 import msgspec
 
 from ...a2a.draft import NOT_EXECUTED_TEXT, TaskDraft
+from ...a2a.errors import InvalidStateTransition, TaskConflict
 from ...a2a.ids import new_id
 from ...a2a.size import size_of_artifact, size_of_event, size_of_task
 from ...a2a.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
@@ -37,7 +38,6 @@ from ...a2a.types import (
 from ...daemon.memory import SMALL
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
-from ..errors import InvalidStateTransition, TaskConflict
 from ..stores.interface import QUEUED, LoggedEvent, PushTarget, TaskChange
 from ..task_memory import TaskMemory
 from .change_signal import ChangeSignal

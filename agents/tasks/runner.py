@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 
+from ...a2a.errors import not_cancelable_any_more
 from ...a2a.states import INACTIVE
 from ...a2a.types import CallFacts, Part, Task, TaskState, WaitingMessage
 from ...daemon.dispatch.execution import Raised, attempt
@@ -22,7 +23,6 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ...errors.redaction.safe_call import type_name
 from ...lazy import anyio
-from ..errors import not_cancelable_any_more
 from ..executor_calls import ExecutorCalls
 from ..faults import declared_failure
 from .change_signal import ChangeSignal

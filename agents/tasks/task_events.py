@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ...a2a.content import MAX_JSON_DEPTH, is_within_max_depth
+from ...a2a.errors import InvalidStateTransition, MisplacedReplyError
 from ...a2a.ids import new_id
 from ...a2a.timestamps import now
 from ...a2a.types import (
@@ -23,7 +24,6 @@ from ...a2a.types import (
     TaskStatus,
 )
 from ...lazy import anyio
-from ..errors import InvalidStateTransition, MisplacedReplyError
 from .live_task import LiveTask
 from .status_messages import agent_message
 

@@ -22,9 +22,10 @@ from typing import Any, NamedTuple, TypeAlias
 from fill import SHARED, Work, begun, commit, copy, fill, kept
 from servers import Postgres, postgres
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import TaskState
 from discreet.agents.stores.checks import Retention
-from discreet.agents.stores.interface import CANCEL, OwnerRequest, TaskQuery
+from discreet.agents.stores.interface import CANCEL, OwnerRequest
 from discreet.agents.stores.postgres.store import PostgresStore
 
 CALLS = 60

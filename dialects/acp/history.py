@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
+from ...a2a.requests import TaskQuery
 from ...a2a.states import INTERRUPTED
 from ...a2a.types import JsonObject, Message, Role, Task
-from ...agents.stores.interface import TaskQuery
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from .generated.methods_of_agents import SessionInfo
 
 if TYPE_CHECKING:
-    from ...agents.requests import Caller
+    from ...agents.caller import Caller
     from ...agents.service.request_handler import RequestHandler
 
 CWD: Final = "cwd"

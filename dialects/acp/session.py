@@ -14,12 +14,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ...a2a.content import check_json_depth, check_media_types
+from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
 from ...a2a.ids import new_id
+from ...a2a.requests import SendRequest
 from ...a2a.states import INTERRUPTED
 from ...a2a.types import Message, Role, Task
 from ...agents.acp_options import AcpOptions
-from ...agents.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
-from ...agents.requests import SendRequest
 from ...daemon.operations.context import ClientInfo, Context
 from ...daemon.operations.service import Service
 from ...errors.exceptions import FailureError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from ...a2a.versions.version import ProtocolVersion
-    from ...agents.requests import Caller
+    from ...agents.caller import Caller
     from ...agents.service.call_pipeline import CallPipeline, Settle
     from ...agents.service.request_handler import RequestHandler
     from ...daemon.connection.client_connection import ClientConnection

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from ...a2a.requests import TaskUpdate
 from ...a2a.states import INACTIVE, INTERRUPTED
 from ...a2a.types import StatusChanged, TaskState, TaskStatus
 from ...agents.editor import EditorUnavailableError
-from ...agents.requests import TaskUpdate
 from ...agents.tasks.status_messages import AGENT_FAILED_TEXT
 from ...daemon.logs import log
 from ...errors.codes import ACP_RESERVED
@@ -27,8 +27,9 @@ from .generated.prompts import SessionNotification, StopReason
 from .updates import Updates, recorded
 
 if TYPE_CHECKING:
+    from ...a2a.requests import SendRequest
+    from ...agents.caller import Caller
     from ...agents.editor import Editor, Published
-    from ...agents.requests import Caller, SendRequest
     from ...agents.service.request_handler import RequestHandler
     from ...daemon.operations.context import ContextHost, Sending
     from .generated.prompts import SessionUpdate

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from discreet.a2a.errors import InvalidStateTransition
 from discreet.a2a.states import INACTIVE, INTERRUPTED, TERMINAL, TRANSITIONS, can_transition
 from discreet.a2a.types import (
     Artifact,
@@ -19,7 +20,6 @@ from discreet.a2a.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.agents.errors import InvalidStateTransition
 from discreet.agents.tasks.live_task import LiveTask
 
 FINAL = {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from discreet.a2a import content
+from discreet.a2a.requests import TaskQuery
 from discreet.agents import executor_calls, task_memory
 from discreet.agents.push import queue
 from discreet.agents.service import interceptor_chain, methods, push_configs
 from discreet.agents.stores import checks
-from discreet.agents.stores.interface import TaskQuery
 from discreet.agents.stores.memory import StoreLimits
 from discreet.agents.tasks import event_buffer, runner, task_events
 from discreet.agents.tasks.executor import (

@@ -19,6 +19,7 @@ from typing import TypeAlias, final
 
 import msgspec
 
+from ....a2a.requests import TaskPage, TaskQuery
 from ....a2a.states import TERMINAL
 from ....a2a.types import TaskState
 from ....daemon.memory import MemoryBudget
@@ -35,8 +36,6 @@ from ..interface import (
     StoredTask,
     StoreFull,
     TaskChange,
-    TaskPage,
-    TaskQuery,
     Unserializable,
 )
 from ..retained_tasks import RetainedTasks

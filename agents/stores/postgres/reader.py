@@ -9,17 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, LiteralString
 
+from ....a2a.requests import TaskQuery
 from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskState
 from ..checks import MAX_READ_BYTES, Listed, ReadPage, read_page
 from ..failures import DamagedRecordError
-from ..interface import (
-    QUEUED,
-    LoggedEvent,
-    LogTruncatedError,
-    PushTarget,
-    StoredTask,
-    TaskQuery,
-)
+from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
 from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
 from .rows import decode_bodies, from_text, to_text

@@ -7,17 +7,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ....a2a.requests import TaskQuery
 from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskState
 from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, Retention, read_page
 from ..failures import DamagedRecordError
-from ..interface import (
-    QUEUED,
-    LoggedEvent,
-    LogTruncatedError,
-    PushTarget,
-    StoredTask,
-    TaskQuery,
-)
+from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
 from .address import Address
 from .connection import Session

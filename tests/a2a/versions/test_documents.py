@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from msgspec import UNSET, Raw
 
+from discreet.a2a.requests import TaskUpdate
 from discreet.a2a.states import INACTIVE
 from discreet.a2a.types import (
     Artifact,
@@ -39,7 +40,6 @@ from discreet.a2a.versions.v03_model import (
 from discreet.a2a.versions.v03_requests import message_from_v03, part_from_v03
 from discreet.a2a.versions.v10 import V10
 from discreet.a2a.versions.version import ProtocolVersion
-from discreet.agents.requests import TaskUpdate
 
 DATA = Path(__file__).parent / "data"
 DOCUMENTS: list[dict[str, Any]] = json.loads((DATA / "documents.json").read_text(encoding="utf-8"))

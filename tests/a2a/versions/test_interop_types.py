@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from discreet.a2a.requests import TaskPage, TaskQuery, TaskUpdate, UnreadableTask
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -32,8 +33,6 @@ from discreet.a2a.versions.v03 import V03
 from discreet.a2a.versions.v03_model import Task03
 from discreet.a2a.versions.v10 import V10, encode_task_page
 from discreet.a2a.versions.version import ListRequest, ProtocolVersion
-from discreet.agents.requests import TaskUpdate
-from discreet.agents.stores.interface import TaskPage, TaskQuery, UnreadableTask
 
 INTERPRETERS = {"1.0": os.environ.get("DISCREET_A2A_V1"), "0.3": os.environ.get("DISCREET_A2A_V03")}
 NOW = "2026-01-31T23:59:59.999Z"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from discreet.a2a.requests import TaskPage, TaskQuery, TaskUpdate, UnreadableTask
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -26,8 +27,6 @@ from discreet.a2a.types import (
 from discreet.a2a.versions.v03 import V03
 from discreet.a2a.versions.v10 import V10, encode_task_page
 from discreet.a2a.versions.version import ListRequest, ProtocolVersion
-from discreet.agents.requests import TaskUpdate
-from discreet.agents.stores.interface import TaskPage, TaskQuery, UnreadableTask
 
 BOTH = pytest.mark.parametrize("version", [V10, V03], ids=["1.0", "0.3"])
 

@@ -9,9 +9,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from discreet.a2a.errors import NotCancelable
 from discreet.a2a.types import TaskState
 from discreet.agents.cluster import delegation
-from discreet.agents.errors import NotCancelable
 from discreet.agents.stores.interface import MESSAGE, OwnerRequest
 from discreet.agents.task_memory import TaskMemory
 from discreet.agents.tasks.executor import RequestContext

@@ -12,11 +12,12 @@ import anyio
 import pytest
 
 from discreet.a2a.draft import NOT_EXECUTED, NOT_EXECUTED_TEXT
+from discreet.a2a.errors import EventsLost
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import Task, TaskState
-from discreet.agents.errors import EventsLost
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.service.runtime import Waits
-from discreet.agents.stores.interface import LoggedEvent, OwnerRequest, TaskQuery
+from discreet.agents.stores.interface import LoggedEvent, OwnerRequest
 from discreet.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
 from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.agents.tasks.executor import RequestContext

@@ -8,13 +8,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from discreet.a2a.errors import UnknownSkill
+from discreet.a2a.requests import SendRequest, TaskQuery, TaskUpdate
 from discreet.a2a.types import PushConfig, SendConfiguration, TaskEvent, TaskState
-from discreet.agents.errors import UnknownSkill
+from discreet.agents.caller import Caller
 from discreet.agents.push.notifier import PushNotifier
 from discreet.agents.push.publisher import PushPublisher
-from discreet.agents.requests import Caller, SendRequest, TaskUpdate
 from discreet.agents.service.runtime import Role, Runtime
-from discreet.agents.stores.interface import Changes, TaskQuery
+from discreet.agents.stores.interface import Changes
 from discreet.agents.tasks.executor import RequestContext
 from discreet.agents.tasks.live_task import LiveTask
 from discreet.agents.tasks.task_events import TaskEvents

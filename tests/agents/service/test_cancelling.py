@@ -5,11 +5,12 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from discreet.a2a.errors import NotCancelable
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import Task, TaskState
-from discreet.agents.errors import NotCancelable
-from discreet.agents.requests import Caller
+from discreet.agents.caller import Caller
 from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.stores.interface import TaskQuery, TaskStore
+from discreet.agents.stores.interface import TaskStore
 from discreet.agents.tasks.executor import RequestContext
 from discreet.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, TaskNotFound

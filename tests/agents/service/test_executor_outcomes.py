@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from discreet.a2a.errors import InvalidStateTransition
 from discreet.a2a.types import TaskState
-from discreet.agents.errors import InvalidStateTransition
 from discreet.agents.stores.interface import TaskStore
 from discreet.agents.tasks.executor import RequestContext
 from discreet.agents.tasks.task_events import TaskEvents

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from discreet.a2a.draft import NOT_EXECUTED, NOT_EXECUTED_TEXT, apply_events
+from discreet.a2a.requests import StreamItem, TaskUpdate
 from discreet.a2a.types import Part, Role, StatusChanged, Task, TaskState
-from discreet.agents.requests import StreamItem, TaskUpdate
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
 from discreet.agents.tasks.executor import RequestContext

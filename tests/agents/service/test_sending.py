@@ -6,11 +6,11 @@ import anyio
 import pytest
 
 from discreet.a2a.draft import apply_events
+from discreet.a2a.errors import MisplacedReplyError
+from discreet.a2a.requests import StreamItem, TaskQuery
 from discreet.a2a.types import Message, Role, TaskState
-from discreet.agents.errors import MisplacedReplyError
-from discreet.agents.requests import StreamItem
 from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.stores.interface import TaskQuery, TaskStore
+from discreet.agents.stores.interface import TaskStore
 from discreet.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.agents.tasks.executor import RequestContext
 from discreet.agents.tasks.task_events import TaskEvents

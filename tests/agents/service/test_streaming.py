@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from discreet.a2a.requests import StreamItem, TaskUpdate
 from discreet.a2a.types import Artifact, ArtifactChanged, Task, TaskState
-from discreet.agents.requests import StreamItem, TaskUpdate
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
 from discreet.agents.tasks.executor import RequestContext

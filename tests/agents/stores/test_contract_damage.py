@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import anyio
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import PushConfig, TaskState
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (
@@ -26,7 +27,6 @@ from discreet.agents.stores.interface import (
     OwnerRequest,
     PushTarget,
     StoreError,
-    TaskQuery,
     TaskStore,
 )
 from support.logged_events import LoggedEvents

@@ -6,15 +6,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import PushConfig, TaskState
-from discreet.agents.stores.interface import (
-    CANCEL,
-    CommitConflict,
-    OwnerRequest,
-    PushTarget,
-    TaskQuery,
-    TaskStore,
-)
+from discreet.agents.stores.interface import CANCEL, CommitConflict, OwnerRequest, PushTarget, TaskStore
 from support.places import NewStore
 from support.sqlite_files import opened
 from support.task_changes import a_task, change, commit_all, said

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.a2a.draft import apply_events
 from discreet.a2a.ids import new_id
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.timestamps import now
 from discreet.a2a.types import (
     Artifact,
@@ -36,7 +37,6 @@ from discreet.agents.stores.interface import (
     OwnerRequest,
     PushTarget,
     StoreFull,
-    TaskQuery,
 )
 from discreet.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.agents.stores.memory.task_index import TaskIndex

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.a2a.draft import apply_events
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -34,7 +35,6 @@ from discreet.agents.stores.interface import (
     OwnerRequest,
     PushTarget,
     TaskChange,
-    TaskQuery,
     TaskStore,
 )
 from discreet.agents.stores.memory import MemoryStore

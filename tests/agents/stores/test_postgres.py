@@ -8,18 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import PushConfig, StatusChanged, Task, TaskCreated, TaskState, TaskStatus
 from discreet.agents.stores.checks import Retention
-from discreet.agents.stores.interface import (
-    CANCEL,
-    MESSAGE,
-    QUEUED,
-    OwnerRequest,
-    PushTarget,
-    StoreError,
-    TaskQuery,
-    TaskStore,
-)
+from discreet.agents.stores.interface import CANCEL, MESSAGE, QUEUED, OwnerRequest, PushTarget, StoreError, TaskStore
 from discreet.errors.redaction import scrub
 from support.postgres import PASSWORD, WITH_PASSWORD, Server
 from support.sqlite_files import opened

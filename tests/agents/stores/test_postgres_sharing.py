@@ -9,16 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import PushConfig, Task, TaskState, TaskStatus
-from discreet.agents.stores.interface import (
-    MESSAGE,
-    QUEUED,
-    CommitConflict,
-    OwnerRequest,
-    PushTarget,
-    TaskQuery,
-    TaskStore,
-)
+from discreet.agents.stores.interface import MESSAGE, QUEUED, CommitConflict, OwnerRequest, PushTarget, TaskStore
 from support.postgres import Server
 from support.sqlite_files import opened
 from support.task_changes import change, said

@@ -10,6 +10,7 @@ import anyio.abc
 import anyio.lowlevel
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import PushConfig, Task, TaskState, TaskStatus
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (
@@ -20,7 +21,6 @@ from discreet.agents.stores.interface import (
     PushTarget,
     StoreError,
     StoreUnavailableError,
-    TaskQuery,
     TaskStore,
 )
 from support.logged_events import logged_events

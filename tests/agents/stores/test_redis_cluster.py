@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import Task, TaskState, TaskStatus
-from discreet.agents.stores.interface import QUEUED, StoreError, TaskQuery
+from discreet.agents.stores.interface import QUEUED, StoreError
 from support.redis import Server, running_cluster
 from support.sqlite_files import opened
 from support.task_changes import change, said

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import Task, TaskState, TaskStatus
-from discreet.agents.stores.interface import QUEUED, TaskQuery
+from discreet.agents.stores.interface import QUEUED
 from support.redis import Server
 from support.sqlite_files import opened
 from support.task_changes import change

@@ -15,6 +15,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import (
     PushConfig,
     Task,
@@ -22,12 +23,7 @@ from discreet.a2a.types import (
     TaskStatus,
 )
 from discreet.agents.stores.checks import Retention, page_bound
-from discreet.agents.stores.interface import (
-    PushTarget,
-    StoreError,
-    StoreUnavailableError,
-    TaskQuery,
-)
+from discreet.agents.stores.interface import PushTarget, StoreError, StoreUnavailableError
 from discreet.agents.stores.sqlite import reader
 from discreet.agents.stores.sqlite.schema import MIGRATIONS, open_writer
 from discreet.agents.stores.sqlite.store import SqliteStore

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import (
     MessageAdded,
     PushConfig,
@@ -32,7 +33,6 @@ from discreet.agents.stores.interface import (
     StoredTask,
     StoreError,
     TaskChange,
-    TaskQuery,
 )
 from discreet.agents.stores.sqlite.integrity import check_pages
 from discreet.agents.stores.sqlite.schema import MIGRATIONS, connect, open_writer

@@ -12,8 +12,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import PushConfig
-from discreet.agents.stores.interface import PushTarget, StoreError, TaskQuery
+from discreet.agents.stores.interface import PushTarget, StoreError
 from discreet.agents.stores.sqlite.busy import BUSY_SECONDS
 from discreet.agents.stores.sqlite.store import CLOSE_SECONDS, SqliteStore
 

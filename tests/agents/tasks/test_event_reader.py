@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.a2a.errors import EventsLost
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -29,7 +30,6 @@ from discreet.a2a.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.agents.errors import EventsLost
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import EventLog, LoggedEvent, TaskStore
 from discreet.agents.stores.memory import MemoryStore, StoreLimits

@@ -13,9 +13,10 @@ import anyio
 import msgspec
 import pytest
 
+from discreet.a2a.requests import SendRequest
 from discreet.a2a.types import StatusChanged, TaskCreated
 from discreet.agents import Agent, Message, Part, RequestContext, Role, Task, TaskEvents, TaskState, TaskStatus
-from discreet.agents.requests import Caller, SendRequest
+from discreet.agents.caller import Caller
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.stores.checks import check_changes
 from discreet.agents.stores.interface import CommitRefusal, LoggedEvent, StoreError, TaskChange

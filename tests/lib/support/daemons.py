@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 
 import anyio
 
+from discreet.a2a.requests import StreamItem, TaskQuery, TaskUpdate
 from discreet.a2a.types import StatusChanged, TaskState
-from discreet.agents.requests import StreamItem, TaskUpdate
 from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.stores.interface import TaskQuery
 from discreet.agents.tasks.executor import RequestContext
 from discreet.agents.tasks.task_events import TaskEvents
 

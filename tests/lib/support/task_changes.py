@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from discreet.a2a.draft import apply_events
+from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -20,7 +21,7 @@ from discreet.a2a.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.agents.stores.interface import OwnerRequest, StoredTask, TaskChange, TaskQuery, TaskStore
+from discreet.agents.stores.interface import OwnerRequest, StoredTask, TaskChange, TaskStore
 
 
 def at(minute: int) -> str:

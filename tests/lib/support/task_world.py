@@ -9,6 +9,8 @@ import anyio
 import anyio.abc
 
 from discreet.a2a.draft import TaskDraft
+from discreet.a2a.errors import EventsLost, TaskConflict
+from discreet.a2a.requests import SendRequest, StreamItem, TaskQuery, TaskUpdate
 from discreet.a2a.states import INACTIVE, TERMINAL, can_transition
 from discreet.a2a.types import (
     Message,
@@ -20,11 +22,9 @@ from discreet.a2a.types import (
     TaskCreated,
     TaskEvent,
 )
-from discreet.agents.errors import EventsLost, TaskConflict
-from discreet.agents.requests import SendRequest, StreamItem, TaskUpdate
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.service.runtime import Runtime
-from discreet.agents.stores.interface import CommitRefusal, TaskChange, TaskQuery
+from discreet.agents.stores.interface import CommitRefusal, TaskChange
 from discreet.agents.tasks.executor import RequestContext
 from discreet.agents.tasks.task_events import TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
-from ..a2a.ids import is_new_id
-from ..a2a.types import TaskStatus
 from ..errors.exceptions import FailureError, OperationError
 from ..errors.failures import TaskNotCancelable, TaskNotFound, UnsupportedOperation
+from .ids import is_new_id
+from .types import TaskStatus
 
 NO_EXTENDED_CARD: Final = "The agent has no extended card."
 USE_PUBLIC_CARD: Final = "Work with the public agent card."
