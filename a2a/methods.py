@@ -33,9 +33,4 @@ V10_METHODS: Final = (
 )
 METHODS: Final = frozenset({*V03_METHODS, *V10_METHODS})
 
-_VERSIONS: Final[dict[str, A2AVersion]] = {**dict.fromkeys(V03_METHODS, "0.3"), **dict.fromkeys(V10_METHODS, "1.0")}
-
-
-def version_of(method: str) -> A2AVersion | None:
-    """The version of A2A whose method this is; None for other methods."""
-    return _VERSIONS.get(method)
+VERSIONS: Final[dict[str, A2AVersion]] = {**dict.fromkeys(V03_METHODS, "0.3"), **dict.fromkeys(V10_METHODS, "1.0")}

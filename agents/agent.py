@@ -28,6 +28,7 @@ from ..a2a.card.model import (
     validate_card,
     wrap_scheme,
 )
+from ..daemon.hosted_agent import AgentDeclaration
 from ..daemon.operations.identity import Identity
 from ..daemon.operations.service import DeclarationError
 from ..errors.nearest import nearest_hint
@@ -81,7 +82,7 @@ class AgentOptions(TypedDict, total=False):
 
 
 @final
-class Agent:
+class Agent(AgentDeclaration):
     """An agent to be hosted: `discreet serve ./app.py:agent`. A daemon hosts at most one, beside any number of services.
 
     `card` is the declared card without interfaces, which the daemon adds. Raises `DeclarationError`, one line that names
@@ -102,6 +103,18 @@ class Agent:
             self.replies_without_task: Final = options.get("replies_without_task", False)
         except (TypeError, ValueError, msgspec.ValidationError) as exc:
             raise DeclarationError(f"agent {name!r}: {exc}") from exc
+
+    @property
+    def name(self) -> str:
+        return self.card.name
+
+    @property
+    def version(self) -> str:
+        return self.card.version
+
+    @property
+    def takes_api_keys(self) -> bool:
+        return any(each.api_key_security_scheme is not None for each in self.card.security_schemes.values())
 
     @property
     def input_modes(self) -> tuple[str, ...]:

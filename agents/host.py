@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import Context as Variables
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
-from ..a2a.methods import METHODS, V03_METHODS
+from ..a2a.methods import METHODS, V03_METHODS, VERSIONS
+from ..daemon.apps import AppError
 from ..daemon.dispatch.request import Durations
+from ..daemon.logs import log
 from ..daemon.operations.access import Access
 from ..daemon.operations.catalogue import Catalogue
 from ..daemon.operations.identity import Identity
 from ..daemon.operations.registry import LazyOperations
 from ..daemon.operations.spec import OperationSpec
+from ..daemon.rpc.dialect import METHOD_VERSIONS
 from ..daemon.settings import Settings
 from ..daemon.settings.option import MEMORY
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from ..a2a.card.model import AgentCard, ApiKey
     from ..daemon.dispatch.inner_calls import InnerCalls
     from ..daemon.dispatch.request import EventSink, Outcome
+    from ..daemon.host import Host
     from ..daemon.memory import MemoryBudget
     from ..daemon.operations.context import ContextHost
     from ..daemon.tracing.tracing import Tracing
@@ -35,8 +39,7 @@ if TYPE_CHECKING:
 
 @final
 class AgentHost:
-    """One per process. `lazy_operations` are the agent's methods, for the registry; `rest_operations` those of 0.3 for HTTP+JSON,
-    under the same names."""
+    """One per process: the `AgentPart` of the daemon's host."""
 
     def __init__(
         self,
@@ -48,8 +51,9 @@ class AgentHost:
         memory: MemoryBudget,
         tracing: Tracing | None = None,
     ) -> None:
-        self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
-        self.rest_operations: Final = LazyOperations(frozenset(V03_METHODS), self._rest_methods)
+        METHOD_VERSIONS.update(VERSIONS)
+        self._lazy_operations = LazyOperations(METHODS, self._methods)
+        self._rest_operations = LazyOperations(frozenset(V03_METHODS), self._rest_methods)
         self._catalogue = catalogue
         self._agent = agent
         self._access = access
@@ -63,14 +67,29 @@ class AgentHost:
         self._variables: Variables
         self._context_host: ContextHost | None = None
 
+    @property
+    def lazy_operations(self) -> LazyOperations:
+        return self._lazy_operations
+
+    @property
+    def rest_operations(self) -> LazyOperations:
+        """Those of 0.3 for HTTP+JSON, under the same names."""
+        return self._rest_operations
+
     def open_store(self) -> None:
         """Open a durable store and start its threads, before anything waits for it. `close_store` must follow at the end.
 
-        Blocks. Raises `StoreError`.
+        Blocks. Raises `AppError`, in one line.
         """
-        if self._settings.store != MEMORY:
+        if self._settings.store == MEMORY:
+            return
+        from .stores.interface import StoreError  # late: only a durable store needs it
+
+        try:
             self._store = self._create_store()
             self._store.open_early()
+        except StoreError as exc:
+            raise AppError(f"--store: {exc}") from None
 
     def _create_store(self) -> TaskStore:
         from .stores.checks import Retention  # late, as below
@@ -81,9 +100,15 @@ class AgentHost:
         return create_store(settings.store, self._memory, retention)
 
     def close_store(self) -> None:
-        """Close the store if it was opened and the agent never began. Blocks."""
-        if self._store is not None:
+        """Close the store if it was opened and the agent never began. Blocks, and logs what fails."""
+        if self._store is None:
+            return
+        from .stores.interface import StoreError  # late, as above
+
+        try:
             self._store.close_early()
+        except StoreError as exc:
+            log.error("store.failed", exc=exc)
 
     def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None], context_host: ContextHost) -> None:
         """Run in this task group from now on. Where the store outlives the daemon the agent begins at once, because tasks
@@ -117,6 +142,11 @@ class AgentHost:
     def declared(self) -> Agent | None:
         """The hosted agent; None where the operations are its skills."""
         return self._agent
+
+    @property
+    def card(self) -> AgentCard | None:
+        """What was declared; None where the operations are its skills."""
+        return None if self._agent is None else self._agent.card
 
     @property
     def commits(self) -> Durations:
@@ -216,3 +246,9 @@ class AgentHost:
             sink=sink,
             context_host=self._context_host,
         )
+
+
+def agent_host_of(host: Host) -> AgentHost:
+    """What runs the agent of this daemon, with all that the core does not know of it."""
+    assert isinstance(host.agent, AgentHost), "the core has loaded it"
+    return host.agent

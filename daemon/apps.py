@@ -6,24 +6,21 @@ Nothing is found by accident: a module is installed, or it stands in a folder th
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from types import CodeType, ModuleType, TracebackType
-from typing import TYPE_CHECKING, Final, TypeGuard, assert_never
+from typing import Final, assert_never
 
 from msgspec import Struct
 
 from ..errors.printable import printable
 from ..errors.redaction import load_environment, scrub, scrub_secrets
+from . import plugins
 from .app_modules import PACKAGE_FILE, UnusableFile, add_folder, import_file
+from .hosted_agent import AgentDeclaration
 from .operations.service import DeclarationError, Service, source_of
 from .settings import Settings
 from .settings.reference import EXPECTED, FileReference, ModuleReference, Reference, read_reference
-
-if TYPE_CHECKING:
-    from ..agents.agent import Agent
-
 
 _MOST_NAMES: Final = 8
 """How many names of a module are listed where the one asked for is not there."""
@@ -39,7 +36,7 @@ class Hosted(Struct, frozen=True, eq=False):
     """What the apps are: services, and at most one agent."""
 
     services: list[Service]
-    agent: Agent | None = None
+    agent: AgentDeclaration | None = None
 
 
 def services_of(settings: Settings) -> list[Service]:
@@ -53,17 +50,14 @@ def hosted_of(settings: Settings) -> Hosted:
     if settings.apps or settings.imports:
         hosted = load(settings.apps, settings.app_dir)
         return Hosted([*hosted.services, *_imported(settings)], hosted.agent) if settings.imports else hosted
-    from ..files.service import file_service  # late: only where nothing else is served
-
     try:
-        return Hosted([file_service(settings.root, allow_write=settings.allow_write)])
+        return Hosted([plugins.load("service", "fs")(settings.root, allow_write=settings.allow_write)])
     except OSError:
         raise AppError(f"root {settings.root!r} can't be opened") from None
 
 
 def _imported(settings: Settings) -> Iterator[Service]:
-    from ..imports.configured import service_of  # late: only who imports something pays for it
-
+    service_of = plugins.load("service", "import")
     credentials = {name: path for name, _, path in (text.partition("=") for text in settings.credentials or ())}
     for each in settings.imports:
         try:
@@ -75,7 +69,7 @@ def _imported(settings: Settings) -> Iterator[Service]:
 def load(apps: Sequence[str], app_dir: str | None = None) -> Hosted:
     """What these apps are. Raises `AppError`, one line for all that is wrong."""
     services: list[Service] = []
-    agent: Agent | None = None
+    agent: AgentDeclaration | None = None
     faults: list[str] = []
     cause: BaseException | None = None
     for app in apps:
@@ -98,8 +92,8 @@ def load(apps: Sequence[str], app_dir: str | None = None) -> Hosted:
 def hosted_objects(objects: Sequence[object]) -> Hosted:
     """These services and at most one agent. Raises `AppError`, one line for what can't be hosted."""
     services = [found for found in objects if isinstance(found, Service)]
-    agents = [found for found in objects if is_agent(found)]
-    if others := [found for found in objects if not (isinstance(found, Service) or is_agent(found))]:
+    agents = [found for found in objects if isinstance(found, AgentDeclaration)]
+    if others := [found for found in objects if not isinstance(found, Service | AgentDeclaration)]:
         raise AppError(f"neither a Service nor an Agent but of type {type(others[0]).__name__}")
     if not objects or len(agents) > 1:
         raise AppError("a daemon hosts one service or more, and at most one agent")
@@ -128,9 +122,9 @@ def _load_object(text: str, app_dir: str | None) -> tuple[object, ModuleType]:
     return found, module
 
 
-def _load_one(text: str, app_dir: str | None) -> Service | Agent:
+def _load_one(text: str, app_dir: str | None) -> Service | AgentDeclaration:
     found, module = _load_object(text, app_dir)
-    if isinstance(found, Service) or is_agent(found):
+    if isinstance(found, Service | AgentDeclaration):
         return found
     kind = type(found).__name__
     raise AppError(f"{_shown(text)}: neither a Service nor an Agent but of type {kind}{_instead(module)}")
@@ -138,14 +132,8 @@ def _load_one(text: str, app_dir: str | None) -> Service | Agent:
 
 def _instead(module: ModuleType) -> str:
     """What of the module could be hosted, as the end of a sentence."""
-    names = [name for name, value in list(vars(module).items()) if isinstance(value, Service) or is_agent(value)]
+    names = [name for name, value in list(vars(module).items()) if isinstance(value, Service | AgentDeclaration)]
     return f"; the module has {', '.join(sorted(names)[:_MOST_NAMES])}" if names else "; the module has no Service"
-
-
-def is_agent(found: object) -> TypeGuard[Agent]:
-    """Whether this is an agent. Does not import the class: where nobody has, there is no agent."""
-    module = sys.modules.get("discreet.agents.agent")
-    return module is not None and isinstance(found, module.Agent)
 
 
 def _import(reference: Reference, app_dir: str | None, shown: str) -> ModuleType:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import Final, cast, final
 
+from . import plugins
 from .apps import AppError, load_object
 from .logs import log
 from .operations.access import PARENT, Access, IdentityProvider, StaticTokens, parse_token
@@ -59,12 +60,13 @@ def _jwt_provider(settings: Settings, given: list[str]) -> IdentityProvider:
         raise AppError(f"{given[0]} needs {' and '.join(missing)} beside it")
     if lacking := [name for name in ("jwt", "cryptography") if find_spec(name) is None]:
         raise AppError(f"--jwt-issuer needs {' and '.join(lacking)}: pip install 'discreet[jwt]'")
-    from ..gateway.identity.jwt_provider import JwtProvider  # late: it loads them
-
     try:
-        return JwtProvider(issuer, audience, jwks, settings.jwt_algorithms or None)
+        provider: IdentityProvider = plugins.load("identity", "jwt")(
+            issuer, audience, jwks, settings.jwt_algorithms or None
+        )
     except ValueError as exc:
         raise AppError(f"--jwt: {exc}") from None
+    return provider
 
 
 def _provider(path: str, app_dir: str | None) -> IdentityProvider:

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
-from ..agents.host import AgentHost
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
+from . import plugins
 from .apps import AppError
 from .dispatch.execution import APP_LOOP
 from .dispatch.from_thread import LoopPortal
@@ -36,8 +36,8 @@ from .settings import Settings
 if TYPE_CHECKING:
     import anyio.abc
 
-    from ..agents.agent import Agent
     from ..errors.codes import DialectChoice
+    from .hosted_agent import AgentDeclaration, AgentPart
     from .metrics.figures import Figures, Transport
     from .operations.context import Context, ContextHost, Sending
     from .operations.current_request import CurrentRequest
@@ -73,7 +73,7 @@ class Host:
         version: str,
         access: Access | None = None,
         credentials: Mapping[str, str] | None = None,
-        agent: Agent | None = None,
+        agent: AgentDeclaration | None = None,
     ) -> None:
         self.version = version
         self._started = monotonic()
@@ -99,7 +99,7 @@ class Host:
         )
         self.tracing: Final = _tracing() if settings.otel else None
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth, self.tracing)
-        self.agent: Final = AgentHost(
+        self.agent: Final[AgentPart] = plugins.load("agents", "host")(
             self.catalogue, agent, self.access, settings, self.inner_calls, self.memory, self.tracing
         )
         self.lifespans: Final = Lifespans(services)
@@ -281,14 +281,14 @@ class Host:
             found = found or service.dialect
         return found or "plain"
 
-    def _check_reachable(self, agent: Agent) -> None:
+    def _check_reachable(self, agent: AgentDeclaration) -> None:
         """LSP and MCP have no methods for agents: raises `DeclarationError` where nothing else is served, else logs it."""
         if self.dialect not in ("lsp", "mcp"):
             return
         why = f"with --dialect {self.dialect} nobody can reach an agent; plain and acp have methods for it"
         if not self.catalogue.services:
-            raise DeclarationError(f"agent {agent.card.name!r}: {why}")
-        log.warning("agent.unreachable", agent=agent.card.name, dialect=self.dialect, hint=why)
+            raise DeclarationError(f"agent {agent.name!r}: {why}")
+        log.warning("agent.unreachable", agent=agent.name, dialect=self.dialect, hint=why)
 
     def _warn_of_plain(self) -> None:
         """Log what no client will find, since its dialect was neither declared nor chosen."""
@@ -310,7 +310,7 @@ class Host:
         """The same for those who watch many programs: by whatever alone is hosted."""
         agent, services = self.agent.declared, self.catalogue.services
         if agent is not None and not services:
-            return agent.card.name, agent.card.version or self.version
+            return agent.name, agent.version or self.version
         if agent is None and len(services) == 1 and services[0].namespace:
             return services[0].namespace, services[0].version or self.version
         return self.server

@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ..errors.redaction import load_environment
 from ..version import __version__
 from .apps import AppError, Hosted, hosted_of
 from .credentials import access_of, checked_provider, credentials_of
 from .host import Host
-from .logs import AnyLevel, LogSettings, log
+from .hosted_agent import AgentDeclaration
+from .logs import AnyLevel, LogSettings
 from .operations.access import PARENT, Access, IdentityProvider
 from .settings import Settings
 from .settings.option import MEMORY
-
-if TYPE_CHECKING:
-    from ..agents.agent import Agent
 
 
 def host_of(settings: Settings, hosted: Hosted | None = None, provider: IdentityProvider | None = None) -> Host:
@@ -42,10 +39,9 @@ def host_of(settings: Settings, hosted: Hosted | None = None, provider: Identity
     )
 
 
-def hosted_access(settings: Settings, agent: Agent | None) -> Access:
+def hosted_access(settings: Settings, agent: AgentDeclaration | None) -> Access:
     """How callers are told apart where this agent is hosted. Raises as `access_of` does."""
-    schemes = () if agent is None else agent.card.security_schemes.values()
-    return access_of(settings, api_keys=any(each.api_key_security_scheme is not None for each in schemes))
+    return access_of(settings, api_keys=agent is not None and agent.takes_api_keys)
 
 
 @contextmanager
@@ -59,19 +55,11 @@ def opened_store(host: Host) -> Iterator[None]:
             )
         yield
         return
-    from ..agents.stores.interface import StoreError  # late: only who chose a store pays for it
-
-    try:
-        host.agent.open_store()
-    except StoreError as exc:
-        raise AppError(f"--store: {exc}") from None
+    host.agent.open_store()
     try:
         yield
     finally:
-        try:
-            host.agent.close_store()
-        except StoreError as exc:
-            log.error("store.failed", exc=exc)
+        host.agent.close_store()
 
 
 def log_settings(settings: Settings, level: AnyLevel | None = None) -> LogSettings:

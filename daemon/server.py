@@ -19,6 +19,7 @@ from ..framing.transports.interface import ByteTransport
 from ..framing.transports.stdio import StdioTransport
 from ..lazy import anyio
 from ..version import __version__
+from . import plugins
 from .apps import AppError, Hosted
 from .daemon import Daemon, Listener, log_output_failure, reader_has_gone
 from .debugger.breakpoints import Breakpoints, without_time_limits
@@ -124,7 +125,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
 def check(settings: Settings) -> NoReturn:
     """Load what `serve` would, and end with status 0; or say on stdout, in one line, why it can't be served."""
     from ..framing.transports.memory import memory_pair  # late: `serve` does without
-    from .connection.session import offered_by
+    from .connection.session import check_dialect
 
     report = os.dup(stdio_guard.STDOUT)
     os.environ.pop("NOTIFY_SOCKET", None)  # for the process that serves
@@ -136,7 +137,7 @@ def check(settings: Settings) -> NoReturn:
         host = host_of(settings)
         Daemon(host, memory_pair()[0])
         if settings.http_mcp:
-            offered_by(host)
+            check_dialect(host, "mcp")
         with opened_store(host):
             pass
     except (AppError, DeclarationError) as exc:
@@ -254,7 +255,7 @@ class _Process:
 
     def _accept_client(self, tcp: str) -> int:
         """The connection that takes the place of stdin and stdout. Raises `AppError`."""
-        from ..gateway.server.sockets import accept_one  # late: for those who debug
+        from .process.sockets import accept_one  # late: for those who debug
         from .settings.addresses import read_address
 
         if self._settings.reload or self._settings.no_stdio:
@@ -276,9 +277,8 @@ class _Process:
         settings = self._settings
         if settings.http is None and (not settings.no_stdio or settings.role == "worker"):
             return nullcontext()
-        from ..gateway.server.available import opened_listener  # late: for those who speak HTTP
-
-        return opened_listener(host)
+        opened: AbstractContextManager[Listener] = plugins.load("gateway", "http")(host)
+        return opened
 
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""

@@ -29,6 +29,7 @@ from .answers import Answer, AnswerWriter, FailureWriter
 from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange, Overdue
+from .hosted_agent import agent_of
 from .requests import ClientGone, GatewayRequest, address_of, read_body, service_params
 from .senders import Sender, Senders
 from .sse import send_events
@@ -74,7 +75,7 @@ class Calls:
         self._host = host
         self._metrics = host.request_metrics["http"]
         self._settings = settings
-        self._api_keys = host.agent.api_keys
+        self._api_keys = agent_of(host).api_keys
         anybody = Identity(ANONYMOUS, host.access.parent.scopes)
         self.access: Final = Access(anybody, host.access.provider, known_only=True, refused=host.access.refused)
         self._callers = Callers(self.access)

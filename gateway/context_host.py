@@ -11,12 +11,12 @@ from ..errors.codes import METHOD_NOT_FOUND
 from ..errors.failures import MethodNotFound
 
 if TYPE_CHECKING:
+    from ..daemon.documents.store import Documents
     from ..daemon.host import Host
     from ..daemon.operations.access import Access
     from ..daemon.operations.context import LogLevel, Sending
     from ..daemon.operations.current_request import Caller, CurrentRequest, IncomingCall
     from ..daemon.operations.identity import Identity
-    from ..dialects.lsp.documents.store import Documents
 
 
 @final
@@ -41,7 +41,7 @@ class HttpContextHost:
 
     @property
     def documents(self) -> Documents:
-        from ..dialects.lsp.documents.store import (
+        from ..daemon.documents.store import (
             Documents,  # late: handlers behind HTTP don't look for an editor's documents
         )
 

@@ -17,6 +17,7 @@ from .answers import NO_SNIFFING
 from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
+from .hosted_agent import agent_of
 from .monitoring.available import check_available
 from .monitoring.health import Liveness, Readiness
 from .requests import GatewayRequest, address_of, route_path
@@ -60,7 +61,7 @@ class Gateway:
         self._host = host
         self._origins = origins
         self._local_only = local_only
-        self._cors = Cors(origins, host.agent.api_keys)
+        self._cors = Cors(origins, agent_of(host).api_keys)
         self._stranger_refused = RepeatedWarning("http.stranger_refused")
         self._host_refused = RepeatedWarning("http.request_refused")
         self._origin_refused = RepeatedWarning("http.request_refused")
@@ -74,7 +75,7 @@ class Gateway:
         """What there is beside A2A, by what its paths begin with. Raises `AppError` where an extra is missing."""
         found: dict[str, Endpoint] = {
             "healthz": Liveness(),
-            "readyz": Readiness(lambda: self.calls.closed, host.agent.probe_store, host.spawn),
+            "readyz": Readiness(lambda: self.calls.closed, agent_of(host).probe_store, host.spawn),
         }
         settings = host.settings
         if settings.http_operations:

@@ -106,7 +106,7 @@ class Connection:
         self._backlog: Backlog[Request] = Backlog(self.writer)
         self._speaks: DialectName | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
         if self._speaks is None:
-            check_declarations(self)
+            check_declarations(host)
         self.client = ClientInfo()
         self.session = open_session(self._speaks or "plain", self, owner, state.session)
         self.context_host = ClientContextHost(host, self, self._notices, self._client_requests)

@@ -14,7 +14,7 @@ from ..operations.context import ClientInfo, ClientRefused, LogLevel
 from ..rpc import envelope
 
 if TYPE_CHECKING:
-    from ...dialects.lsp.documents.store import Documents
+    from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Access
     from ..operations.context import Sending
@@ -84,7 +84,7 @@ class ClientContextHost:
     def documents(self) -> Documents:
         documents = self._peer.session.documents
         if documents is None:
-            from ...dialects.lsp.documents.store import Documents  # late: nobody asks for it where there are none
+            from ..documents.store import Documents  # late: nobody asks for it where there are none
 
             documents = Documents()
         return documents

@@ -21,6 +21,7 @@ from .handshake import ServerInfo, add_initialize, add_shutdown, client_info, ru
 if TYPE_CHECKING:
     from ..host import Host
     from ..operations.spec import Immediate, OperationSpec
+    from ..rpc.envelope import Call
 
 PROTOCOL_VERSION = "2.0"
 
@@ -72,6 +73,17 @@ class MethodDescription(msgspec.Struct, frozen=True):
     name: str
     params: list[str]
     returns: str
+
+
+def open_session(connection: ClientConnection, control: DaemonControl, saved: bytes) -> PlainSession:
+    return PlainSession(connection, control)
+
+
+def begins_with(first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+    return False  # plain is what is left
+
+
+def check(host: Host) -> None: ...
 
 
 @final

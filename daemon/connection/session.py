@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol, assert_never
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol, cast, get_args
 
 import msgspec
 
 from ...errors.codes import DialectName
 from ...errors.type_building import decoder_for
+from .. import plugins
 from ..logs import log
 from ..operations.service import DeclarationError, Service
 from ..rpc.dialect import Dialect
 from .client_connection import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
-    from ...dialects.lsp.documents.store import Documents
-    from ...dialects.mcp.state import Offered
+    from ..documents.store import Documents
     from ..host import Host
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
@@ -43,6 +43,22 @@ class Session(Protocol):
         ...
 
 
+class Plugin(Protocol):
+    """What the module of a dialect has."""
+
+    def open_session(self, connection: ClientConnection, control: DaemonControl, saved: bytes) -> Session:
+        """Begin a session, or go on with one that a program before this one has saved. Raises `DeclarationError`."""
+        ...
+
+    def begins_with(self, first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+        """Whether a client that begins with this call, with these members of its params, speaks this dialect."""
+        ...
+
+    def check(self, host: Host) -> None:
+        """Raise `DeclarationError` where what is hosted can't be served in this dialect. Opens no session: that costs more."""
+        ...
+
+
 def open_session(
     name: DialectName, connection: ClientConnection, control: DaemonControl, saved: bytes = b""
 ) -> Session:
@@ -51,60 +67,27 @@ def open_session(
     if unheard:
         hint = f"clients of {name} send no shutdown; what must happen at the end belongs into Service(lifespan=…)"
         log.warning("shutdown.unheard", services=[spec.namespace for spec in unheard], hint=hint)
+    plugin: Plugin = plugins.load("dialect", name)
     try:
-        return _open(name, connection, control, saved)
+        return plugin.open_session(connection, control, saved)
     except DeclarationError as exc:
         raise with_place(exc, connection.host.catalogue.operations) from exc
 
 
-def _open(name: DialectName, connection: ClientConnection, control: DaemonControl, saved: bytes) -> Session:
-    match name:
-        case "plain":
-            from .plain import PlainSession  # late: each dialect loads when it is spoken
-
-            return PlainSession(connection, control)
-        case "lsp":
-            from ...dialects.lsp.session import LspSession
-
-            return LspSession(connection, control, saved)
-        case "mcp":
-            from ...dialects.mcp.session import McpSession
-
-            return McpSession(connection, saved)
-        case "acp":
-            from ...dialects.acp.session import AcpSession
-
-            return AcpSession(connection, saved)
-        case _:
-            assert_never(name)
-
-
-def check_declarations(connection: ClientConnection) -> None:
-    """Raises `DeclarationError` where the services can't be served in every dialect. Opens no session: that costs more."""
-    from ...dialects.acp.errors import check_declarations as check_acp  # late: each dialect loads when it is spoken
-    from ...dialects.lsp.capabilities import announcement
-    from ...dialects.mcp.state import Offered
-
-    specs = connection.host.catalogue.operations
-    checks: dict[DialectName, Callable[[], object]] = {
-        "lsp": lambda: announcement(specs),
-        "mcp": lambda: Offered(connection.host),
-        "acp": lambda: check_acp(specs),
-    }
-    for name, check in checks.items():
+def check_declarations(host: Host) -> None:
+    """Raises `DeclarationError` where the services can't be served in every dialect."""
+    for name in get_args(DialectName):
         try:
-            check()
+            check_dialect(host, name)
         except DeclarationError as exc:
-            placed = with_place(exc, specs)
-            raise DeclarationError(f"{placed} (dialect auto speaks {name}, too; choose one with --dialect)") from None
+            raise DeclarationError(f"{exc} (dialect auto speaks {name}, too; choose one with --dialect)") from None
 
 
-def offered_by(host: Host) -> Offered:
-    """What clients of MCP are offered. Raises `DeclarationError`."""
-    from ...dialects.mcp.state import Offered  # late: each dialect loads when it is spoken
-
+def check_dialect(host: Host, name: DialectName) -> None:
+    """Raises `DeclarationError` where what is hosted can't be served in this dialect."""
+    plugin: Plugin = plugins.load("dialect", name)
     try:
-        return Offered(host)
+        plugin.check(host)
     except DeclarationError as exc:
         raise with_place(exc, host.catalogue.operations) from exc
 
@@ -117,26 +100,18 @@ def with_place(exc: DeclarationError, specs: Iterable[OperationSpec]) -> Declara
     return DeclarationError(f"{exc} ({', '.join(places)})") if places else exc
 
 
-_MCP_META = "io.modelcontextprotocol/"
-
-
 def dialect_of(first: Call) -> DialectName:
     """What the client speaks that begins with this message."""
-    params = _members(first.params)
-    if any(name.startswith(_MCP_META) for name in _members(params.get("_meta"))):
-        return "mcp"
-    if first.method != "initialize":
-        return "plain"
-    match bytes(params.get("protocolVersion", b""))[:1]:
-        case b'"':
-            return "mcp"
-        case digit if digit.isdigit():
-            return "acp"
-        case _:
-            return "lsp"
+    params = members_of(first.params)
+    for name in get_args(DialectName):
+        plugin: Plugin = plugins.load("dialect", name)
+        if plugin.begins_with(first, params):
+            return cast("DialectName", name)
+    return "plain"
 
 
-def _members(text: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
+def members_of(text: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
+    """The members of a JSON object; none where this is another text."""
     try:
         return decoder_for(dict[str, msgspec.Raw])(text or b"{}")
     except msgspec.DecodeError:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import msgspec
 
-from ...a2a.methods import version_of
 from ...errors.codes import DialectName
-from ...errors.failures import Failure
+from ...errors.failures import A2AVersion, Failure
 from ...errors.type_building import decoder_for
 from ...errors.wire import encode_error_response
 from . import envelope
@@ -28,6 +27,10 @@ class Ignored(msgspec.Struct, frozen=True):
 
 
 IGNORED: Final = Ignored()
+
+
+METHOD_VERSIONS: Final[dict[str, A2AVersion]] = {}
+"""The versions of A2A by the names of its methods, whose errors have a form of their own. The part that serves them adds them."""
 
 
 class _Tokens(msgspec.Struct):
@@ -126,7 +129,7 @@ class Dialect:
     def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
         """The response that answers the request of this id (a JSON text) with a failure. `method` is empty where it is not
         known."""
-        return encode_error_response(call_id, failure, self.name, version=version_of(method))
+        return encode_error_response(call_id, failure, self.name, version=METHOD_VERSIONS.get(method))
 
     def events_of(self, call: Call) -> Events:
         """How the events of this call of a subscription are written."""

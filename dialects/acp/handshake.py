@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ...agents.host import agent_host_of
 from ...daemon.connection.handshake import add_initialize, checked, run_initializers
 from ...daemon.operations.context import ClientInfo, Context
 from ...daemon.operations.service import Service
@@ -92,7 +93,7 @@ def _add_authenticate(service: Service, options: AcpOptions) -> None:
 
 
 def _answer(connection: ClientConnection) -> wire.InitializeResponse:
-    agents = connection.host.agent
+    agents = agent_host_of(connection.host)
     agent = agents.declared
     name, version = connection.server_info.name, connection.server_info.version
     if agent is not None:

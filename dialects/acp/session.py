@@ -20,6 +20,7 @@ from ...a2a.requests import SendRequest
 from ...a2a.states import INTERRUPTED
 from ...a2a.types import Message, Role, Task
 from ...agents.acp_options import AcpOptions
+from ...agents.host import agent_host_of
 from ...daemon.operations.context import ClientInfo, Context
 from ...daemon.operations.service import Service
 from ...errors.exceptions import FailureError
@@ -74,7 +75,7 @@ class AcpSession:
 
     def __init__(self, connection: ClientConnection, saved: bytes = b"") -> None:
         self._connection = connection
-        agent = connection.host.agent.declared
+        agent = agent_host_of(connection.host).declared
         self._input_modes = None if agent is None else agent.input_modes
         self._options: Final = AcpOptions() if agent is None else agent.acp
         last = decoder_for(_Saved)(saved) if saved else _Saved(ClientInfo(), msgspec.Raw(b"[]"))
@@ -111,7 +112,7 @@ class AcpSession:
             """Open a session."""
             session = self._open(new_id(), params)
             self._announce_commands(ctx, session)
-            self._connection.host.agent.spawn(self._load_service)
+            agent_host_of(self._connection.host).spawn(self._load_service)
             return wire.NewSessionResponse(
                 session_id=session.record.id,
                 modes=modes_of(self._options, session.record),
@@ -191,7 +192,7 @@ class AcpSession:
         async def tell() -> None:
             await host.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
 
-        self._connection.host.agent.spawn(tell)
+        agent_host_of(self._connection.host).spawn(tell)
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
@@ -219,7 +220,7 @@ class AcpSession:
         turn = PromptTurn(
             params.session_id,
             host,
-            self._connection.host.agent.spawn,
+            agent_host_of(self._connection.host).spawn,
             partial(
                 TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self._options.modes)
             ),
@@ -274,7 +275,7 @@ class AcpSession:
     def _service(self) -> tuple[CallPipeline, ProtocolVersion]:
         from ...a2a.versions.v10 import V10  # late: the agent's service loads with the first call
 
-        return self._connection.host.agent.pipeline, V10
+        return agent_host_of(self._connection.host).pipeline, V10
 
     async def _load_service(self) -> None:
         """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""

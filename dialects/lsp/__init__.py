@@ -1,1 +1,32 @@
-"""The Language Server Protocol."""
+"""The Language Server Protocol, as a plug-in of the daemon: `Plugin` in `daemon/connection/session` says what the module has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import msgspec
+
+    from ...daemon.connection.client_connection import ClientConnection, DaemonControl
+    from ...daemon.host import Host
+    from ...daemon.rpc.envelope import Call
+    from .session import LspSession
+
+
+def open_session(connection: ClientConnection, control: DaemonControl, saved: bytes) -> LspSession:
+    from .session import LspSession  # late: checks do without
+
+    return LspSession(connection, control, saved)
+
+
+def begins_with(first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+    version = bytes(params.get("protocolVersion", b""))[:1]  # of MCP it is a string, of ACP a number
+    return first.method == "initialize" and version != b'"' and not version.isdigit()
+
+
+def check(host: Host) -> None:
+    from .capabilities import announcement  # late: only who declares operations for editors is checked
+
+    announcement(host.catalogue.operations)

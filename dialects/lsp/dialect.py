@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, final
 
 import msgspec
 
+from ...daemon.documents.store import Documents
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
 from ...daemon.rpc import envelope
@@ -16,7 +17,6 @@ from ...errors.codes import DialectName
 from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, Failure, Overloaded, Unavailable
 from ...errors.type_building import decoder_for
-from .documents.store import Documents
 
 if TYPE_CHECKING:
     from .sync import Steps

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ...daemon.documents.store import Documents
 from ...daemon.logs import log
 from ...errors.type_building import decoder_for
-from .documents.store import Documents
 
 MAX_BYTES: Final = 256 * 1024
 """What the folders of a workspace may take, as text. They are kept as long as the client is there."""
@@ -26,7 +26,7 @@ def set_workspace(documents: Documents, params: dict[str, Any]) -> None:
     """Keep what `initialize` says of the workspace. A client that knows one root alone has it as its only folder."""
     root, path = params.get("rootUri"), params.get("rootPath")
     if not isinstance(root, str) and isinstance(path, str) and path:
-        from .documents.file_uri import uri_of_path  # late: clients of today send URIs
+        from ...daemon.documents.file_uri import uri_of_path  # late: clients of today send URIs
 
         root = uri_of_path(path)
     folders = _read(params.get("workspaceFolders"))

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
+from ...daemon.documents.store import Documents, NotebookDocument
+from ...daemon.documents.text import PositionEncoding
 from ...daemon.operations.context import ClientInfo
 from ...errors.type_building import decoder_for
 from .dialect import State
-from .documents.store import Documents, NotebookDocument
-from .documents.text import PositionEncoding
 from .generated.notebooks import NotebookCell
 from .sync import keep_notebook
 

@@ -9,6 +9,8 @@ import msgspec
 
 from ...daemon.connection.client_connection import ClientConnection, DaemonControl
 from ...daemon.connection.handshake import add_initialize, add_shutdown, client_info, run_initializers
+from ...daemon.documents.store import Documents
+from ...daemon.documents.text import ENCODINGS, PositionEncoding
 from ...daemon.logs import log
 from ...daemon.operations.catalogue import OF_EDITORS
 from ...daemon.operations.context import ClientRefused, Context
@@ -22,8 +24,6 @@ from ...lazy import anyio
 from .capabilities import Announcement, announcement, command_of, has_capability
 from .declarations import slips
 from .dialect import LspDialect
-from .documents.store import Documents
-from .documents.text import ENCODINGS, PositionEncoding
 from .folders import set_workspace
 
 VERSION: Final = "3.17"

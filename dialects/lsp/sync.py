@@ -8,10 +8,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from ...daemon.documents.store import Documents, NotebookDocument
+from ...daemon.documents.text import Place, shown
 from ...daemon.memory import values_size
 from ...errors.type_building import convert, decoder_for
-from .documents.store import Documents, NotebookDocument
-from .documents.text import Place, shown
 from .generated import documents as text
 from .generated import notebooks as notebook
 from .generated.base import VersionedTextDocumentIdentifier

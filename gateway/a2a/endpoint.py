@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
-from ...a2a.methods import version_of
+from ...a2a.methods import VERSIONS
 from ...daemon.dispatch.router import Router
 from ...daemon.operations.registry import Registry
 from ...daemon.rpc.envelope import NULL_ID, Call
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, MethodNotFound
 from ..calls import Calls, response_of
+from ..hosted_agent import agent_of
 from ..requests import GatewayRequest, note_route
 from .cards import CARD_PATHS, WELL_KNOWN, Cards
 from .jsonrpc import JsonRpcWriter, read_call
@@ -34,13 +35,16 @@ class A2AEndpoint:
     def __init__(self, host: Host, calls: Calls) -> None:
         self._calls = calls
         self._settings = host.settings
-        methods, rest_methods = Registry((), host.agent.lazy_operations), Registry((), host.agent.rest_operations)
+        methods, rest_methods = (
+            Registry((), agent_of(host).lazy_operations),
+            Registry((), agent_of(host).rest_operations),
+        )
         self._router = Router(methods, host.registry, calls.access, named=False)
         self._rest: Final[Mapping[A2AVersion, tuple[Registry, Router]]] = {
             "1.0": (methods, self._router),
             "0.3": (rest_methods, Router(rest_methods, host.registry, calls.access, named=False)),
         }
-        self._cards = Cards(host.agent.public_card)
+        self._cards = Cards(agent_of(host).public_card)
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
         path = path.lstrip("/")
@@ -66,7 +70,7 @@ class A2AEndpoint:
         if not isinstance(call, Call):
             call_id, failure = call
             return self._calls.refused(request, JsonRpcWriter(call_id, version), failure, call_id)
-        writer = JsonRpcWriter(call.id or NULL_ID, version_of(call.method) or version)
+        writer = JsonRpcWriter(call.id or NULL_ID, VERSIONS.get(call.method, version))
         return await self._calls.run(request, send, call, writer, self._router, jsonrpc=True)
 
     async def _http_json(self, request: GatewayRequest, path: str, send: Send) -> Response | None:

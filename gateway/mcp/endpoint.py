@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 from starlette.responses import Response
 
-from ...daemon.connection.session import offered_by
+from ...daemon.connection.session import with_place
 from ...daemon.logs import log
+from ...daemon.operations.service import DeclarationError
 from ...daemon.rpc.envelope import NULL_ID, Call, Message, NoJson, Refused, Reply, decode, split_batch
 from ...dialects.mcp.dialect import McpDialect
 from ...dialects.mcp.era import MISSING_META, NEWEST_LEGACY, Meta, meta_of
 from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from ...dialects.mcp.state import Offered
 from ...dialects.mcp.subscriptions import Subscriptions
 from ...errors.failures import (
     Cancelled,
@@ -81,7 +83,10 @@ class McpEndpoint:
 
     def __init__(self, host: Host, calls: Calls) -> None:
         settings = host.settings
-        offered = offered_by(host)
+        try:
+            offered = Offered(host)
+        except DeclarationError as exc:
+            raise with_place(exc, host.catalogue.operations) from exc
         self._calls = calls
         self._offered = offered
         self._metrics = host.request_metrics["http"]

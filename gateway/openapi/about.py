@@ -12,7 +12,7 @@ from ...daemon.operations.service import Service
 from .security import Security, security_of
 
 if TYPE_CHECKING:
-    from ...agents.agent import Agent
+    from ...a2a.card.model import AgentCard
     from ...daemon.operations.access import IdentityProvider
 
 
@@ -27,14 +27,16 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def about(
-    services: Sequence[Service], agent: Agent | None, provider: IdentityProvider | None, *, version: str, url: str
+    services: Sequence[Service], card: AgentCard | None, provider: IdentityProvider | None, *, version: str, url: str
 ) -> About:
-    """What is said of a daemon of this `version` that hosts these and tells callers apart in this way."""
+    """Describe a daemon of this `version` that hosts these services and an agent with this card, and that tells callers apart
+    by this provider.
+    """
     title, shown_version = server_of(services, version)
     return About(
         title=title,
         version=shown_version,
         url=url.rstrip("/") or "/",  # paths begin with a slash
         namespaces={service.namespace: service.description for service in services if service.description},
-        security=security_of(provider, None if agent is None else agent.card),
+        security=security_of(provider, card),
     )

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from ...daemon.rpc.envelope import NULL_ID, Call
 from ...errors.failures import Internal, MethodNotFound
 from ..calls import Calls, response_of
+from ..hosted_agent import agent_of
 from ..openapi.about import about
 from ..openapi.document import openapi_document
 from ..requests import GatewayRequest, note_route
@@ -99,7 +100,7 @@ class DocumentEndpoint:
 
     def _made(self, specs: list[OperationSpec]) -> _Made:
         host = self._host
-        told = about(host.catalogue.services, host.agent.declared, host.access.provider, version=host.version, url="/")
+        told = about(host.catalogue.services, agent_of(host).card, host.access.provider, version=host.version, url="/")
         before, _, after = msgspec.json.encode(openapi_document(specs, told)).partition(_SERVERS)
         return _Made(before, after, _at(before, after, "/"))
 

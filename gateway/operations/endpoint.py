@@ -20,6 +20,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, InvalidParams, MethodNotFound, ParseFailure
 from ...errors.nearest import nearest_hint
 from ..calls import Calls, response_of
+from ..hosted_agent import agent_of
 from ..openapi.query_params import QueryParam, query_params
 from ..requests import GatewayRequest, note_route
 from ..responses.compression import SMALLEST, compressed
@@ -57,7 +58,7 @@ class OperationsEndpoint:
         self._router = Router(self._services, self._services, calls.access, named=False)
         self._served = _served(self._services)
         host.operation_watchers.append(self._refresh)
-        self._in_query = frozenset(key.name for key in host.agent.api_keys if key.location == "query")
+        self._in_query = frozenset(key.name for key in agent_of(host).api_keys if key.location == "query")
 
     def _refresh(self) -> None:
         self._services.refresh()

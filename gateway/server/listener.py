@@ -12,13 +12,13 @@ import uvicorn
 
 from ...daemon.apps import AppError
 from ...daemon.logs import ConfiguredPath, log
+from ...daemon.process.sockets import SocketFile, listen
 from ...daemon.settings.addresses import read_address
 from ...lazy import anyio
 from ..gateway import Gateway
 from ..settings import call_settings, origins_of
 from .certificates import load_certificate
 from .protocols import Limits, protocol_factory
-from .sockets import SocketFile, listen
 from .strict import StrictHttp
 
 if TYPE_CHECKING:

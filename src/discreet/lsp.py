@@ -14,11 +14,11 @@ _OURS = {
     "Progress": "dialects.lsp.editor",
     "ContentModified": "dialects.lsp.errors",
     "ServerCancelled": "dialects.lsp.errors",
-    "TextDocument": "dialects.lsp.documents.store",
+    "TextDocument": "daemon.documents.store",
 }
 
 if TYPE_CHECKING:
-    from .dialects.lsp.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
+    from .daemon.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
     from .dialects.lsp.errors import ContentModified as ContentModified  # noqa: PLC0414 - exported

@@ -18,7 +18,7 @@ from ....errors.type_building import decoder_for
 from .host import NOTHING_SENT, ClientInfo, ContextHost, LogLevel, Sending, Stopped
 
 if TYPE_CHECKING:
-    from ....dialects.lsp.documents.store import Documents
+    from ...documents.store import Documents
     from ..current_request import Caller, CurrentRequest, IncomingCall
     from ..identity import Identity
 

@@ -10,7 +10,7 @@ import msgspec
 from ....errors.failures import Failure, InvalidParams
 
 if TYPE_CHECKING:
-    from ....dialects.lsp.documents.store import Documents
+    from ...documents.store import Documents
     from ..current_request import Caller, CurrentRequest, IncomingCall
     from ..identity import Identity
 

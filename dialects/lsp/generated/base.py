@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from ....daemon.documents.store import Position
 from ...structs import OpenInt, OpenStr, WireStruct
-from ..documents.store import Position
 
 __all__ = [
     "CodeDescription",

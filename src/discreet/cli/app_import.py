@@ -32,8 +32,11 @@ def load_contract(settings: Settings, *, openapi: bool = False) -> tuple[Snapsho
 
 
 def _document_text(hosted: Hosted, operations: Registry, settings: Settings) -> bytes:
+    from ..agents.agent import Agent  # late: only OpenAPI documents tell of it
+
     provider = hosted_access(settings, hosted.agent).provider
-    told = about(hosted.services, hosted.agent, provider, version=__version__, url=settings.http_url or "/")
+    card = hosted.agent.card if isinstance(hosted.agent, Agent) else None
+    told = about(hosted.services, card, provider, version=__version__, url=settings.http_url or "/")
     return document_text(openapi_document((spec for spec in operations if spec.visibility == "external"), told))
 
 

@@ -10,10 +10,10 @@ import anyio
 from ..async_block import async_block
 from ..client.task_group import background_tasks
 from ..client.validation import check_strings
-from ..daemon.apps import is_agent
 from ..daemon.credentials import access_of, credentials_of, missing_of_provider
 from ..daemon.daemon import Daemon
 from ..daemon.host import Host
+from ..daemon.hosted_agent import AgentDeclaration
 from ..daemon.operations.access import PARENT, Access, IdentityProvider
 from ..daemon.operations.service import DeclarationError, Service
 from ..daemon.settings import Settings
@@ -64,7 +64,7 @@ async def memory_daemon(
 def check_hosted(hosted: Sequence[object]) -> None:
     """Raises `TypeError` for anything but services and agents."""
     for each in hosted:
-        if not (isinstance(each, Service) or is_agent(each)):
+        if not isinstance(each, Service | AgentDeclaration):
             instead = "; for an app by its name there is `spawned`" if isinstance(each, str) else ""
             raise TypeError(f"only services and agents can be hosted here, not {type(each).__name__}{instead}")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from discreet import Context, Service
+from discreet.daemon.documents.store import TextDocument
+from discreet.daemon.documents.text import Text
 from discreet.daemon.operations import service as services
 from discreet.daemon.operations.context import context as contexts
-from discreet.dialects.lsp.documents.store import TextDocument
-from discreet.dialects.lsp.documents.text import Text
 
 
 @pytest.mark.parametrize("name", services._ELSEWHERE)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from discreet import Service
 from discreet.daemon.connection.connection import Connection
+from discreet.daemon.documents.text import ENCODINGS
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
-from discreet.dialects.lsp.documents.text import ENCODINGS
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import memory_pair
 from support.logged_events import logged_events

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from discreet import Context, Service, lsp
+from discreet.daemon.documents.store import Documents
 from discreet.daemon.memory import MemoryBudget
 from discreet.daemon.rpc.dialect import IGNORED
 from discreet.daemon.rpc.envelope import Call, decode
 from discreet.dialects.lsp.dialect import LspDialect
-from discreet.dialects.lsp.documents.store import Documents
 from discreet.dialects.lsp.sync import CHANGES_AT_ONCE
 from support.lsp_messages import note, opened, shake_hands
 

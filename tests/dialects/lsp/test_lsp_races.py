@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from discreet import Context, Service
 from discreet.daemon.daemon import Daemon
+from discreet.daemon.documents.text import ENCODINGS, units
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
-from discreet.dialects.lsp.documents.text import ENCODINGS, units
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Frame, FrameLimits
 from discreet.framing.parser import parser_for

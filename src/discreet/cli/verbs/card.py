@@ -8,6 +8,7 @@ import msgspec
 
 from ...a2a.card.model import AgentCard
 from ...a2a.card.v03 import card_to_v03
+from ...agents.agent import Agent
 from ...agents.push.notifier import is_push_available
 from ...agents.service.card_builder import VERSIONS, CardBuilder, stdio_interfaces
 from ...daemon.apps import hosted_of
@@ -59,7 +60,7 @@ def _build_card(settings: Settings, *, extended: bool) -> AgentCard:
         Registry(hosted.services)  # checks that the services can be hosted together
         cards = CardBuilder(
             hosted.services,
-            hosted.agent,
+            hosted.agent if isinstance(hosted.agent, Agent) else None,
             access_of(settings),
             version=__version__,
             interfaces=stdio_interfaces(settings),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, final
 
-from ...daemon.settings.addresses import Address
+from ..settings.addresses import Address
 
 BACKLOG: Final = 2048
 """Connections that may wait to be accepted. The system may allow fewer."""

@@ -1,0 +1,86 @@
+"""What the core knows of an agent: that it was declared, and what the part that runs agents does for the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import anyio.abc
+
+    from .dispatch.request import Durations
+    from .operations.context import ContextHost
+    from .operations.registry import LazyOperations
+
+
+class AgentDeclaration:
+    """The base of what is hosted as an agent. A daemon hosts at most one."""
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def version(self) -> str:
+        """The agent's own; empty where it says none."""
+        raise NotImplementedError
+
+    @property
+    def takes_api_keys(self) -> bool:
+        """Whether it declares that callers may show API keys."""
+        raise NotImplementedError
+
+
+class AgentPart(Protocol):
+    """What runs the declared agent, or one whose skills the services are. One per process."""
+
+    @property
+    def declared(self) -> AgentDeclaration | None:
+        """The hosted agent; None where the operations are its skills."""
+        ...
+
+    @property
+    def lazy_operations(self) -> LazyOperations:
+        """The agent's methods, for the registry."""
+        ...
+
+    def open_store(self) -> None:
+        """Open a durable store. `close_store` must follow at the end. Blocks. Raises `AppError`, in one line."""
+        ...
+
+    def close_store(self) -> None:
+        """Close the store if it was opened and the agent never began. Blocks, and logs what fails."""
+        ...
+
+    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None], context_host: ContextHost) -> None:
+        """Run in this task group from now on. `load()` has the registry take up the lazy operations."""
+        ...
+
+    @property
+    def idle(self) -> bool:
+        """True when the agent has nothing under way."""
+        ...
+
+    def drain(self) -> None:
+        """Begin no task that another daemon could begin: this one is about to end."""
+        ...
+
+    def on_idle(self, look: Callable[[], None]) -> None:
+        """Have `look()` called whenever it may have become idle."""
+        ...
+
+    @property
+    def commits(self) -> Durations:
+        """How long the store took for each commit."""
+        ...
+
+    @property
+    def failed_commits(self) -> int: ...
+
+    async def count_tasks(self) -> Mapping[str, int]:
+        """How many tasks the store has, by state; empty where it does not tell within a second."""
+        ...
+
+    async def count_queued(self) -> int | None:
+        """How many tasks wait in the store's queue; None where it does not tell within a second."""
+        ...

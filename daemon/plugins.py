@@ -1,0 +1,87 @@
+"""The parts that are chosen by name: dialects, task stores, services, identity providers and what serves HTTP.
+
+The core imports none of them. Each loads when it is asked for. Installed packages add their own by entry points: a package
+whose metadata has, in the group `discreet`, `dialect.mine = my_package.dialect` is found by `--dialect mine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["agents", "dialect", "gateway", "identity", "service", "store", "verb"]
+
+GROUP: Final = "discreet"
+"""The group of entry points that installed packages add plug-ins with; their names are `KIND.NAME`."""
+
+OPEN_KINDS: Final = ("dialect", "store", "verb")
+"""Kinds that installed packages may add to."""
+
+BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
+    "agents": {"host": "discreet.agents.host:AgentHost"},
+    "dialect": {
+        "plain": "discreet.daemon.connection.plain",
+        "lsp": "discreet.dialects.lsp",
+        "mcp": "discreet.dialects.mcp",
+        "acp": "discreet.dialects.acp",
+    },
+    "gateway": {"http": "discreet.gateway.server.available:opened_listener"},
+    "identity": {"jwt": "discreet.gateway.identity.jwt_provider:JwtProvider"},
+    "service": {
+        "fs": "discreet.files.service:file_service",
+        "import": "discreet.imports.configured:service_of",
+    },
+    "store": {
+        "memory": "discreet.agents.stores.memory",
+        "sqlite": "discreet.agents.stores.sqlite",
+        "postgresql": "discreet.agents.stores.postgres",
+        "redis": "discreet.agents.stores.redis",
+    },
+    "verb": {},
+}
+"""Where each part of discreet itself is: a module, or an object in one."""
+
+
+class PluginError(Exception):
+    """There is no such plug-in, or it can't be loaded; the message is one line that says what to do."""
+
+
+def load(kind: Kind, name: str) -> Any:  # Any: each kind has an interface of its own
+    """The plug-in of this name. Raises `PluginError`; what a part of discreet raises when it is imported passes."""
+    place = BUILT_IN[kind].get(name)
+    if place is not None:
+        module, _, attribute = place.partition(":")
+        return getattr(import_module(module), attribute) if attribute else import_module(module)
+    found = _installed().get(f"{kind}.{name}")
+    if found is None:
+        from ..errors.nearest import nearest_hint  # late: only a wrong name needs it
+
+        known = names(kind)
+        raise PluginError(f"there is no {kind} {name!r}{nearest_hint(name, known)}; known are {', '.join(known)}")
+    try:
+        return found.load()
+    except Exception as exc:
+        package = found.dist.name if found.dist is not None else found.value
+        raise PluginError(
+            f"{kind} {name!r} of the package {package} can't be loaded ({type(exc).__name__}); mend or remove the package"
+        ) from exc
+
+
+def is_known(kind: Kind, name: str) -> bool:
+    """Whether there is a plug-in of this name. Loads nothing."""
+    return name in BUILT_IN[kind] or f"{kind}.{name}" in _installed()
+
+
+def names(kind: Kind) -> list[str]:
+    """The names of all plug-ins of this kind: discreet's own first."""
+    begin = f"{kind}."
+    added = (name.removeprefix(begin) for name in _installed() if name.startswith(begin))
+    return [*BUILT_IN[kind], *sorted(name for name in added if name not in BUILT_IN[kind])]
+
+
+def _installed() -> dict[str, Any]:  # Any: importlib.metadata.EntryPoint, which loads late
+    """The entry points of installed packages. Reading them takes milliseconds: it is for names that are not built in."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=GROUP)}
