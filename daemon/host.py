@@ -30,7 +30,6 @@ from .operations.service import DeclarationError
 from .process.address_space import fitting_memory, fitting_threads
 from .process.loop_watch import LoopWatch
 from .process.wakeup import Wakeup
-from .services.method_names import DISCOVERY
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -45,6 +44,15 @@ if TYPE_CHECKING:
     from .operations.service import Service
     from .operations.spec import OperationSpec
     from .tracing.tracing import Tracing
+
+
+# The names of the methods of discovery. Imports nothing, because every daemon loads it.
+
+
+DISCOVERY: Final = frozenset(
+    {"services/list", "services/schema", "services/call", "services/subscribe", "services/metrics", "rpc.discover"}
+)
+
 
 T = TypeVar("T")
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 import msgspec
 from starlette.responses import Response
 
+from ..daemon.dispatch.execution import Raised, attempt_now
 from ..daemon.dispatch.request import OTHER
-from ..daemon.dispatch.router import refusal_of
-from ..daemon.operations.access import Access
+from ..daemon.dispatch.router import provider_failed, refusal_of
+from ..daemon.operations.access import Access, is_refreshing
 from ..daemon.operations.identity import Identity
 from ..daemon.rpc.dialect import PLAIN
 from ..daemon.rpc.envelope import NULL_ID, Call
@@ -26,7 +27,6 @@ from ..errors.exceptions import FailureError
 from ..errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ..lazy import anyio
 from .answers import Answer, AnswerWriter, FailureWriter
-from .callers import Callers
 from .context_host import HttpContextHost
 from .exchange import Exchange, Overdue
 from .hosted_agent import agent_of
@@ -40,8 +40,61 @@ if TYPE_CHECKING:
     from ..daemon.dispatch.request import Outcome
     from ..daemon.dispatch.router import Router
     from ..daemon.host import Host
+    from ..daemon.operations.access import Access, Refreshing
     from ..daemon.operations.spec import OperationSpec
+    from ..daemon.rpc.envelope import Call
+    from ..errors.failures import Internal
     from .page.recent_requests import RecentRequests
+
+
+# Who calls by HTTP: what the identity provider makes of a request's credentials.
+
+
+_STEP: Final = "identity.resolve"
+
+REFRESH_SECONDS: Final = 8.0
+"""How long a request waits for the keys of its caller's credentials. A fetch of them takes less, or fails."""
+
+
+@final
+class Callers:
+    """Asks the identity provider who calls: once for each request, and after it has fetched keys where it lacks one."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        provider = access.provider
+        self._refreshing = provider if is_refreshing(provider) else None
+        self._waiting: anyio.Event | None = None
+
+    async def access_of(self, call: Call) -> Access | Internal:
+        """The access of the caller alone; what the call gets where the provider raised something."""
+        if self._access.provider is None:
+            return self._access
+        lacks_key = attempt_now(lambda: self._lacks_key(call.metadata.get("authorization")), step=_STEP)
+        if isinstance(lacks_key, Raised):
+            return provider_failed(call, lacks_key.exc)
+        if lacks_key and self._refreshing is not None:
+            with anyio.move_on_after(REFRESH_SECONDS):
+                await self._refresh(self._refreshing)
+        identity = attempt_now(lambda: self._access.resolve(call.metadata), step=_STEP)
+        return (
+            provider_failed(call, identity.exc) if isinstance(identity, Raised) else self._access.for_caller(identity)
+        )
+
+    def _lacks_key(self, authorization: str | None) -> bool:
+        return authorization is not None and self._refreshing is not None and self._refreshing.lacks_key(authorization)
+
+    async def _refresh(self, provider: Refreshing) -> None:
+        """Whoever comes while keys are fetched waits for the same ones."""
+        if self._waiting is not None:
+            return await self._waiting.wait()
+        self._waiting = ended = anyio.Event()
+        try:
+            await anyio.to_thread.run_sync(provider.refresh, abandon_on_cancel=True)
+        finally:
+            self._waiting = None
+            ended.set()
+
 
 T = TypeVar("T")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from ipaddress import ip_address
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 from starlette.responses import Response
 
+from ..daemon.apps import AppError
 from ..daemon.logs import RepeatedWarning
 from ..daemon.memory import SMALL
 from ..errors.printable import cut
@@ -18,7 +20,6 @@ from .calls import Calls, CallSettings
 from .context_host import HttpContextHost
 from .cors import Cors
 from .hosted_agent import agent_of
-from .monitoring.available import check_available
 from .monitoring.health import Liveness, Readiness
 from .requests import GatewayRequest, address_of, route_path
 
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
     from ..daemon.host import Host
     from .origins import Origins
+
+
+# Whether metrics can be served. Imports nothing of the extra's library where they can't.
+
+
+def check_available() -> None:
+    """Raises `AppError`, in one line, where the extra is missing."""
+    if find_spec("prometheus_client") is None:
+        raise AppError("--http-metrics needs prometheus-client: pip install 'discreet[metrics]'")
 
 
 MAX_SHOWN: Final = 255

@@ -1,5 +1,9 @@
 """Call an agent of A2A with typed messages and tasks, over stdin and stdout or by HTTP."""
 
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Unpack
+
 from ...a2a.card.model import AgentCard
 from ...a2a.results import TaskArtifactUpdate, TaskStatusUpdate
 from ...a2a.types import (
@@ -14,10 +18,41 @@ from ...a2a.types import (
     TaskState,
     TaskStatus,
 )
+from ..connect import ConnectOptions, connect
+from ..validation import StrPath, is_url
 from .client import AgentClient
-from .connect import connect_agent
 from .content import Content, text_of
 from .stream import AgentEvent, EventStream
+
+# Connects to an agent: by its command, or by the URL of its card or its server. Reads the card where there is HTTP.
+
+
+@asynccontextmanager
+async def connect_agent(
+    server: Sequence[StrPath] | str, **options: Unpack[ConnectOptions]
+) -> AsyncGenerator[AgentClient]:
+    """An agent, for as long as the block runs:
+
+        async with connect_agent("http://127.0.0.1:8000/") as agent:
+            task = await agent.send("How are you?")
+
+    `server` is a command, or a URL as for `connect`: that of the server, below which the card is, or that of the card itself
+    (`…/agent-card.json`). The card says where and how the agent is called; a server without a card is called at the URL.
+    The options are those of `connect`.
+
+    Raises `ConnectionFailed`, for an agent that has no JSON-RPC of A2A 1.0 as well, `InvalidReply` for a card that is none,
+    and whatever `connect` raises.
+    """
+    if isinstance(server, str) and is_url(server):
+        from .card import find_agent  # late: HTTP takes time to load
+
+        place = await find_agent(server, options)
+        async with connect(place.url, **options) as peer:
+            yield AgentClient(peer, card=place.card, tenant=place.tenant)
+    else:
+        async with connect(server, **options) as peer:
+            yield AgentClient(peer)
+
 
 __all__ = [
     "AgentCard",

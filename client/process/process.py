@@ -10,9 +10,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import ExitStack
-from typing import Final, final
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+from typing import Any, Final, TypeAlias, final
 
 import anyio
 import msgspec
@@ -23,8 +25,47 @@ from ...framing.transports.stdio import StdioTransport
 from ..errors import ConnectionFailed, ConnectionLoss
 from ..task_group import background_tasks
 from ..validation import StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings
-from .deferred_signals import deferred_signals
 from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, drain
+
+# Defers Python's signal handlers for the moment in which an exception of theirs would lose a child that has just begun.
+#
+# Knows nothing of children.
+
+
+_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+"""Those whose handlers commonly raise: Ctrl-C does by default."""
+
+_Handler: TypeAlias = Callable[[int, FrameType | None], Any]  # Any: what a handler returns is ignored
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Have the handlers of signals that come during the block called right behind it, so that only there they may raise.
+
+    Only the main thread runs handlers; elsewhere this does nothing. What a signal does without a handler stays as it is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers: dict[int, _Handler] = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    try:
+        for number in (getattr(signal, name) for name in _NAMES if hasattr(signal, name)):
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler  # before it is replaced, so that it is put back in any case
+                signal.signal(number, note)
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number in came:
+        handlers[number](number, None)
+
 
 REAP_SECONDS: Final = 5.0
 """How long to wait for a child that was killed without the event loop, to leave no zombie. Everything blocks meanwhile."""

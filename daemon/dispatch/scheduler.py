@@ -9,11 +9,13 @@ from __future__ import annotations
 from _thread import get_ident
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
+from time import monotonic
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
 from ...errors.failures import Failure, Overloaded, TimedOut
+from ...lazy import anyio
 from ..logs.bound import INLINE
 from ..memory import MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
@@ -23,9 +25,7 @@ from ..rpc.request_log import note_overdue, note_unanswered
 from . import execution
 from .backlog import LOOP, THREADS, Backlog
 from .concurrency_groups import ConcurrencyGroups, expect_notification, let_pass, wait_behind
-from .deadlines import Deadlines
 from .request import Client, Outcome, Request
-from .starvation import StarvationWatch
 from .task_guard import out_of_task
 from .task_pool import HandlerLoop, TaskPool
 from .thread_pool import ThreadPool
@@ -34,6 +34,114 @@ if TYPE_CHECKING:
     import anyio.abc
 
     from ..rpc.envelope import Call
+
+
+# Refuses requests that wait for their turn in a concurrency group in which nothing moves.
+#
+# Requests that only wait may depend on each other: a thousand callers may wait for an answer that only the next request
+# gives. As long as some of them end now and then the others wait; when none has ended for a second, they are refused.
+
+
+INTERVAL_SECONDS: Final = 1.0
+
+
+@final
+class StarvationWatch:
+    """Watches the groups of such requests. `refuse(request)` answers one that waits."""
+
+    def __init__(self, groups: ConcurrencyGroups, refuse: Callable[[Request], None]) -> None:
+        self._groups = groups
+        self._refuse = refuse
+        self._watched: set[Hashable] = set()
+        self._moving: set[Hashable] = set()
+        self._woken: anyio.Event | None = None
+
+    def on_end(self, request: Request) -> None:
+        """A request has ended, so its group is moving."""
+        self._moving.add(request.group)
+
+    def watch(self, request: Request) -> None:
+        """Watch the request's group if requests wait in it."""
+        group = request.group
+        if group is not None and group not in self._watched and self._groups.waiting(group):
+            self._watched.add(group)
+            if self._woken is not None:
+                self._woken.set()
+
+    async def run(self) -> None:
+        """Look once an interval while requests wait, until cancelled."""
+        while True:
+            if not self._watched:
+                self._woken = anyio.Event()
+                await self._woken.wait()
+            self._moving.clear()
+            await anyio.sleep(INTERVAL_SECONDS)
+            for group in self._watched - self._moving:
+                for request in self._groups.waiting(group):
+                    self._refuse(request)
+            self._watched = {group for group in self._watched & self._moving if self._groups.waiting(group)}
+
+
+# When running requests must be answered at the latest. One sleeping task for all of them, no timer per request.
+
+
+_FOREVER: Final = float("inf")
+
+
+@final
+class Deadlines:
+    """Requests with a deadline, grouped by their time limit.
+
+    Requests of one limit expire in the order in which they were added, so only the first of each needs a look, and
+    adding and removing cost the same however many there are. `expire(request)` is called for each that is overdue.
+    """
+
+    def __init__(self, expire: Callable[[Request], None]) -> None:
+        self._expire = expire
+        self._by_limit: dict[float, dict[Request, None]] = {}
+        self._wakes_at = _FOREVER
+        self._wake: Callable[[], None] | None = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_limit.values()))
+
+    def add(self, request: Request, limit: float) -> None:
+        """Expect an answer within `limit` seconds from now."""
+        request.deadline = deadline = monotonic() + limit
+        group = self._by_limit.get(limit)
+        if group is None:
+            group = self._by_limit[limit] = {}
+        group[request] = None
+        if deadline < self._wakes_at and self._wake is not None:
+            self._wake()
+
+    def remove(self, request: Request, limit: float) -> None:
+        """The request has ended; nothing is expected any more."""
+        del self._by_limit[limit][request]
+
+    def _sweep(self) -> float:
+        """Expire what is overdue; return when the next one is due."""
+        now, following = monotonic(), _FOREVER
+        for group in self._by_limit.values():
+            for request in list(group):
+                if request.ended_by is not None:
+                    continue
+                deadline = request.deadline or now
+                if deadline > now:
+                    following = min(following, deadline)
+                    break
+                self._expire(request)
+        return following
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            event = anyio.Event()
+            self._wake = event.set
+            self._wakes_at = self._sweep()
+            with anyio.move_on_after(max(0.0, self._wakes_at - monotonic())):
+                await event.wait()
+
 
 MAX_STREAMS: Final = 1024
 """Subscriptions that may run at the same time; they don't count among the requests that do."""

@@ -29,9 +29,130 @@ from .http_options import (
     HttpSessionTimeout,
     HttpUrl,
 )
-from .jwt_options import JwtAlgorithms, JwtAudience, JwtIssuer, JwtKeys
+from .imports import ImportSettings
 from .option import MEMORY, SERVICES, Option, OptionInfo, option_from_field
-from .service_options import EndedTaskSeconds, ImportPrivate, Imports, MaxEndedTasks, MaxRuns, Role, Store
+
+# The settings of imported operations, and of the agent's tasks: rows of the table of settings.
+#
+# The annotations are evaluated by it, so it must not use `from __future__ import annotations`.
+
+
+Imports: TypeAlias = Annotated[
+    tuple[ImportSettings, ...],
+    OptionInfo(
+        group=SERVICES,
+        found_file="no",
+        kind="imports",
+        key="import",
+        help="operations of an OpenAPI document, as NAME=FILE or NAME=URL; may be repeated",
+        default_text="none",
+    ),
+]
+ImportPrivate: TypeAlias = Annotated[
+    bool, OptionInfo(group=SERVICES, found_file="no", help="allow calls of imported operations to private addresses")
+]
+
+Store: TypeAlias = Annotated[
+    str,
+    OptionInfo(
+        group=SERVICES,
+        found_file="no",
+        kind="store",
+        help="where the agent keeps its tasks: memory; sqlite:PATH, postgresql://... or redis://... to outlive it",
+    ),
+]
+Role: TypeAlias = Annotated[
+    Literal["both", "front", "worker"],
+    OptionInfo(
+        group=SERVICES,
+        found_file="no",
+        help="of daemons on one store: a front takes calls and leaves the work to workers; both does both",
+    ),
+]
+MaxRuns: TypeAlias = Annotated[
+    int,
+    OptionInfo(
+        group=SERVICES,
+        found_file="lower",
+        minimum=1,
+        maximum=1024,
+        help="how many tasks may be worked on here when more are taken from the store's queue",
+    ),
+]
+MaxEndedTasks: TypeAlias = Annotated[
+    int,
+    OptionInfo(
+        group=SERVICES,
+        found_file="no",
+        minimum=0,
+        maximum=10**12,
+        help="how many tasks that have ended the store keeps; the oldest are deleted first",
+    ),
+]
+EndedTaskSeconds: TypeAlias = Annotated[
+    float | None,
+    OptionInfo(
+        group=SERVICES,
+        found_file="no",
+        unit="seconds",
+        minimum=1,
+        maximum=100 * 365 * 86_400.0,
+        none_word="none",
+        help="how long it keeps them; 0 or none means for ever",
+    ),
+]
+
+
+# The settings of JSON Web Tokens: rows of the table of settings.
+#
+# The annotations are evaluated by it, so it must not use `from __future__ import annotations`.
+
+
+JwtIssuer: TypeAlias = Annotated[
+    str | None,
+    OptionInfo(
+        group=SERVICES,
+        found_file="no",
+        kind="word",
+        help="accept the JSON Web Tokens of this issuer: the value of their iss",
+        default_text="none",
+    ),
+]
+
+JwtAudience: TypeAlias = Annotated[
+    str | None,
+    OptionInfo(
+        group=SERVICES,
+        found_file="no",
+        kind="word",
+        help="what the tokens must be issued for: a value of their aud",
+        default_text="none; needed with jwt-issuer",
+    ),
+]
+
+JwtKeys: TypeAlias = Annotated[
+    str | None,
+    OptionInfo(
+        group=SERVICES,
+        found_file="no",
+        kind="keys",
+        help="the issuer's public keys, a JSON Web Key Set, as a file or an address",
+        default_text="none; needed with jwt-issuer",
+    ),
+]
+
+JwtAlgorithms: TypeAlias = Annotated[
+    tuple[str, ...] | None,
+    OptionInfo(
+        group=SERVICES,
+        found_file="no",
+        kind="words",
+        key="jwt-algorithm",
+        help="an algorithm of the tokens' signatures, of public keys; may be repeated",
+        default_text="RS256 and ES256",
+    ),
+]
+
 
 FramingSetting: TypeAlias = Literal["content-length", "newline", "auto"]
 

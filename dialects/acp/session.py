@@ -5,10 +5,10 @@ A session is a context of A2A, a prompt is a message in it, and updates are the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import msgspec
 from msgspec.structs import replace
@@ -18,25 +18,30 @@ from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, Unkn
 from ...a2a.ids import new_id
 from ...a2a.requests import SendRequest
 from ...a2a.states import INTERRUPTED
-from ...a2a.types import Message, Role, Task
+from ...a2a.types import Message, Part, Role, Task
 from ...agents.acp_options import AcpOptions
 from ...agents.host import agent_host_of
 from ...daemon.operations.context import ClientInfo, Context
 from ...daemon.operations.service import Service
+from ...daemon.operations.spec import OperationSpec
+from ...daemon.rpc import envelope
+from ...daemon.rpc.dialect import Dialect
+from ...errors.codes import DialectName
 from ...errors.exceptions import FailureError
-from ...errors.failures import Cancelled, DomainFailure, InvalidParams, TaskNotFound
+from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, TaskNotFound
+from ...errors.redaction import scrub_known
 from ...errors.type_building import decoder_for
+from ...errors.wire import error_object
 from .choices import add_choices, choices_in, commands_of, config_of, modes_of, restore_choices
 from .content import parts_of
-from .dialect import AcpDialect
 from .editor import TurnEditor
 from .errors import SessionNotFound, TooManySessions, check_declarations
 from .generated import methods_of_agents as wire
 from .generated import prompts as told
+from .generated.prompts import AvailableCommand, UnstructuredCommandInput
 from .handshake import add_handshake, capabilities_of
 from .history import CWD, last_metadata, list_sessions, open_task, tasks_of
 from .sessions import OpenSession, Sessions, is_absolute
-from .skills import skill_commands, skill_parts, with_typed_params
 from .turn import PromptTurn
 from .updates import Updates
 
@@ -48,8 +53,111 @@ if TYPE_CHECKING:
     from ...agents.service.call_pipeline import CallPipeline, Settle
     from ...agents.service.request_handler import RequestHandler
     from ...daemon.connection.client_connection import ClientConnection
-    from ...daemon.rpc.dialect import Dialect
+    from ...daemon.rpc.dialect import Dialect, Ignored
+    from ...daemon.rpc.envelope import Call
     from ...errors.failures import Failure
+    from .sessions import Sessions
+
+
+# Prompts and commands for a daemon without an `Agent`, whose operations are the skills: `/shop/price {"item": "tea"}`.
+
+
+SKILL_PARAMS: Final = 'its params as JSON: {"name": "value"}'
+"""What stands behind the name of an operation."""
+
+
+def skill_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The part that calls a skill, for the text of a prompt: the operation's name, then its params as a JSON object.
+
+    Raises `FailureError(InvalidParams)`.
+    """
+    text = "\n".join(part.text for part in parts if part.text is not None).strip()
+    name, _, params = text.partition(" ")
+    call: dict[str, Any] = {"skill": name.removeprefix("/")}
+    if params.strip():
+        call["input"] = _json(params)
+    return (Part(data=call),)
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise FailureError(InvalidParams("prompt", f"/operation, then {SKILL_PARAMS}", "plain text")) from None
+
+
+def with_typed_params(failure: Failure) -> Failure:
+    """The failure of a prompt that calls a skill, with the params named as the user has typed them."""
+    if isinstance(failure, InvalidParams) and failure.param.startswith(_INPUT):
+        return replace(failure, param=failure.param.removeprefix(_INPUT).removeprefix(".") or "$")
+    return failure
+
+
+_INPUT: Final = "message.parts[0].data.input"
+"""Where the params stand in the message that `skill_parts` makes."""
+
+
+def skill_commands(operations: Iterable[OperationSpec]) -> list[AvailableCommand]:
+    """What the user may type."""
+    return [
+        AvailableCommand(
+            name=spec.name,
+            description=scrub_known(spec.description),
+            input=UnstructuredCommandInput(hint="JSON: {…}") if spec.input.names else None,
+        )
+        for spec in operations
+    ]
+
+
+# ACP as far as one message goes: how a request is cancelled, and in which order prompts and cancellations came.
+
+
+_CANCEL_REQUEST = "$/cancel_request"
+
+
+class _Named(msgspec.Struct, rename="camel"):
+    session_id: str
+
+
+@final
+class AcpDialect(Dialect):
+    """One per connection. A cancellation holds for the prompts of its session that were read before it, begun or not."""
+
+    name: ClassVar[DialectName] = "acp"
+    cancellations: ClassVar[Mapping[str, str]] = {_CANCEL_REQUEST: "requestId"}
+    mends_surrogates: ClassVar[bool] = True
+    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def receive(self, call: Call) -> Failure | Ignored | None:
+        if call.method == "session/prompt" and call.id is not None:
+            self._sessions.note_prompt(_session_of(call), call.id)
+        elif call.method == "session/cancel":
+            self._sessions.cancel(_session_of(call))
+        return None
+
+    def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
+        """Editors show their users the message alone: that of wrong params says what is wrong."""
+        if isinstance(failure, InvalidParams) and not failure.unknown:
+            error = error_object(failure, self.name)
+            accepted = f" {', '.join(map(str, failure.accepted))}" if failure.accepted else ""
+            message = f"{error.message}: {failure.param}: expected {failure.expected}{accepted}, not {failure.received}"
+            told = msgspec.json.encode(msgspec.structs.replace(error, message=message))
+            return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, told)
+        return super().encode_failure(call_id, failure, method)
+
+    def encode_cancel(self, request_id: int) -> bytes:
+        return envelope.encode_notification(_CANCEL_REQUEST, {"requestId": request_id})
+
+
+def _session_of(call: Call) -> str:
+    try:
+        return decoder_for(_Named)(call.params or b"").session_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""  # the method's own decoder tells what is wrong
+
 
 MAX_PROMPTS: Final = 1024
 """Prompts that may run at the same time, of all clients; others wait."""

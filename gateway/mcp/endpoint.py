@@ -6,10 +6,12 @@ Sections are those of basic/transports (2025-11-25) and basic/transports/streama
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Final, final
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.responses import Response
@@ -38,19 +40,109 @@ from ..sse import FIRST_SECONDS
 from .answers import FailureAnswers, send_messages, status_of_outcome
 from .conversation import Conversation, Posting
 from .headers import LAST_EVENT, SESSION, VERSION, accepts, mismatch
-from .metadata import WELL_KNOWN, ResourceMetadata
-from .noted_metrics import NotedMetrics
 from .sessions import Session, Sessions
 
 if TYPE_CHECKING:
     from starlette.types import Send
 
-    from ...daemon.dispatch.request import RequestCounts
+    from ...daemon.dispatch.request import Outcome, Request, RequestCounts, RequestMetrics
     from ...daemon.host import Host
     from ...daemon.operations.access import Access
+    from ...daemon.operations.spec import OperationSpec
     from ...dialects.mcp.tools import Tool
+    from ...errors.failures import Failure
     from ..calls import Calls
     from .messages import MessageStream
+
+
+# Counts the requests of one POST as all are counted, and puts them down among the caller's last ones.
+
+
+@final
+class NotedMetrics:
+    """The `RequestCounts` of one POST. `note(name, outcome, seconds)` is called for each request when it has ended; its name is
+    None where it is no declared one.
+    """
+
+    def __init__(self, metrics: RequestMetrics, note: Callable[[str | None, Outcome, float], None]) -> None:
+        self.inline = metrics.inline
+        self._metrics = metrics
+        self._note = note
+        self._failed: dict[int, Failure] = {}
+        """The failures of those in `inline`, by their places there."""
+
+    @property
+    def since(self) -> float:
+        return self._metrics.since
+
+    @since.setter
+    def since(self, seconds: float) -> None:
+        self._metrics.since = seconds
+
+    def end_read(self) -> None:
+        elapsed = monotonic() - self._metrics.since
+        for place, name in enumerate(self.inline):
+            self._note(name, self._failed.get(place, b""), elapsed)
+        self._failed.clear()
+        self._metrics.end_read()
+
+    def inline_failed(self, spec: OperationSpec, failure: Failure) -> None:
+        self._failed[len(self.inline) - 1] = failure
+        self._metrics.inline_failed(spec, failure)
+
+    def ended(self, request: Request, outcome: Outcome) -> None:
+        self._metrics.ended(request, outcome)
+        self._note(request.name, outcome, monotonic() - request.since)
+
+    def refused(self, method: str | None, failure: Failure) -> None:
+        self._metrics.refused(method, failure)
+        self._note(method, failure, 0.0)
+
+
+# Where a client gets a token: the metadata of a protected resource (RFC 9728), from the settings of JSON Web Tokens.
+
+
+WELL_KNOWN: Final = ".well-known/oauth-protected-resource"
+
+
+class _Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
+    resource: str
+    authorization_servers: tuple[str, ...]
+    resource_name: str
+    bearer_methods_supported: tuple[str, ...] = msgspec.field(default_factory=lambda: ("header",))
+    scopes_supported: tuple[str, ...] = ()
+
+
+@final
+class ResourceMetadata:
+    """Those of the endpoint at `path`. There are none where no issuer is known."""
+
+    def __init__(self, host: Host, path: str) -> None:
+        self._issuer = host.settings.jwt_issuer
+        self._audience = host.settings.jwt_audience or ""
+        self._name = host.server[0]
+        self._path = path
+        rules = [spec.access for spec in host.catalogue.operations if spec.visibility == "external"]
+        self._scopes = tuple(sorted(frozenset[str]().union(*(rule.all_of | rule.any_of for rule in rules))))
+
+    def answer(self, path: str, method: str, url: str) -> Response:
+        """The document, at either of its two places. `url` is the gateway's, with a slash at its end."""
+        if self._issuer is None or path not in (WELL_KNOWN, f"{WELL_KNOWN}/{self._path}"):
+            return Response("there is no such document", 404, media_type="text/plain")
+        if method not in ("GET", "HEAD"):
+            return Response(status_code=405, headers={"allow": "GET, HEAD"})
+        found = _Metadata(self._resource(url), (self._issuer,), self._name, scopes_supported=self._scopes)
+        return Response(msgspec.json.encode(found), media_type="application/json")
+
+    def _resource(self, url: str) -> str:
+        """The audience, where that is an address of the endpoint or of what it stands below: tokens must be made for it."""
+        own, audience = url + self._path, self._audience.rstrip("/")
+        return self._audience if urlsplit(audience).netloc and f"{own}/".startswith(f"{audience}/") else own
+
+    def params(self, url: str) -> str:
+        """What is added to a challenge in `WWW-Authenticate` (RFC 9728, section 5.1)."""
+        return "" if self._issuer is None else f', resource_metadata="{url}{WELL_KNOWN}/{self._path}"'
+
 
 PATH: Final = "mcp"
 PATHS: Final = (PATH, WELL_KNOWN)

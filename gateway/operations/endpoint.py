@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
+from decimal import Decimal
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final, final
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
+import msgspec
 from msgspec import Raw
 
+from ...daemon.dispatch.execution import Raised, attempt_now
 from ...daemon.dispatch.router import Router
 from ...daemon.operations.context import last_event_id
+from ...daemon.operations.params import InputModel
 from ...daemon.operations.registry import Registry
 from ...daemon.rpc.envelope import NULL_ID, Call
 from ...daemon.rpc.text import json_failure
@@ -21,12 +26,10 @@ from ...errors.failures import Failure, Internal, InvalidParams, MethodNotFound,
 from ...errors.nearest import nearest_hint
 from ..calls import Calls, response_of
 from ..hosted_agent import agent_of
-from ..openapi.query_params import QueryParam, query_params
+from ..openapi.query_params import Form, QueryParam, query_params
 from ..requests import GatewayRequest, note_route
 from ..responses.compression import SMALLEST, compressed
 from ..responses.etags import with_etag
-from .query import read_query
-from .whole_numbers import with_whole_numbers
 from .writer import OperationWriter, not_allowed
 
 if TYPE_CHECKING:
@@ -35,6 +38,96 @@ if TYPE_CHECKING:
 
     from ...daemon.host import Host
     from ...daemon.operations.spec import OperationSpec
+
+
+# Reads whole numbers however they are written: to JSON Schema `5.0` and `5e0` are integers, to the decoder they are not.
+
+
+_MAYBE_WHOLE: Final = re.compile(rb"\d(?:\.0*[,\]}\s]|\.0*$|(?:\.\d+)?[eE])").search
+"""Finds what may be such a number; most bodies hold none. One in a string does no harm."""
+_STRING_OR_NUMBER: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?', re.DOTALL)
+
+_MAX_EXPONENT: Final = 400
+"""Numbers with more digits are left as they are: no float is larger."""
+
+MAX_BYTES: Final = 16 * 1024
+"""Larger params are left as they are: to look at each of their numbers takes the loop too long, and what is written in five
+bytes may have hundreds of digits."""
+
+
+def with_whole_numbers(params: bytes, model: InputModel) -> bytes:
+    """Params as JSON text, in which whole numbers are written as integers if the input takes them only so.
+
+    Else they stay as they came: a decimal keeps its zeros. So do those that are large.
+    """
+    if len(params) > MAX_BYTES or not _MAYBE_WHOLE(params):
+        return params
+    taken = attempt_now(lambda: model.decode(params))
+    if not (isinstance(taken, Raised) and isinstance(taken.exc, FailureError)):
+        return params
+    return _STRING_OR_NUMBER.sub(_plain, params)
+
+
+def _plain(found: re.Match[bytes]) -> bytes:
+    text = found[0]
+    if text.startswith(b'"') or not (b"." in text or b"e" in text or b"E" in text):
+        return text
+    try:
+        number = Decimal(text.decode())
+    except ArithmeticError:  # its exponent is beyond those of decimals
+        return text
+    is_whole = abs(number.adjusted()) <= _MAX_EXPONENT and number == number.to_integral_value()
+    return b"%d" % int(number) if is_whole else text
+
+
+# From the query of a URL to params as JSON, by the form that each has there. Checks no values: the operation does.
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_NOT_SCALAR: Final = frozenset(b'"[{n \t\r\n')
+"""How a JSON text begins that is no number and no boolean."""
+
+
+def read_query(query: bytes, params: Mapping[str, QueryParam], ignored: Collection[str] = ()) -> bytes:
+    """The params that a query holds; those of other names are told to the operation, which knows whether it takes them.
+
+    Raises `FailureError(InvalidParams)` for a query that is no UTF-8, for one value too many, and for what should be JSON.
+    """
+    try:
+        pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="strict")
+    except (UnicodeDecodeError, ValueError):
+        raise FailureError(InvalidParams("$", "percent-encoded UTF-8", "string")) from None
+    values: dict[str, object] = {}
+    for name, text in pairs:
+        param = params.get(name)
+        if name in ignored:
+            continue
+        value = text if param is None else _value(param, text)
+        if param is not None and param.repeated:
+            values.setdefault(name, [])
+            listed = values[name]
+            assert isinstance(listed, list), "each param has one form"
+            listed.append(value)
+        elif name in values:
+            raise FailureError(InvalidParams(name if param else "$", "one value", "array"))
+        else:
+            values[name] = value
+    return _encode(values)
+
+
+def _value(param: QueryParam, text: str) -> str | Raw:
+    """The value in the form of this param. A scalar that is none stays a text, and the param's own type says what it expects."""
+    form: Form = param.form
+    if form == "text":
+        return text
+    written = text.encode()
+    if form == "json":
+        if json_failure(written) is not None:
+            raise FailureError(InvalidParams(param.name, "JSON", "string"))
+        return Raw(written)
+    is_scalar = written and written[0] not in _NOT_SCALAR and written[-1:] > b" " and json_failure(written) is None
+    return Raw(written) if is_scalar else text
+
 
 PREFIX: Final = "operations/"
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import ssl
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NoReturn, final
 
 import uvicorn
+from starlette.responses import Response
 
 from ...daemon.apps import AppError
 from ...daemon.logs import ConfiguredPath, log
@@ -17,16 +20,116 @@ from ...daemon.settings.addresses import read_address
 from ...lazy import anyio
 from ..gateway import Gateway
 from ..settings import call_settings, origins_of
-from .certificates import load_certificate
 from .protocols import Limits, protocol_factory
-from .strict import StrictHttp
 
 if TYPE_CHECKING:
     import ssl
 
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from ...daemon.host import Host
     from ...daemon.memory import MemoryBudget
     from ...daemon.settings import Settings
+
+
+# Refuses requests that two readers could understand in two ways, and heads that are too large: what the parsers let pass.
+#
+# Whoever stands in front, a proxy or a cache, must see the same requests as the gateway (RFC 9112, section 11.2).
+
+
+_ONCE: Final = (b"host", b"content-length", b"transfer-encoding", b"authorization", b"content-type")
+"""Headers of which a second one could be read by somebody else."""
+_HEAD_TOO_LARGE: Final = 431
+_LINE_BYTES: Final = 4
+"""What a header line has beside its name and its value: the colon, a blank, and the line's end."""
+
+
+@final
+class StrictHttp:
+    """An ASGI app around another. Refused requests are the last ones of their connection. `head_bytes` limits the head."""
+
+    def __init__(self, app: ASGIApp, head_bytes: int) -> None:
+        self._app = app
+        self._head_bytes = head_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        status = self._refusal(scope) if scope["type"] == "http" else 0
+        if not status:
+            return await self._app(scope, receive, send)
+        if status == _HEAD_TOO_LARGE:
+            log.info("http.head_too_large")
+        else:
+            log.info("http.malformed", status=status)
+        await Response(status_code=status, headers={"connection": "close"})(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> int:
+        """The status; 0 where nothing is wrong."""
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        if scope["http_version"] not in ("1.0", "1.1"):
+            return 505
+        size = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        if size + sum(len(name) + len(value) + _LINE_BYTES for name, value in headers) > self._head_bytes:
+            return _HEAD_TOO_LARGE
+        if not (scope.get("raw_path") or b"/").startswith((b"/", b"*")):
+            return 400
+        names = [name for name, _ in headers]
+        if any(names.count(name) > 1 for name in _ONCE):
+            return 400
+        given = dict(headers)
+        if b"host" not in given and scope["http_version"] == "1.1":
+            return 400
+        return _framing_refusal(given, scope["http_version"])
+
+
+def _framing_refusal(headers: dict[bytes, bytes], version: str) -> int:
+    """How the body's end is told (RFC 9112, section 6)."""
+    coding = headers.get(b"transfer-encoding")
+    if coding is None:
+        return 0
+    if coding.strip().lower() != b"chunked":
+        return 501
+    return 400 if b"content-length" in headers or version == "1.0" else 0
+
+
+# Loads the files for TLS, and says which of them is wrong and why. Serves nothing.
+
+
+_OTHER_KEYS: Final = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"})
+"""What OpenSSL says of a key that belongs to another certificate; the last one where it is of another algorithm."""
+
+
+def load_certificate(cert: str, key: str | None) -> ssl.SSLContext:
+    """A server's context. Raises `AppError`, in one line that names the file. Never asks for a passphrase."""
+    _check_readable("--http-cert", cert)
+    if key is not None:
+        _check_readable("--http-key", key)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cert)
+    except (OSError, ValueError):
+        raise AppError(f"--http-cert {cert}: there is no certificate in PEM form") from None
+    flag = f"--http-cert {cert}" if key is None else f"--http-key {key}"
+
+    def refuse() -> NoReturn:
+        raise AppError(f"{flag}: the key has a passphrase; give one without")
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(cert, key, refuse)
+    except (OSError, ValueError) as exc:  # of ssl: its errors are both
+        if getattr(exc, "reason", "") in _OTHER_KEYS:
+            raise AppError(f"{flag}: the key is not that of the certificate") from None
+        hint = "; --http-key names its file" if key is None else ""
+        raise AppError(f"{flag}: there is no private key in PEM form{hint}") from None
+    return context
+
+
+def _check_readable(flag: str, path: str) -> None:
+    try:
+        with open(path, "rb") as file:
+            file.read(1)
+    except OSError as exc:
+        raise AppError(f"{flag} {path}: {os.strerror(exc.errno or 0)}") from None
+
 
 IDLE_SECONDS: Final = 75
 """How long a connection may stay open between two requests. Longer than the 60 s of common proxies, which then close first."""

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from discreet import lsp
-from discreet.cli.doctor.capability_rules import unknown_members
 from discreet.cli.doctor.checks import Finding
 from discreet.cli.doctor.conversation import converse
-from discreet.cli.doctor.scripts import script_of
-from discreet.cli.doctor.tool_rules import ListedTool, faults_of, undescribed
+from discreet.cli.doctor.lsp import unknown_members
+from discreet.cli.doctor.mcp import ListedTool, faults_of, undescribed
 from discreet.cli.main import main
+from discreet.cli.verbs.doctor import script_of
 from discreet.client.dialects import DIALECTS
 from discreet.dialects.lsp.declarations import slips
 

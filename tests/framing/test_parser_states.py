@@ -7,10 +7,9 @@ from typing import Any, get_args
 import pytest
 
 from discreet.errors.failures import ParseFailure
-from discreet.framing.content_length import ContentLengthParser
+from discreet.framing.content_length import ContentLengthParser, ParserState
 from discreet.framing.encoder import encode_frame
 from discreet.framing.parser import NEED_DATA, Fault, Frame, FrameLimits
-from discreet.framing.states import ParserState
 
 LIMITS = FrameLimits(max_body=200, max_header=128)
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from discreet.gateway.server.joined_writes import MAX_JOINED, JoinedWrites
+from discreet.gateway.server.protocols import MAX_JOINED, JoinedWrites
 
 HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
 

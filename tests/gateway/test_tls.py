@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from discreet.daemon.apps import AppError
-from discreet.gateway.server.certificates import load_certificate
+from discreet.gateway.server.listener import load_certificate
 from support.http_process import http_daemon, message
 from support.issuer import rsa_key
 

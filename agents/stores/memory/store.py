@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 import time
+from array import array
 from bisect import bisect_left, insort
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import merge
+from itertools import count
 from sys import maxsize
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 
@@ -49,9 +51,141 @@ from ..serialization import (
 )
 from .event_tails import EventTails
 from .limits import StoreLimits
-from .owner_requests import OwnerRequests
-from .task_index import TaskIndex
-from .task_record import RECORD_BYTES, TaskRecord
+
+# One task in the memory store: encoded, so that the garbage collector does not traverse it. Decides nothing.
+
+
+RECORD_BYTES: Final = 1024
+"""About what a task takes beside its snapshot and its log: its ids and its places in the indexes."""
+
+
+class TaskRecord(msgspec.Struct, gc=False):
+    """One task. `sequence` numbers its last change among those of all tasks; `log` holds the events after the snapshot;
+    `counted` is its size in the budget."""
+
+    id: str
+    scope: str
+    context_id: str
+    state: TaskState
+    status_timestamp: str
+    sequence: int
+    generation: int
+    owner: str | None
+    snapshot: bytes
+    log: list[bytes] | None = None
+    log_bytes: int = 0
+    counted: int = 0
+
+    @property
+    def snapshot_generation(self) -> int:
+        return self.generation - len(self.log or ())
+
+    @property
+    def size(self) -> int:
+        return len(self.snapshot) + self.log_bytes
+
+
+# An index of tasks in the order of their last change. Holds sequence numbers and timestamps, never tasks.
+
+
+@final
+class TaskIndex:
+    """Sequence numbers in ascending order, and the timestamps of the tasks' statuses.
+
+    Both are dense sorted arrays. Most changes concern recent tasks, so few entries move; a change in the middle of 100,000
+    entries costs one `memmove` of some hundred kilobytes.
+    """
+
+    __slots__ = ("_max_timestamps", "_sequences", "_timestamps")
+
+    def __init__(self) -> None:
+        self._sequences = array("Q")
+        self._timestamps: list[str] = []
+        self._max_timestamps: list[str] = []  # by position: no task up to here has a later timestamp
+
+    def __len__(self) -> int:
+        return len(self._sequences)
+
+    def add(self, sequence: int, timestamp: str) -> None:
+        """Add a task. `sequence` is larger than every one in the index."""
+        self._sequences.append(sequence)
+        insort(self._timestamps, timestamp)
+        self._max_timestamps.append(max(timestamp, self._max_timestamps[-1]) if self._max_timestamps else timestamp)
+
+    def remove(self, sequence: int, timestamp: str) -> None:
+        """Remove a task that was added with these values."""
+        position = bisect_left(self._sequences, sequence)
+        del self._sequences[position], self._max_timestamps[position]
+        del self._timestamps[bisect_left(self._timestamps, timestamp)]
+
+    def count(self, from_timestamp: str | None) -> int:
+        """How many tasks have this timestamp or a later one."""
+        return len(self._timestamps) - (
+            bisect_left(self._timestamps, from_timestamp) if from_timestamp is not None else 0
+        )
+
+    def descending(self, below: int, from_timestamp: str | None) -> Iterator[int]:
+        """Sequence numbers smaller than `below`, largest first.
+
+        Ends where no further task can have `from_timestamp` or a later one. Tasks with earlier ones may be among the results.
+        """
+        sequences, max_timestamps = self._sequences, self._max_timestamps
+        for position in range(bisect_left(sequences, below) - 1, -1, -1):
+            if from_timestamp is not None and max_timestamps[position] < from_timestamp:
+                return
+            yield sequences[position]
+
+
+# The requests to the owners of tasks in memory, in the order in which they came. Knows no task and no owner.
+
+
+_REQUEST_BYTES: Final = 256
+"""What a request takes beside its body."""
+
+
+@final
+class OwnerRequests:
+    """One per memory store. Counts in `budget`."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+        self._numbers = count()
+        self._by_task: dict[str, dict[OwnerRequest, int]] = {}
+        self._deliverable: set[str] = set()
+
+    def add(self, request: OwnerRequest) -> None:
+        """An equal one that is there already stays where it is."""
+        requests = self._by_task.setdefault(request.task_id, {})
+        if request not in requests:
+            requests[request] = next(self._numbers)
+            self._budget.add("tasks", _size(request))
+
+    def deliver(self, task_id: str) -> None:
+        """Let the next `take` see whether the task is owned. To be called when that may have begun, and after `add`."""
+        if task_id in self._by_task:
+            self._deliverable.add(task_id)
+
+    def take(self, is_owned: Callable[[str], bool]) -> list[OwnerRequest]:
+        """Remove and return, oldest first, the requests of tasks that were delivered and are owned."""
+        taken = [item for task_id in self._deliverable if is_owned(task_id) for item in self._remove(task_id).items()]
+        self._deliverable.clear()
+        return [request for request, _ in sorted(taken, key=lambda item: item[1])]
+
+    def delete(self, task_id: str) -> None:
+        """Remove the requests of this task."""
+        self._remove(task_id)
+        self._deliverable.discard(task_id)
+
+    def _remove(self, task_id: str) -> dict[OwnerRequest, int]:
+        removed = self._by_task.pop(task_id, {})
+        if removed:
+            self._budget.add("tasks", -sum(map(_size, removed)))
+        return removed
+
+
+def _size(request: OwnerRequest) -> int:
+    return _REQUEST_BYTES + len(request.body)
+
 
 _IndexKey: TypeAlias = tuple[str, TaskState] | tuple[str, str, TaskState]
 """Scope and state, or scope, context id and state."""

@@ -5,27 +5,138 @@ One thread writes, one reads, and the event loop itself only asks SQLite whether
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
 from functools import partial
+from time import monotonic
 from typing import Final, TypeAlias, final
 
 from ....lazy import anyio
 from ..checks import DEFAULT_RETENTION, Retention
 from ..failures import DamagedRecordError, damaged_task_error, log_failure
-from ..interface import Changes, OwnerRequest, StoreUnavailableError
+from ..interface import Changes, OwnerRequest, StoreError, StoreUnavailableError
 from ..threaded_store import ThreadedStore
 from ..worker_thread import Job, WorkerThread
 from . import reader, statements
-from .change_watch import ChangeWatch
-from .connections import Connections
-from .owner_locks import Heartbeat, HeartbeatMonitor, is_alive
+from .busy import BusyWait
+from .files import StoreFiles
+from .owner_locks import Heartbeat, HeartbeatMonitor, OwnerLock, is_alive
 from .retention import ExpiredTasks
-from .schema import check_tables, translate_errors
+from .schema import check_tables, connect, open_writer, translate_errors
 from .writer import SqliteWriter, WriteRequest
+
+# The open file: its connections, the lock of this daemon, and what watches that the file stays the same. Reads no task.
+
+
+@final
+class Connections:
+    """Opens the file. Raises `StoreError`, and then leaves nothing open."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.busy = BusyWait()
+        with translate_errors(path), ExitStack() as stack:
+            self.writer = stack.enter_context(closing(open_writer(path)))
+            self.reader = stack.enter_context(closing(connect(path)))
+            self.loop_reader = stack.enter_context(closing(connect(path, busy_seconds=0)))
+            self.reader.execute("PRAGMA query_only = ON")
+            self.owner_lock = OwnerLock(path)
+            stack.callback(self.owner_lock.release)
+            self.busy.run(lambda: statements.insert_daemon(self.writer, self.owner_lock.owner_id))
+            self._files = StoreFiles(path)
+            self._stack = stack.pop_all()
+
+    def check_files(self) -> None:
+        """Before a commit. Raises `StoreError` if a file was removed or replaced."""
+        try:
+            self._files.check()
+        except StoreError:
+            self._save_log()
+            raise
+
+    def check_commit(self) -> None:
+        """After a commit, before it is acknowledged. Raises `StoreError` if it would be lost with this process."""
+        try:
+            self._files.check_commit()
+        except StoreError:
+            self._save_log()
+            raise
+
+    def _save_log(self) -> None:
+        """If only the log was removed, bring what it holds into the store's file: all of it was acknowledged."""
+        if self._files.only_log_removed:
+            with suppress(sqlite3.Error):
+                self.writer.execute("PRAGMA wal_checkpoint(FULL)")
+
+    def close(self) -> None:
+        """Waits for other processes as long as `busy` says. If they take longer, they find out that this daemon is gone."""
+        with self._stack, translate_errors(self.path):
+            self.busy.run(lambda: statements.delete_own_daemon(self.writer, self.owner_lock.owner_id))
+
+
+# Tells when another process may have written to the store's file, so that an idle daemon need not look all the time.
+#
+# Linux's inotify hears each write to SQLite's log, before the commit can be seen. Other systems have nothing as cheap:
+# there the file is looked at now and then.
+
+
+AWAKE_SECONDS: Final = 0.5
+"""How long after a write the commit is looked for. The disk takes its time in between."""
+
+LOOK_SECONDS: Final = 0.02
+"""Between two looks then."""
+
+_IN_MODIFY: Final = 2
+_EVENT_BYTES: Final = 4096
+
+
+@final
+class ChangeWatch:
+    """Watches the log of the store at this path. Used on the event loop, by one task at a time."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = _watch(f"{path}-wal")
+        self._awake_until = 0.0
+
+    async def wait(self, poll_seconds: float, idle_seconds: float) -> None:
+        """Wait until something may have been written, and at most `idle_seconds`. Where that can't be heard, wait for
+        `poll_seconds`."""
+        if self._fd is None:
+            return await anyio.sleep(poll_seconds)
+        if monotonic() < self._awake_until:
+            return await anyio.sleep(LOOK_SECONDS)
+        with anyio.move_on_after(idle_seconds):
+            await anyio.wait_readable(self._fd)
+            with suppress(OSError):
+                os.read(self._fd, _EVENT_BYTES)
+            self._awake_until = monotonic() + AWAKE_SECONDS
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def _watch(file: str) -> int | None:
+    """A descriptor that can be read when the file was written to; None where the system has no such thing, or no more of it."""
+    if sys.platform != "linux":
+        return None
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        fd = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+    except (OSError, AttributeError):
+        return None
+    if fd >= 0 and libc.inotify_add_watch(fd, os.fsencode(file), _IN_MODIFY) < 0:
+        os.close(fd)
+        return None
+    return fd if fd >= 0 else None
+
 
 ReadRequest: TypeAlias = Callable[[sqlite3.Connection], object]
 

@@ -7,10 +7,11 @@ import re
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import anyio
 import msgspec
+from msgspec import Struct
 
 from ....client.errors import ConnectionFailed, ConnectionLoss
 from ....client.process.process import EndBounds, ServerProcess, spawn
@@ -19,8 +20,60 @@ from ....daemon.settings.option import PREFIX
 from ....framing.transports.interface import PeerGone
 from ..model import Command
 from .conversation import MAX_REPLY_BYTES, Agreed, Conversation, Request
-from .lines import LineSplitter, Oversize
 from .server_messages import ServerMessages
+
+# Divides what a server writes into lines of bounded length. Never reads, never waits, never logs.
+
+
+HEAD_BYTES: Final = 256
+"""What is kept of the beginning of a line that is too long: enough for the id of the answer that it would be."""
+
+
+class Oversize(Struct, frozen=True):
+    """A line that was too long, by its beginning. The rest of it was dropped."""
+
+    head: bytes
+
+
+Line: TypeAlias = bytes | Oversize
+
+
+@final
+class LineSplitter:
+    """Takes chunks, gives lines without their ends. Blank lines are left out."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._begun = bytearray()
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> list[Line]:
+        """The lines that end in this chunk, and the one that just became too long."""
+        found: list[Line] = []
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            self._add(piece, found)
+            self._end(found)
+        self._add(rest, found)
+        return found
+
+    def _add(self, piece: bytes, found: list[Line]) -> None:
+        if self._dropping:
+            return
+        if len(self._begun) + len(piece) > self._limit:
+            found.append(Oversize(bytes(self._begun[:HEAD_BYTES] + piece[:HEAD_BYTES])[:HEAD_BYTES]))
+            self._begun.clear()
+            self._dropping = True
+        else:
+            self._begun += piece
+
+    def _end(self, found: list[Line]) -> None:
+        line = bytes(self._begun).strip(b" \t\r")
+        self._begun.clear()
+        if not self._dropping and line:
+            found.append(line)
+        self._dropping = False
+
 
 MAX_UNSENT_BYTES: Final = 16 * 1024 * 1024
 """What may wait for a server that does not read. A single message may be larger."""

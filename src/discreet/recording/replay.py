@@ -8,23 +8,75 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, assert_never, final
 
 import anyio
 import msgspec
 
+from ..client.json_path import Path, parse_path, replace_at, value_at
 from ..client.messages import MAX_MESSAGE_BYTES
 from ..client.task_group import background_tasks
 from ..errors.failures import MethodNotFound, ParseFailure
+from ..errors.redaction.marks import REDACTED
 from ..errors.wire import encode_error_response
 from ..framing.channel import Channel
 from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, NeedData
 from ..framing.parser import parser_for
 from ..framing.transports.interface import ByteTransport, PeerGone
 from .json_values import JSON_ERRORS, Json, dump, load
-from .replay_secrets import ReplaySecrets
 from .script import CloseStep, MessageGroup, Script, SendStep, ServerTokens, id_of, is_waited_for, server_message
+from .scrubber import UNNUMBERED, removed_text
+
+# Puts the secrets of a replay where a recording had its own. Knows them by the numbers that the scrubber gave.
+
+
+@final
+class ReplaySecrets:
+    """The secrets that the server has sent in this run, by number.
+
+    `unfilled` are the (method, path) pairs of sent messages that needed a secret which is not known.
+    """
+
+    def __init__(self) -> None:
+        self.unfilled: list[tuple[str, str]] = []
+        self._secrets: dict[int, Json] = {}
+
+    def learn(self, message: Json, recorded: Json, scrubbed: Mapping[str, int]) -> None:
+        """Take the secrets out of a message of the server, at the paths where `recorded` was scrubbed."""
+        for place, number in scrubbed.items():
+            path = parse_path(place)
+            try:
+                now, then = value_at(message, path), value_at(recorded, path)
+            except LookupError:
+                continue
+            if number != UNNUMBERED and isinstance(then, str):
+                secret = removed_text(now, then) if isinstance(now, str) else now if then == REDACTED else None
+                if isinstance(secret, (str, msgspec.Raw)):
+                    self._secrets.setdefault(number, secret)
+
+    def fill_in(self, message: Json, scrubbed: Mapping[str, int]) -> Json:
+        """The message of the client with its marks replaced, in place, as far as the secrets are known."""
+        for place, number in scrubbed.items():
+            path = parse_path(place)
+            text = value_at(message, path)
+            secret = self._secrets.get(number)
+            if secret is None or number == UNNUMBERED:
+                method = message.get("method") if isinstance(message, dict) else None
+                self.unfilled.append((method if isinstance(method, str) else "", place))
+            elif text == REDACTED:
+                message = _with(message, path, secret)
+            elif isinstance(text, str) and isinstance(secret, str):
+                message = _with(message, path, text.replace(REDACTED, secret))
+        return message
+
+
+def _with(message: Json, path: Path, value: Json) -> Json:
+    if not path:
+        return value
+    replace_at(message, path, value)
+    return message
+
 
 WAIT_SECONDS: Final = 10.0
 """How long to wait for each message that the server sent in the recording, and then for the server's end."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,6 +17,12 @@ from ..daemon.credentials import access_of, credentials_of, missing_of_provider
 from ..daemon.daemon import Daemon
 from ..daemon.host import Host
 from ..daemon.hosted_agent import AgentDeclaration
+from ..daemon.logs import log
+from ..daemon.logs.levels import RANK
+from ..daemon.logs.line import fallback_line
+from ..daemon.logs.queue import LogEvent
+from ..daemon.logs.render import Renderer
+from ..daemon.logs.safe_call import safe_call
 from ..daemon.operations.access import PARENT, Access, IdentityProvider
 from ..daemon.operations.service import DeclarationError, Service
 from ..daemon.settings import Settings
@@ -21,10 +30,30 @@ from ..errors.redaction import register
 from ..framing.transports.interface import ByteTransport
 from ..framing.transports.memory import memory_pair
 from ..version import __version__
-from .pending_log import write_pending_log
 
 if TYPE_CHECKING:
     from ..agents import Agent
+
+
+# The log of a daemon in memory, for readers of a failed test. Leaves the log alone where it is written anyway.
+
+
+def write_pending_log() -> None:
+    """Write the queued events of level warning and above to `sys.stderr`, scrubbed, and drop the others."""
+    if log.queue.attached:
+        return
+    while (event := log.queue.get()) is not None:
+        if event.rank >= RANK["warn"]:
+            sys.stderr.write(_line(event).decode())
+
+
+def _line(event: LogEvent) -> bytes:
+    return safe_call(lambda: _renderer().line(event), lambda fault: fallback_line(event, "keyvalue", fault))
+
+
+@cache
+def _renderer() -> Renderer:
+    return Renderer("keyvalue", color=False, environ=os.environ)
 
 
 @async_block

@@ -39,7 +39,7 @@ from discreet.agents.stores.interface import (
     StoreFull,
 )
 from discreet.agents.stores.memory import MemoryStore, StoreLimits
-from discreet.agents.stores.memory.task_index import TaskIndex
+from discreet.agents.stores.memory.store import TaskIndex
 from discreet.daemon.memory import MemoryBudget
 from support import task_changes
 

@@ -13,9 +13,8 @@ from discreet.a2a.types import TaskState
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import CommitConflict, StoreUnavailableError
 from discreet.agents.stores.sqlite import retention
-from discreet.agents.stores.sqlite.change_watch import ChangeWatch
 from discreet.agents.stores.sqlite.owner_locks import FENCE_SECONDS, TIMEOUT_SECONDS
-from discreet.agents.stores.sqlite.store import SqliteStore
+from discreet.agents.stores.sqlite.store import ChangeWatch, SqliteStore
 from support.logged_events import LoggedEvents
 from support.sqlite_files import opened
 from support.task_changes import a_task, change, commit_all, ids, said

@@ -34,8 +34,7 @@ from discreet.agents.stores.interface import (
     StoreError,
     TaskChange,
 )
-from discreet.agents.stores.sqlite.integrity import check_pages
-from discreet.agents.stores.sqlite.schema import MIGRATIONS, connect, open_writer
+from discreet.agents.stores.sqlite.schema import MIGRATIONS, check_pages, connect, open_writer
 from discreet.agents.stores.sqlite.store import SqliteStore
 from support import task_changes
 from support.logged_events import LoggedEvents

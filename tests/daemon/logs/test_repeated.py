@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.daemon.logs.repeated import INTERVAL_SECONDS, RepeatedWarning
+from discreet.daemon.logs import INTERVAL_SECONDS, RepeatedWarning
 from support.logged_events import logged_events
 
 

@@ -8,7 +8,7 @@ import string
 import pytest
 
 from discreet.errors.redaction import Scrubber
-from discreet.errors.redaction.caller_secrets import (
+from discreet.errors.redaction.scrubber import (
     LIFETIME_SECONDS,
     MAX_CALLER_CHARACTERS,
     MAX_CALLER_SECRET_LENGTH,

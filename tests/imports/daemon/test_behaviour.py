@@ -46,8 +46,8 @@ def mount(request: pytest.FixtureRequest) -> Service:
     if request.param == "pipe":
         return by_pipe(far)
     from discreet.imports.daemon.model import Url
-    from discreet.imports.daemon.mount import upstream_of
     from discreet.imports.daemon.reading import read_daemon
+    from discreet.imports.from_daemon import upstream_of
 
     url = Url(request.getfixturevalue("gateway"), True)
     return assembled(read_daemon(url), upstream_of("far", url))

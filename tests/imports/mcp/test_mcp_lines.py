@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.imports.mcp.connection.lines import HEAD_BYTES, Line, LineSplitter, Oversize
+from discreet.imports.mcp.connection.stdio import HEAD_BYTES, Line, LineSplitter, Oversize
 
 LIMIT = 600
 

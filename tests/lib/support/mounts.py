@@ -13,8 +13,8 @@ from discreet.imports.daemon.calls import PeerUpstream
 from discreet.imports.daemon.carried import MountIdentity
 from discreet.imports.daemon.contracts import import_of, without_numbers
 from discreet.imports.daemon.model import Command, DaemonImport, DaemonOperation
-from discreet.imports.daemon.mount import upstream_of
 from discreet.imports.daemon.reading import read_daemon
+from discreet.imports.from_daemon import upstream_of
 from discreet.imports.packed import Packed, pack
 from discreet.imports.service import ImportOptions, Upstream, imported_service
 from discreet.testing import in_memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import anyio
@@ -10,12 +11,38 @@ from msgspec import Struct
 
 from ...client.errors import ClientError
 from ...client.policies.operation_kinds import ListedOperation
-from ...dialects.lsp.declarations import slips
-from ...dialects.lsp.generated.tables import NOTIFICATIONS, REQUESTS
+from ...dialects.lsp.declarations import SIMILAR, slips
+from ...dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
+from ...errors.nearest import closest_match
 from ...errors.type_building import convert
 from ...version import __version__
-from .capability_rules import unknown_members
 from .conversation import Conversation, Implementation, Script, listed, shown
+
+# What of a language server's announcement an editor would pass over: members that LSP does not name.
+#
+# Reads the tables of the meta model. Starts nothing and asks nobody.
+
+
+def unknown_members(given: Mapping[str, Any], options: str = "ServerCapabilities", path: str = "") -> Iterator[str]:
+    """Yield a line for each member that LSP's struct of this name does not have, or that can't have such a value."""
+    for name, value in given.items():
+        where = f"{path}{name}"
+        member = OPTIONS[options].get(name)
+        if member is None:
+            near = closest_match(name, OPTIONS[options], cutoff=SIMILAR)
+            yield f"{where} is no member of LSP's {options}{_nearest(near)}; editors ignore it"
+            continue
+        inner = [each for each in member["types"] if each in OPTIONS]
+        if isinstance(value, dict) and inner:
+            kinds = [list(unknown_members(value, each, f"{where}.")) for each in inner]
+            yield from min(kinds, key=len)
+        elif {*inner, "bool"} >= {*member["types"]} and not ("bool" in member["types"] and isinstance(value, bool)):
+            yield f"{where} must be {' | '.join(member['types'])} in LSP"
+
+
+def _nearest(near: str) -> str:
+    return f"; nearest: {near}" if near else ""
+
 
 END_SECONDS: Final = 5.0
 """How long the server may take to end after `exit`. Editors wait less long and kill it."""

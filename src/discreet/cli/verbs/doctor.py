@@ -3,7 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from typing import get_args
+from typing import assert_never, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -16,12 +16,36 @@ from ...errors.codes import DialectName
 from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
 from ..doctor.checks import CHECKS, CheckContext, Finding
-from ..doctor.conversation import converse
-from ..doctor.scripts import script_of
+from ..doctor.conversation import Script, converse
 from ..doctor.trial import declared_dialect, run_trial, trial_findings
 from ..output import write_stdout
 from ..server_command import SERVE
 from ..signals import Interrupted, run_until_signal
+
+# Finds what the doctor says and asks in a dialect. Says nothing itself.
+
+
+def script_of(dialect: DialectName) -> Script:
+    """What a client of this dialect says and asks."""
+    match dialect:  # late imports: each needs the tables of its protocol
+        case "plain":
+            from ..doctor.plain import SCRIPT as PLAIN
+
+            return PLAIN
+        case "lsp":
+            from ..doctor.lsp import SCRIPT as LSP
+
+            return LSP
+        case "mcp":
+            from ..doctor.mcp import SCRIPT as MCP
+
+            return MCP
+        case "acp":
+            from ..doctor.acp import SCRIPT as ACP
+
+            return ACP
+        case _:
+            assert_never(dialect)
 
 
 class Report(msgspec.Struct, frozen=True):

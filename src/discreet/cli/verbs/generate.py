@@ -1,23 +1,84 @@
 """`discreet generate`: writes a typed client of the operations of an app, or of a running server."""
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from ...client import ClientError
+import msgspec
+
+from ...client import ClientError, InvalidReply, Peer, connect
 from ...client.peer import DEFAULT_TIMEOUT
+from ...client.subscription import decode_as
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.schemas.documents import OperationSchema
 from ...daemon.settings import Settings, resolve_here
 from ...daemon.settings.flags import file_from_flags
 from ...daemon.settings.option import RawValue
+from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
+from ..app_import import load_snapshot
 from ..argument_types import timeout
 from ..call.credentials import add_credential_flags, read_service_params
-from ..operation_sources import operations_of_apps, operations_of_server
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
 from ..server_command import add_file_and_folder_flags, file_and_folder_flags, refuse_serve_flags, split_command
 from ..signals import Interrupted, run_until_signal
+
+# Reads the schemas of operations from apps, or from a running server. Writes nothing.
+
+
+MAX_OPERATIONS: Final = 10_000
+"""How many operations a server may list. Each costs a call."""
+
+MAX_SCHEMA_BYTES: Final = 64 * 1024 * 1024
+"""How many bytes the schemas of a server may have together. The largest published protocols have less than one."""
+
+
+class _OperationName(msgspec.Struct, frozen=True):
+    """The part of a `services/list` entry that is read here."""
+
+    name: str
+
+
+def operations_of_apps(settings: Settings) -> list[OperationSchema]:
+    """Return the external operations that `discreet serve` would host with these settings.
+
+    Imports the apps. Raises `UsageError` for apps that can't be hosted.
+    """
+    return list(load_snapshot(settings).operations.values())
+
+
+async def operations_of_server(
+    command: Sequence[str],
+    *,
+    framing: Framing,
+    timeout: float | None,
+    service_params: Mapping[str, str] | None,
+) -> list[OperationSchema]:
+    """Start a server and return the operations that it lists for a caller with these service params.
+
+    `timeout` is in seconds for each answer, None for no limit. Raises `ClientError`; `InvalidReply` also for a server that
+    lists more than `MAX_OPERATIONS` or describes them in more than `MAX_SCHEMA_BYTES`.
+    """
+    async with connect(command, framing=framing, timeout=timeout) as peer:
+        listed = await peer.call("services/list", type=list[_OperationName], service_params=service_params)
+        if len(listed) > MAX_OPERATIONS:
+            raise InvalidReply(f"the server lists {len(listed)} operations; at most {MAX_OPERATIONS} are asked for")
+        return await _schemas_of(peer, listed, service_params)
+
+
+async def _schemas_of(
+    peer: Peer, listed: Sequence[_OperationName], service_params: Mapping[str, str] | None
+) -> list[OperationSchema]:
+    found: list[OperationSchema] = []
+    size = 0
+    for operation in listed:
+        text = await peer.call("services/schema", operation, type=msgspec.Raw, service_params=service_params)
+        size += memoryview(text).nbytes
+        if size > MAX_SCHEMA_BYTES:
+            raise InvalidReply(f"the server's schemas have more than {MAX_SCHEMA_BYTES} bytes")
+        found.append(decode_as(text, OperationSchema, "services/schema"))
+    return found
+
 
 LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
     "python": python_client,
