@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import to_builtins
 
-from ..errors.type_building import convert
+from ..errors.decoders import convert
 
 Item = TypeVar("Item", bound=msgspec.Struct)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..daemon.dispatch.request import EventSink, Outcome
     from ..daemon.host import Host
     from ..daemon.memory import MemoryBudget
-    from ..daemon.operations.context import ContextHost
+    from ..daemon.operations.context import ContextBackend
     from ..daemon.tracing.tracing import Tracing
     from .agent import Agent
     from .service.call_pipeline import CallPipeline
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @final
-class AgentHost:
+class AgentRunner:
     """One per process: the `AgentPart` of the daemon's host."""
 
     def __init__(
@@ -65,7 +65,7 @@ class AgentHost:
         self._composed: Composed | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
         self._variables: Variables
-        self._context_host: ContextHost | None = None
+        self._context_backend: ContextBackend | None = None
 
     @property
     def lazy_operations(self) -> LazyOperations:
@@ -110,15 +110,15 @@ class AgentHost:
         except StoreError as exc:
             log.error("store.failed", exc=exc)
 
-    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None], context_host: ContextHost) -> None:
+    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None], context_backend: ContextBackend) -> None:
         """Run in this task group from now on. Where the store outlives the daemon the agent begins at once, because tasks
         that were left behind wait for no caller.
 
-        `load()` has the registry take up the lazy operations. `context_host` is for the contexts of skills.
+        `load()` has the registry take up the lazy operations. `context_backend` is for the contexts of skills.
         """
         self._tasks = tasks
         self._variables = copy_context()
-        self._context_host = context_host
+        self._context_backend = context_backend
         if self._settings.store != MEMORY:
             load()
             self._compose().runtime.start()
@@ -235,7 +235,7 @@ class AgentHost:
     async def run_skill(
         self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None, identity: Identity | None
     ) -> Outcome:
-        if self._context_host is None:
+        if self._context_backend is None:
             raise RuntimeError("the daemon does not run")
         return await self._inner_calls.run(
             call.spec,
@@ -244,11 +244,11 @@ class AgentHost:
             metadata=metadata,
             identity=identity,
             sink=sink,
-            context_host=self._context_host,
+            context_backend=self._context_backend,
         )
 
 
-def agent_host_of(host: Host) -> AgentHost:
+def agent_runner_of(host: Host) -> AgentRunner:
     """What runs the agent of this daemon, with all that the core does not know of it."""
-    assert isinstance(host.agent, AgentHost), "the core has loaded it"
+    assert isinstance(host.agent, AgentRunner), "the core has loaded it"
     return host.agent

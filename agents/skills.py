@@ -18,9 +18,9 @@ from ..a2a.types import Message, Part
 from ..daemon.operations.decoders import Arguments
 from ..daemon.operations.identity import Identity
 from ..daemon.operations.spec import OperationSpec
+from ..errors.decoders import convert
 from ..errors.exceptions import FailureError
 from ..errors.failures import ContentTypeNotSupported, Failure, Internal, InvalidParams
-from ..errors.type_building import convert
 from ..lazy import anyio
 from .tasks.status_messages import failure_parts, note_failed
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ..errors.type_building import decoder_for
+from ..errors.decoders import decoder_for
 
 Path: TypeAlias = tuple[str | int, ...]
 

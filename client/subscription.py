@@ -17,7 +17,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from .. import call_tracing
-from ..errors.type_building import decoder_for
+from ..errors.decoders import decoder_for
 from ..errors.wire import encode_error
 from .connection.connector import ClientConnection, OwnLoop
 from .connection.error_replies import remote_error

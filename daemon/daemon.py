@@ -26,7 +26,7 @@ from .process.liveness import ProcessWatches
 from .process.reexec import NEW_CONNECTION, ConnectionState
 
 if TYPE_CHECKING:
-    from .operations.context import ContextHost
+    from .operations.context import ContextBackend
 
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""
@@ -66,7 +66,7 @@ class Listener(Protocol):
         ...
 
     @property
-    def context_host(self) -> ContextHost:
+    def context_backend(self) -> ContextBackend:
         """For what runs for no client of its own."""
         ...
 
@@ -153,7 +153,7 @@ class Daemon:
         async with anyio.create_task_group() as tasks:
             ours = self.connection if self._listener is None else self._listener
             with hidden_tasks():  # they run until the end
-                self.host.start(tasks, ours.context_host, on_wakeup=self._on_wakeup)
+                self.host.start(tasks, ours.context_backend, on_wakeup=self._on_wakeup)
                 self.watches.start(tasks)
                 for work in self._beside:
                     tasks.start_soon(work)

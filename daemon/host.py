@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..errors.codes import DialectChoice
     from .hosted_agent import AgentDeclaration, AgentPart
     from .metrics.figures import Figures, Transport
-    from .operations.context import Context, ContextHost, Sending
+    from .operations.context import Context, ContextBackend, Sending
     from .operations.current_request import CurrentRequest
     from .operations.identity import Identity
     from .operations.service import Service
@@ -131,10 +131,12 @@ class Host:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
 
-    def start(self, tasks: anyio.abc.TaskGroup, context_host: ContextHost, *, on_wakeup: Callable[[], None]) -> None:
+    def start(
+        self, tasks: anyio.abc.TaskGroup, context_backend: ContextBackend, *, on_wakeup: Callable[[], None]
+    ) -> None:
         """Run in this task group from now on, until it is cancelled.
 
-        `context_host` is for the contexts of skills that the agent runs. `on_wakeup()` is called on the loop after `wake()`.
+        `context_backend` is for the contexts of skills that the agent runs. `on_wakeup()` is called on the loop after `wake()`.
         """
         guard_task_groups()
         self._tasks = tasks
@@ -145,7 +147,7 @@ class Host:
         for work in self._waiting:
             tasks.start_soon(work)
         self.lifespans.start(tasks)
-        self.agent.begin(tasks, self.registry.load, context_host)
+        self.agent.begin(tasks, self.registry.load, context_backend)
 
     def begin_tracing(self) -> None:
         """Have spans go where they are to. A second call does nothing. Raises `AppError` where that can't be."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import anyio.abc
 
     from .dispatch.request import Durations
-    from .operations.context import ContextHost
+    from .operations.context import ContextBackend
     from .operations.registry import LazyOperations
 
 
@@ -52,7 +52,7 @@ class AgentPart(Protocol):
         """Close the store if it was opened and the agent never began. Blocks, and logs what fails."""
         ...
 
-    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None], context_host: ContextHost) -> None:
+    def begin(self, tasks: anyio.abc.TaskGroup, load: Callable[[], None], context_backend: ContextBackend) -> None:
         """Run in this task group from now on. `load()` has the registry take up the lazy operations."""
         ...
 

@@ -19,7 +19,7 @@ OPEN_KINDS: Final = ("dialect", "store", "verb")
 """Kinds that installed packages may add to."""
 
 BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
-    "agents": {"host": "discreet.agents.host:AgentHost"},
+    "agents": {"host": "discreet.agents.host:AgentRunner"},
     "dialect": {
         "plain": "discreet.daemon.connection.plain",
         "lsp": "discreet.dialects.lsp",

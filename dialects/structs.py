@@ -17,7 +17,7 @@ from typing import Any, Final, Self, final  # Any: what stands in JSON until a s
 
 from msgspec import Struct, ValidationError
 
-from ..errors.type_building import convert
+from ..errors.decoders import convert
 
 
 class WireStruct(Struct, rename="camel", omit_defaults=True):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, get_origin, get_type_hints
 
 import msgspec
 
-from .given_schema import GivenSchema
+from .external_schema import ExternalSchema
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 JSON_RPC_CODES: Final = frozenset({-32700, -32600, -32601, -32602, -32603})
@@ -34,7 +34,7 @@ class ErrorDefinition(msgspec.Struct, frozen=True):
     @property
     def has_details(self) -> bool:
         """Whether the error has any field."""
-        return isinstance(self.details, GivenSchema) or bool(self.details.__struct_fields__)
+        return isinstance(self.details, ExternalSchema) or bool(self.details.__struct_fields__)
 
 
 def define_error(

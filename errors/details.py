@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
-from .type_building import type_info
+from .decoders import type_info
 
 Fields: TypeAlias = "dict[str, types.Type]"
 

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Final, dataclass_transform, final
 import msgspec
 
 from .codes import RESERVED_CODES
+from .decoders import decoder_for
 from .definitions import ErrorDefinition, define_error
+from .external_schema import ExternalSchema
 from .failures import DomainFailure, Failure
-from .given_schema import GivenSchema
-from .type_building import decoder_for
 
 
 @final
@@ -124,7 +124,7 @@ class OperationError(Exception):
         return cls(**msgspec.structs.asdict(decoder_for(cls.definition.details)(failure.details or b"{}")))
 
 
-class GivenError(OperationError, code="GIVEN"):
+class ExternalError(OperationError, code="GIVEN"):
     """An error that another program has declared, by a code and a schema.
 
     `raw` are its details as JSON text, None where there are none; whoever raises it has checked them. `details` are the same as
@@ -149,14 +149,14 @@ class GivenError(OperationError, code="GIVEN"):
 
 
 def given_error(
-    code: str, *, message: str, description: str, http_status: int, retryable: bool, schema: GivenSchema | None
-) -> type[GivenError]:
+    code: str, *, message: str, description: str, http_status: int, retryable: bool, schema: ExternalSchema | None
+) -> type[ExternalError]:
     """The class of an error that another program has declared. Raises `TypeError` as a class statement does."""
     words = (word.capitalize() for word in code.split("_"))
     make: Any = type  # of a class with arguments beside its bases
-    cls: type[GivenError] = make(
+    cls: type[ExternalError] = make(
         "".join(words),
-        (GivenError,),
+        (ExternalError,),
         {"__doc__": description, "__module__": __name__},
         code=code,
         message=message or None,

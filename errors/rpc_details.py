@@ -26,6 +26,7 @@ from .codes import (
     ErrorRow,
     rows_of_code,
 )
+from .decoders import decoder_for
 from .failures import (
     OPERATION_TYPE_REASON,
     AgentFailure,
@@ -47,7 +48,6 @@ from .failures import (
     TimedOut,
     Unavailable,
 )
-from .type_building import decoder_for
 
 A2A_DOMAIN: Final = "a2a-protocol.org"
 """Whose reasons those of A2A are (9.5, 11.6)."""

@@ -24,8 +24,9 @@ from .codes import (
     row_of,
     rows_of_code,
 )
+from .decoders import decoder_for
 from .definitions import ErrorDefinition
-from .exceptions import GivenError, OperationError
+from .exceptions import ExternalError, OperationError
 from .failures import (
     OPERATION_TYPE_REASON,
     A2AVersion,
@@ -46,7 +47,6 @@ from .failures import (
     TimedOut,
     Unavailable,
 )
-from .type_building import decoder_for
 
 
 class ErrorObject(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -225,7 +225,7 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
         definition = declaration.definition
     details = None
     if definition.has_details and exc.details is not None:
-        encoded = bytes(exc.raw) if isinstance(exc, GivenError) and exc.raw is not None else _encode(exc.details)
+        encoded = bytes(exc.raw) if isinstance(exc, ExternalError) and exc.raw is not None else _encode(exc.details)
         decoder_for(definition.details)(encoded)
         details = _without_secrets(encoded, definition.details)
     return DomainFailure(
@@ -235,7 +235,7 @@ def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) ->
         details,
         definition.http_status,
         definition.number,
-        exc.retry_after_ms if isinstance(exc, GivenError) else None,
+        exc.retry_after_ms if isinstance(exc, ExternalError) else None,
     )
 
 

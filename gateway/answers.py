@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import msgspec
 
 from ..errors.codes import row_of
+from ..errors.decoders import decoder_for
 from ..errors.failures import (
     WRONG_SCHEME,
     AuthenticationRequired,
@@ -18,7 +19,6 @@ from ..errors.failures import (
     Overloaded,
     Unavailable,
 )
-from ..errors.type_building import decoder_for
 
 JSON: Final = "application/json"
 

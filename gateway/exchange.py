@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..daemon.dispatch.router import Router
     from ..daemon.host import Host
     from ..daemon.operations.access import Access
-    from ..daemon.operations.context import ContextHost
+    from ..daemon.operations.context import ContextBackend
     from ..daemon.operations.spec import OperationSpec
     from ..daemon.rpc.envelope import Call
     from ..errors.failures import Failure
-    from .senders import Sender
+    from .client_quota import Sender
 
 
 @final
@@ -44,7 +44,7 @@ class Exchange:
         self._held = 0
 
     def begin(
-        self, router: Router, access: Access, sender: Sender | None, context_host: ContextHost, *, closed: bool
+        self, router: Router, access: Access, sender: Sender | None, context_backend: ContextBackend, *, closed: bool
     ) -> None:
         """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
         if closed or sender is None:
@@ -58,7 +58,7 @@ class Exchange:
             return self._refuse(router, Overloaded(RETRY_AFTER_MS))
         if spec.mode == "stream":
             self._events = EventQueue(self._host.memory, self._wake)
-        self._request = Request(call, spec, self, context_host, sender.backlog)
+        self._request = Request(call, spec, self, context_backend, sender.backlog)
         request = self._request
         out_of_task(lambda: self._host.scheduler.submit(request))  # an inline handler may begin now
 
@@ -157,7 +157,7 @@ class Exchange:
 
 
 @final
-class Overdue:
+class DisconnectTimer:
     """Tells waits that last: one clock for all, which costs each of them less than one of its own would.
 
     `spawn` runs the clock, which stands still while nobody waits.

@@ -16,8 +16,8 @@ from ..daemon.memory import SMALL
 from ..errors.printable import cut
 from .a2a.endpoint import A2AEndpoint
 from .answers import NO_SNIFFING
-from .calls import Calls, CallSettings
-from .context_host import HttpContextHost
+from .call_runner import CallRunner, CallSettings
+from .context_backend import HttpContextBackend
 from .cors import Cors
 from .hosted_agent import agent_of
 from .monitoring.health import Liveness, Readiness
@@ -75,10 +75,10 @@ class Gateway:
         self._stranger_refused = RepeatedWarning("http.stranger_refused")
         self._host_refused = RepeatedWarning("http.request_refused")
         self._origin_refused = RepeatedWarning("http.request_refused")
-        self.calls: Final = Calls(host, settings)
+        self.calls: Final = CallRunner(host, settings)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
         self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
-        self.context_host: Final = HttpContextHost(host, self.calls.access)
+        self.context_backend: Final = HttpContextBackend(host, self.calls.access)
         """For what runs for no request."""
 
     def _chosen_endpoints(self, host: Host) -> dict[str, Endpoint]:

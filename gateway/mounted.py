@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..daemon.host import Host
     from ..daemon.operations.access import IdentityProvider
-    from ..daemon.operations.context import ContextHost
+    from ..daemon.operations.context import ContextBackend
     from ..daemon.settings import Settings
 
 
@@ -62,8 +62,8 @@ class _Run:
         self._gateway.calls.on_progress = on_progress
 
     @property
-    def context_host(self) -> ContextHost:
-        return self._gateway.context_host
+    def context_backend(self) -> ContextBackend:
+        return self._gateway.context_backend
 
     @property
     def settled(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..daemon.apps import AppError
 from ..daemon.settings import Settings
-from .calls import CallSettings
+from .call_runner import CallSettings
 from .origins import LOOPBACK_NAMES, Origins, host_name_of, is_host_name, is_origin
 
 

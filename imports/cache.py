@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from .packed import FORMAT
+from .archive import FORMAT
 
 try:
     from _blake2 import blake2b  # hashlib loads OpenSSL first, which takes as long as all of this

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import Timeout
 from ..errors.redaction import register
+from .archive import ImportArchive, pack
 from .arguments import check_arguments, check_expose, check_matches, tell_notes
 from .daemon.carried import NOBODY, MountIdentity
 from .daemon.model import Command, DaemonImport, DaemonOperation, Target, Url
@@ -21,7 +22,6 @@ from .daemon.reading import read_daemon
 from .failures import ImportFailed
 from .openapi.documents.faults import DocumentError
 from .openapi.naming import Found, Selection, check_distinct, is_selected, names_of
-from .packed import Packed, pack
 from .service import ImportOptions, Upstream, Validate, imported_service
 from .validation import require_validator
 
@@ -206,5 +206,5 @@ def daemon_service(
     if options.check_input or options.validate != "off":
         require_validator("mcp")
     tell_notes(namespace, found.notes, len(chosen))
-    packed = Packed(pack(replace(found, operations=tuple(chosen))), DaemonImport, DaemonOperation)
+    packed = ImportArchive(pack(replace(found, operations=tuple(chosen))), DaemonImport, DaemonOperation)
     return imported_service(namespace, packed, upstream, options)

@@ -21,13 +21,13 @@ from ..daemon.operations.service import Service
 from ..daemon.operations.spec import Timeout
 from ..errors.nearest import nearest_hint
 from ..version import __version__
+from .archive import ImportArchive, pack
 from .arguments import check_arguments, check_expose, check_matches, tell_notes
 from .cache import keep, read_cached
 from .failures import ImportFailed
 from .mcp.model import Command, McpImport, McpOperation, Target, Url
 from .mcp.service import mcp_service
 from .model import Note
-from .packed import Packed, pack
 from .service import ImportOptions, Validate
 from .validation import require_validator
 
@@ -198,7 +198,7 @@ def from_mcp(  # noqa: PLR0913 - what can be said of an import
     target = mcp_target(server, cwd=cwd, env=env, headers=headers, allow_private=allow_private)
     choice = Choice(tuple(include), tuple(exclude), dict(rename or {}))
     data = _data(target, namespace, token, choice, max_age)
-    packed = Packed(data, McpImport, McpOperation)
+    packed = ImportArchive(data, McpImport, McpOperation)
     check_expose(expose, [entry.name for entry in packed.entries], rename)
     tell_notes(namespace, packed.head.notes, len(packed.entries))
     options = ImportOptions(

@@ -17,6 +17,7 @@ from msgspec import UNSET, Struct
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import Timeout
 from ..version import __version__
+from .archive import ImportArchive, pack
 from .arguments import check_arguments, check_expose, tell_left_out
 from .cache import Cached, digest_of, keep, read_cached, stamp_of
 from .failures import ImportFailed
@@ -24,7 +25,6 @@ from .http.faults import UNDECLARED
 from .http.model import HttpImport, HttpOperation
 from .openapi.documents.faults import DocumentError, quoted
 from .openapi.naming import Selection
-from .packed import Packed, pack
 from .service import ImportOptions, Validate, imported_service
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
         _require_libraries()
         from .http.upstream import HttpUpstream  # late: only imports need it
 
-        packed = Packed(data, HttpImport, HttpOperation)
+        packed = ImportArchive(data, HttpImport, HttpOperation)
         head = packed.head
         assert isinstance(head, HttpImport)
         names = [entry.name for entry in packed.entries]

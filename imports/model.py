@@ -41,7 +41,7 @@ class ImportedOperation(Struct, frozen=True, kw_only=True):
     """One operation. `name` has no namespace. `input` is the schema of an object, `output` that of the result or of one event.
 
     `pointer` is where the document has it. `idempotent` says that a call may be repeated though it is no query. `timeout` is in
-    seconds, None for no deadline; without it the daemon's setting applies. Events of a `numbered` subscription are `Numbered`.
+    seconds, None for no deadline; without it the daemon's setting applies. Events of a `numbered` subscription are `ServerEvent`.
     `annotations` are MCP's hints about a tool, as its server gives them.
     """
 

@@ -21,19 +21,19 @@ from ..daemon.operations.decoders import META_MEMBERS, Arguments, InputDecoder
 from ..daemon.operations.options import check_name
 from ..daemon.operations.params import InputModel
 from ..daemon.operations.service import Service
-from ..daemon.operations.spec import Numbered, OperationKind, OperationSpec, Timeout, Visibility
+from ..daemon.operations.spec import OperationKind, OperationSpec, ServerEvent, Timeout, Visibility
 from ..daemon.schemas.phrases import json_kind
-from ..errors.exceptions import FailureError, GivenError, given_error
+from ..errors.decoders import DECODE_ERRORS, build_decoder
+from ..errors.exceptions import ExternalError, FailureError, given_error
+from ..errors.external_schema import ExternalSchema
 from ..errors.failures import Internal, InvalidParams, Unavailable
-from ..errors.given_schema import GivenSchema
-from ..errors.type_building import DECODE_ERRORS, build_decoder
 from .failures import ImportFailed, UpstreamError
 from .validation import Checker, Fault, require_validator
 
 if TYPE_CHECKING:
     from ..daemon.operations.context import Context
+    from .archive import Entry, ImportArchive
     from .model import ImportedError, ImportedOperation, JsonSchema, Schema
-    from .packed import Entry, Packed
 
 Validate: TypeAlias = Literal["on", "log", "off"]
 """What becomes of params or an answer that are not what was declared: an error for the caller, a line in the log, or nothing."""
@@ -56,7 +56,7 @@ class Upstream(Protocol):
 
     def stream(
         self, operation: Any, arguments: dict[str, Any], ctx: Context
-    ) -> AsyncGenerator[Raw | Numbered[Raw], None]:
+    ) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         """The events of a subscription as JSON texts, with their numbers where it is `numbered`. Raises the same."""
         ...
 
@@ -83,7 +83,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
         return "external" if any(fnmatchcase(name, pattern) for pattern in self.expose) else "internal"
 
 
-def imported_service(namespace: str, packed: Packed[Any], upstream: Upstream, options: ImportOptions) -> Service:
+def imported_service(namespace: str, packed: ImportArchive[Any], upstream: Upstream, options: ImportOptions) -> Service:
     """The service of these operations, under a name. Raises `ImportFailed`: a name can't be one, or is there twice."""
     if options.check_input or options.validate != "off":
         require_validator()
@@ -105,14 +105,14 @@ def imported_service(namespace: str, packed: Packed[Any], upstream: Upstream, op
 class _Maker:
     """Makes the operations of one import. Schemas, errors and checks are made when they are needed first."""
 
-    def __init__(self, namespace: str, packed: Packed[Any], upstream: Upstream, options: ImportOptions) -> None:
+    def __init__(self, namespace: str, packed: ImportArchive[Any], upstream: Upstream, options: ImportOptions) -> None:
         self._namespace = namespace
         self._packed = packed
         self._upstream = upstream
         self._options = options
         self._access = AccessRule(frozenset(options.scopes))
         self._read = build_decoder(Raw)
-        self._classes: dict[bytes, type[GivenError]] = {}
+        self._classes: dict[bytes, type[ExternalError]] = {}
         self._checker = lru_cache(_CHECKERS)(self._make_checker)
 
     def spec(self, index: int, entry: Entry) -> OperationSpec:
@@ -129,7 +129,7 @@ class _Maker:
             mode="stream" if streams else "async",
             input=self._input(index),
             invoke=lambda ctx, arguments: run(ctx, *arguments),
-            returns=GivenSchema(partial(self._schema, index, "output")) if entry.result else None,
+            returns=ExternalSchema(partial(self._schema, index, "output")) if entry.result else None,
             output=self._read,
             errors=_Errors(partial(self.errors, index)) if entry.has_errors or self._options.errors else (),
             description=entry.description,
@@ -161,7 +161,7 @@ class _Maker:
     def upstream(self) -> Upstream:
         return self._upstream
 
-    def errors(self, index: int) -> tuple[type[GivenError], ...]:
+    def errors(self, index: int) -> tuple[type[ExternalError], ...]:
         return tuple(map(self._error, self._errors(index)))
 
     def _errors(self, index: int) -> tuple[ImportedError, ...]:
@@ -239,10 +239,10 @@ class _Maker:
     def _schema(self, index: int, kind: str) -> JsonSchema:
         return self._packed.document(self._part(index, (kind, 0)))
 
-    def _error(self, error: ImportedError) -> type[GivenError]:
+    def _error(self, error: ImportedError) -> type[ExternalError]:
         key = msgspec.msgpack.encode(error)
         if key not in self._classes:
-            schema = None if error.schema is None else GivenSchema(partial(self._packed.document, error.schema))
+            schema = None if error.schema is None else ExternalSchema(partial(self._packed.document, error.schema))
             self._classes[key] = given_error(
                 error.code,
                 message=error.message,
@@ -255,7 +255,7 @@ class _Maker:
 
     def _input(self, index: int) -> InputModel:
         load = partial(self._schema, index, "input")
-        return InputModel(GivenSchema(load), (), None, True, (), self._decoder(index), whole=True)
+        return InputModel(ExternalSchema(load), (), None, True, (), self._decoder(index), whole=True)
 
     def _decoder(self, index: int) -> InputDecoder:
         def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
@@ -297,23 +297,23 @@ def _json_of(raw: Raw | bytes, prefix: str) -> Any:
 
 
 @final
-class _Errors(Sequence["type[GivenError]"]):
+class _Errors(Sequence["type[ExternalError]"]):
     """The classes of an operation's errors, which are made when somebody looks at them."""
 
-    def __init__(self, load: Callable[[], tuple[type[GivenError], ...]]) -> None:
+    def __init__(self, load: Callable[[], tuple[type[ExternalError], ...]]) -> None:
         self._load = load
 
     @overload
-    def __getitem__(self, index: int) -> type[GivenError]: ...
+    def __getitem__(self, index: int) -> type[ExternalError]: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[type[GivenError]]: ...
+    def __getitem__(self, index: slice) -> Sequence[type[ExternalError]]: ...
     def __getitem__(self, index: int | slice) -> Any:
         return self._load()[index]
 
     def __len__(self) -> int:
         return len(self._load())
 
-    def __iter__(self) -> Iterator[type[GivenError]]:
+    def __iter__(self) -> Iterator[type[ExternalError]]:
         return iter(self._load())
 
 
@@ -344,14 +344,16 @@ class _Stream:
         self._index = index
         self._name = name
 
-    async def run(self, ctx: Context, params: dict[str, Any], prefix: str) -> AsyncGenerator[Raw | Numbered[Raw], None]:
+    async def run(
+        self, ctx: Context, params: dict[str, Any], prefix: str
+    ) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         maker = self._maker
         maker.require_checks(self._index, self._name)
         await maker.ready(ctx)
         events = maker.upstream.stream(maker.operation(self._index), params, ctx)
         try:
             async for event in events:
-                value = event.value if isinstance(event, Numbered) else event
+                value = event.value if isinstance(event, ServerEvent) else event
                 maker.checked(self._index, self._name, value)
                 yield event
         except UpstreamError as exc:

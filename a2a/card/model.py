@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from ..types import JsonObject, NonEmptyStr, WireStruct
 
 MediaType: TypeAlias = Annotated[str, Meta(pattern=r"^[^\s/;]+/[^\s/;]+(?:;.*)?$")]

@@ -21,7 +21,7 @@ from msgspec import Raw
 from msgspec import inspect as types
 
 from ...daemon.operations.type_shapes import to_annotation
-from ...errors.type_building import DECODE_ERRORS, build_decoder, type_info
+from ...errors.decoders import DECODE_ERRORS, build_decoder, type_info
 from ..types import STATE_NUMBERS, Role, TaskState
 from .base64_text import decode_base64, encode_base64
 

@@ -15,9 +15,9 @@ from msgspec import Raw
 
 from ...daemon.operations.decoders import Arguments
 from ...daemon.operations.params import InputModel
+from ...errors.decoders import DECODE_ERRORS, build_decoder
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, AgentFailure, Failure
-from ...errors.type_building import DECODE_ERRORS, build_decoder
 from ..requests import StreamItem, TaskQuery, TaskUpdate
 from ..types import JsonObject, Message, PushConfig, Task, TaskState
 from .protojson import has_protobuf_names

@@ -19,8 +19,8 @@ from ..tasks.change_signal import ChangeSignal
 from ..tasks.live_task import LiveTask
 from ..tasks.runner import Runner, Spawn
 from ..tasks.task_cache import TaskCache
-from .following import Following
-from .owned_work import OwnedWork
+from .event_follower import EventFollower
+from .task_worker import TaskWorker
 
 SHARED_POLL_SECONDS: Final = 0.04
 """How often a store that nobody tells of changes is read, while a task in memory may be changed by another daemon."""
@@ -61,15 +61,15 @@ class Cluster:
         self._executes = executes
         self._on_lost = on_lost
         self._shared_poll_seconds = shared_poll_seconds
-        self._following = Following(store, cache, on_lost)
-        self._owned_work = OwnedWork(store, cache, runner, self._following, spawn, max_runs=max_runs)
+        self._event_follower = EventFollower(store, cache, on_lost)
+        self._task_worker = TaskWorker(store, cache, runner, self._event_follower, spawn, max_runs=max_runs)
         self._requests = self._queued = True
         self._work_signal, self._following_signal = ChangeSignal(), ChangeSignal()
         self._listening: anyio.CancelScope | None = None
 
     def _on_load(self, live: LiveTask) -> None:
         """It may have been changed while it was loaded, and is listened for from now on."""
-        self._following.add(live)
+        self._event_follower.add(live)
         self._following_signal.notify()
         if self._listening is not None:
             self._listening.cancel()
@@ -80,11 +80,11 @@ class Cluster:
 
     async def follow(self, live: LiveTask) -> None:
         """Read what other daemons have done to this task. Raises `StoreError`."""
-        await self._following.follow(live)
+        await self._event_follower.follow(live)
 
     def drain(self) -> None:
         """Take no more work from others, and leave them what waits here."""
-        self._owned_work.draining = True
+        self._task_worker.draining = True
         self._runner.drain()
 
     async def run(self) -> None:
@@ -93,7 +93,7 @@ class Cluster:
         self._runner.on_done = self._on_done
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
-            tasks.start_soon(self._repeat, self._following_signal, lambda: self._following.behind, self._follow)
+            tasks.start_soon(self._repeat, self._following_signal, lambda: self._event_follower.behind, self._follow)
             tasks.start_soon(self._watch_lease)
             if self._executes:
                 tasks.start_soon(self._look_after)
@@ -104,7 +104,7 @@ class Cluster:
             shared = any(live.shared for live in self._cache)
             with anyio.CancelScope() as self._listening:
                 changes = await self._store.wait_for_changes(self._shared_poll_seconds if shared else IDLE_POLL_SECONDS)
-                self._following.hear(changes)
+                self._event_follower.hear(changes)
                 self._requests |= changes.requests
                 self._queued |= changes.queued
                 self._following_signal.notify()
@@ -128,29 +128,29 @@ class Cluster:
         return not isinstance(done, Raised)
 
     async def _follow(self) -> None:
-        while self._following.behind:
-            await self._following.catch_up()
-            if self._following.behind:  # a commit of this daemon is to be heard of first
+        while self._event_follower.behind:
+            await self._event_follower.catch_up()
+            if self._event_follower.behind:  # a commit of this daemon is to be heard of first
                 await anyio.sleep(self._shared_poll_seconds)
 
     @property
     def _has_work(self) -> bool:
-        return self._requests or self._owned_work.inherited or (self._queued and self._owned_work.room > 0)
+        return self._requests or self._task_worker.inherited or (self._queued and self._task_worker.room > 0)
 
     async def _do_work(self) -> None:
         """What is left undone because the store fails is due again with the next look."""
         if self._requests:
             self._requests = False
-            await self._owned_work.take_requests()
-        while self._queued and self._owned_work.room:
+            await self._task_worker.take_requests()
+        while self._queued and self._task_worker.room:
             self._queued = False
-            self._queued |= await self._owned_work.claim()
-        if self._owned_work.inherited:
-            self._owned_work.inherited = False
-            await self._owned_work.take_requests()
+            self._queued |= await self._task_worker.claim()
+        if self._task_worker.inherited:
+            self._task_worker.inherited = False
+            await self._task_worker.take_requests()
 
     async def _adopt_orphans(self) -> None:
-        while await self._owned_work.adopt_orphans():
+        while await self._task_worker.adopt_orphans():
             pass
 
     async def _watch_lease(self) -> None:
@@ -170,6 +170,6 @@ class Cluster:
             self._work_signal.notify()
             await self._try(self._adopt_orphans)
             if turn % OWNED_TURNS == 0:
-                await self._try(self._owned_work.begin_forgotten)
+                await self._try(self._task_worker.begin_forgotten)
             self._work_signal.notify()
             await anyio.sleep(IDLE_POLL_SECONDS)

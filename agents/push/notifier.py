@@ -242,7 +242,7 @@ class PushNotifier:
             if failure is not None:
                 if isinstance(failure.cause, int):
                     span.tell(HTTP_STATUS, failure.cause)
-                span.blame(str(failure.cause))
+                span.record_error(str(failure.cause))
             return failure
         finally:
             span.end()

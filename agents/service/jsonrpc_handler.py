@@ -20,7 +20,7 @@ from ...a2a.types import PushConfig, TaskState
 from ...a2a.versions.v10 import encode_task_page, without_contents
 from ...a2a.versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
 from ...daemon.operations.context import LAST_EVENT_ID, Context, name_task
-from ...daemon.operations.spec import Numbered
+from ...daemon.operations.spec import ServerEvent
 from ...errors.exceptions import FailureError
 from ...errors.failures import UnsupportedOperation
 from ..caller import Caller
@@ -68,7 +68,7 @@ class JsonRpcHandler:
             result = settled(await handler.send(self._checked(request), caller))
         return self.version.encode_send_result(result, history_length=request.configuration.history_length)
 
-    async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | Numbered[Raw], None]:
+    async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         """Send a message to the agent, and get everything that happens to its task."""
         if LAST_EVENT_ID in ctx.service_params:  # whoever repeats a request after a lost connection would send it twice
             raise FailureError(UnsupportedOperation(version=self.version.name, reason=_NO_RESUMING))
@@ -84,7 +84,7 @@ class JsonRpcHandler:
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, ctx: Context, request: TaskRequest) -> AsyncGenerator[Raw | Numbered[Raw], None]:
+    async def subscribe(self, ctx: Context, request: TaskRequest) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         """Get a task, and everything that happens to it from then on; or, after the event whose number the service parameter
         `last-event-id` holds, everything that has happened since."""
         after = ctx.last_event_id
@@ -169,10 +169,14 @@ class JsonRpcHandler:
         name_task(ctx, task_id)
         return self._pipeline.call(ctx, self.version, params, task_id=task_id, streaming=streaming)
 
-    def _written(self, item: StreamItem, history_length: int | None = None) -> Raw | Numbered[Raw] | None:
+    def _written(self, item: StreamItem, history_length: int | None = None) -> Raw | ServerEvent[Raw] | None:
         """The item as an event, with its number where it is one of the task's log."""
         written = self.version.encode_stream_item(item, history_length=history_length)
-        return Numbered(written, item.generation) if written is not None and isinstance(item, TaskUpdate) else written
+        return (
+            ServerEvent(written, id=item.generation)
+            if written is not None and isinstance(item, TaskUpdate)
+            else written
+        )
 
     def _checked(self, request: SendRequest) -> SendRequest:
         """The request, if the agent accepts its message and its push config. Raises `FailureError`."""

@@ -13,7 +13,7 @@ from ...a2a.types import PushConfig, Task
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ..caller import Caller
-from ..cluster.delegation import Delegation, Delegator
+from ..cluster.remote_submission import Delegator, RemoteSubmission
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, raise_if_lost
 from ..tasks.runner import Runner
@@ -96,7 +96,7 @@ class Submission:
 
     def _delegate(
         self, live: LiveTask, context: RequestContext, config: PushConfig | None, caller: Caller, key: str
-    ) -> Delegation:
+    ) -> RemoteSubmission:
         """Leave a message to another daemon. That one sends the push notifications."""
         if config is None:
             return self._delegator.submit(live, context, None, key)
@@ -107,6 +107,6 @@ class Submission:
         """The task as it is now, once it and the request's push config are in the store."""
         task = await submitted.wait_stored()
         config = request.configuration.task_push_notification_config
-        if config is not None and not isinstance(submitted, Delegation):
+        if config is not None and not isinstance(submitted, RemoteSubmission):
             await self._push_configs.save(submitted.live)
         return task

@@ -129,7 +129,7 @@ class Committer:
             with span.entered():
                 results = await attempt(lambda: self._store.commit(changes))
             if isinstance(results, Raised):
-                span.blame(type(results.exc).__name__)
+                span.record_error(type(results.exc).__name__)
             return results
         finally:
             span.end()

@@ -314,9 +314,9 @@ class Runner:
             if span is None:
                 return
             if isinstance(done, Raised):
-                span.blame(declared_failure(done.exc) or type_name(done.exc))
+                span.record_error(declared_failure(done.exc) or type_name(done.exc))
             elif execution.live.state is not before:
-                span.blame(UNFINISHED)
+                span.record_error(UNFINISHED)
 
     # -- cancellation ------------------------------------------------------------------------------------------
 

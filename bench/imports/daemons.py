@@ -117,12 +117,12 @@ def calls_of(path: Path, most: int) -> Iterator[Call]:
     """Calls of operations that lie far apart in a document, each with an answer that fits its schema."""
     import jsonschema_rs
 
+    from discreet.imports.archive import ImportArchive, pack
     from discreet.imports.from_openapi import HttpImport, HttpOperation
     from discreet.imports.openapi.reader import read_openapi
-    from discreet.imports.packed import Packed, pack
 
     imported = read_openapi(path.read_bytes(), origin=path.as_uri())
-    packed = Packed(pack(imported), HttpImport, HttpOperation)
+    packed = ImportArchive(pack(imported), HttpImport, HttpOperation)
     found = 0
     count = len(imported.operations)
     for turn in range(count):

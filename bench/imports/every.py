@@ -102,14 +102,14 @@ def _literal(text: str) -> str:
 def call_all(path: Path, cache: Path) -> dict[str, Any]:
     import jsonschema_rs
 
+    from discreet.imports.archive import ImportArchive, pack
     from discreet.imports.from_openapi import HttpImport, HttpOperation
     from discreet.imports.openapi.reader import read_openapi
-    from discreet.imports.packed import Packed, pack
 
     text = path.read_bytes()
     root = raw_of(text)
     imported = read_openapi(text, origin=path.as_uri())
-    packed = Packed(pack(imported), HttpImport, HttpOperation)
+    packed = ImportArchive(pack(imported), HttpImport, HttpOperation)
     declared = {
         (method.upper(), where): operation
         for where, item in root.get("paths", {}).items()

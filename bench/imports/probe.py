@@ -75,8 +75,8 @@ def facts(path: str) -> dict[str, Any]:
     """What is in the document, counted without discreet, and what of it the import has."""
     import jsonschema_rs
 
+    from discreet.imports.archive import pack
     from discreet.imports.openapi.reader import read_openapi
-    from discreet.imports.packed import pack
 
     text = Path(path).read_bytes()
     raw = raw_of(text)

@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from ...a2a.card.model import AgentCard, AgentInterface
-from ...errors.type_building import DECODE_ERRORS, convert, decoder_for
+from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
 from ..connect import ConnectOptions
 from ..errors import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout
 from ..http.addresses import ServerAddress, parse_address

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from ...errors import failures
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from ...errors.wire import decode_error, encode_error
 from .. import errors as exceptions
 from ..error_text import decode_json

@@ -14,9 +14,9 @@ import msgspec
 from anyio import CancelScope
 from msgspec import Raw
 
+from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Cancelled, Internal, MethodNotFound, ParseFailure
-from ...errors.type_building import decoder_for
 from ...errors.wire import encode_error_response, failure_of
 from ..errors import RemoteError
 from ..messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result

@@ -9,7 +9,7 @@ from typing import Final, assert_never, final
 from msgspec import Raw
 
 from ...errors import failures
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from .. import messages
 from ..errors import InvalidReply, RemoteError
 from . import log

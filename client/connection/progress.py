@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from ..messages import DECODE_ERRORS
 from ..validation import encode_params
 

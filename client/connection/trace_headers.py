@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from ..validation import encode_params
 
 TracePlace: TypeAlias = Literal["service_params", "meta"]

@@ -13,7 +13,7 @@ from typing import Final, TypeVar, final
 import msgspec
 from msgspec import Raw
 
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from ..messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
 from .a2a import ENDED, STREAM_METHODS, WAITING
 

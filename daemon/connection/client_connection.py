@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..host import Host
-    from ..operations.context import ClientInfo, ContextHost
+    from ..operations.context import ClientInfo, ContextBackend
     from ..operations.identity import Identity
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
@@ -34,7 +34,7 @@ class ClientConnection(Protocol):
     def host(self) -> Host: ...
 
     @property
-    def context_host(self) -> ContextHost:
+    def context_backend(self) -> ContextBackend:
         """The way to the client: notifications and requests."""
         ...
 
@@ -54,7 +54,7 @@ class ClientConnection(Protocol):
         """Send a notification that belongs to no request."""
         ...
 
-    def meet(self, client: ClientInfo) -> None:
+    def set_client_info(self, client: ClientInfo) -> None:
         """Keep what the client says of itself."""
         ...
 

@@ -26,7 +26,7 @@ from ..process.reexec import NEW_CONNECTION, ConnectionState
 from ..rpc.request_log import note_timeout
 from .client_connection import DaemonControl
 from .client_requests import ClientRequests
-from .context_host import ClientContextHost, Together
+from .context_backend import ClientContextBackend, Together
 from .handshake import ServerInfo
 from .notices import Notices
 from .reader import Reader
@@ -56,7 +56,7 @@ class Owner(DaemonControl, Protocol):
 
 
 @final
-class FirstCall:
+class DialectDetector:
     """Stands where the dispatcher will, until it is known what the client speaks."""
 
     def __init__(self, learn: Callable[[Call], None]) -> None:
@@ -109,12 +109,12 @@ class Connection:
             check_declarations(host)
         self.client = ClientInfo()
         self.session = open_session(self._speaks or "plain", self, owner, state.session)
-        self.context_host = ClientContextHost(host, self, self._notices, self._client_requests)
+        self.context_backend = ClientContextBackend(host, self, self._notices, self._client_requests)
         host.resource_watchers.append(self.tell_updated)
         dispatcher = self._speak(self.session)
         self._reader = Reader(
             self._channel,
-            dispatcher if self._speaks else FirstCall(self._learn),
+            dispatcher if self._speaks else DialectDetector(self._learn),
             self._responder,
             self.writer,
             self,
@@ -134,7 +134,7 @@ class Connection:
             self._responder,
             self.host.scheduler,
             self._backlog,
-            self.context_host,
+            self.context_backend,
             session.dialect,
             self._metrics,
             tracing=self.host.tracing,
@@ -291,14 +291,14 @@ class Connection:
     def initializers(self) -> Sequence[OperationSpec]:
         return self.host.catalogue.initializers
 
-    def meet(self, client: ClientInfo) -> None:
+    def set_client_info(self, client: ClientInfo) -> None:
         self.client = client
 
     def take_again(self, call: Call) -> None:
         self._reader.take_again(call)
 
     def tell(self, method: str, params: object) -> None:
-        self.context_host.notify(method, params)
+        self.context_backend.notify(method, params)
 
     def tell_updated(self, uri: str) -> Sending | None:
         dialect = self.session.dialect

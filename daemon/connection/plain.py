@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
-from ...errors.given_schema import GivenSchema
+from ...errors.external_schema import ExternalSchema
 from ...errors.redaction import scrub_known
 from ..logs import log, parse_level
 from ..operations.context import Context
@@ -141,7 +141,7 @@ def _add_initialize(service: Service, connection: ClientConnection, control: Dae
         pid = params.get("processId")
         if type(pid) is int:
             control.watch_client(pid)
-        connection.meet(client_info(params, PROTOCOL_VERSION))
+        connection.set_client_info(client_info(params, PROTOCOL_VERSION))
         return InitializeResult(connection.server_info, PROTOCOL_VERSION, _capabilities(connection.host))
 
     async def initialize_after_hooks(ctx: Context, **params: Any) -> InitializeResult:
@@ -207,9 +207,9 @@ def _add_lists(service: Service, connection: ClientConnection) -> None:
 def _in_words(spec: OperationSpec) -> tuple[list[str], str]:
     """The params and the result of an operation for people."""
     given, result = spec.input.type, spec.returns
-    if not isinstance(given, GivenSchema):
+    if not isinstance(given, ExternalSchema):
         return spec.describe_params(), spec.describe_result()
     from ..schemas.phrases import describe_members, describe_value  # late: only imported operations need it
 
-    described = describe_value(result.load()) if isinstance(result, GivenSchema) else spec.describe_result()
+    described = describe_value(result.load()) if isinstance(result, ExternalSchema) else spec.describe_result()
     return describe_members(given.load()), described

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast, get_args
 import msgspec
 
 from ...errors.codes import DialectName
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from .. import plugins
 from ..logs import log
 from ..operations.service import DeclarationError, Service

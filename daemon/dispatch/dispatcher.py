@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, final
 
 import msgspec
 
+from ...errors.decoders import decoder_for
 from ...errors.failures import Cancelled, Failure, MethodNotFound, Overloaded, Unavailable
-from ...errors.type_building import decoder_for
 from ..operations.access import Access
-from ..operations.context import Context, ContextHost
+from ..operations.context import Context, ContextBackend
 from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect, Ignored
 from ..rpc.envelope import STREAM_TAKEN, Call, Message
@@ -45,7 +45,7 @@ class Dispatcher:
         responder: Responder,
         scheduler: Scheduler,
         backlog: Backlog[Request],
-        context_host: ContextHost,
+        context_backend: ContextBackend,
         dialect: Dialect,
         metrics: RequestCounts,
         *,
@@ -56,7 +56,7 @@ class Dispatcher:
         self._responder = responder
         self._scheduler = scheduler
         self._backlog = backlog
-        self._context_host = context_host
+        self._context_backend = context_backend
         self._dialect = dialect
         self._metrics = metrics
         self._access = access
@@ -118,7 +118,7 @@ class Dispatcher:
         refusal = self._refusal(call, spec)
         if refusal is not None:
             return self.refuse(call, refusal)
-        request = Request(call, spec, self._responder, self._context_host, self._backlog)
+        request = Request(call, spec, self._responder, self._context_backend, self._backlog)
         if call.id is not None:
             self._responder.admit(request)
         self._scheduler.submit(request)
@@ -140,7 +140,7 @@ class Dispatcher:
         if not inline:
             self._metrics.since = monotonic()
         inline.append(spec.name)
-        outcome = self._scheduler.run_now(spec, call, Context(spec, call, self._context_host))
+        outcome = self._scheduler.run_now(spec, call, Context(spec, call, self._context_backend))
         if isinstance(outcome, bytes):
             self._responder.result(call, outcome)
         else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from ...errors.exceptions import FailureError, GivenError, OperationError
+from ...errors.exceptions import ExternalError, FailureError, OperationError
 from ...errors.failures import Failure, Internal
 from ...errors.redaction.safe_call import type_name
 from ...errors.wire import failure_of
@@ -24,7 +24,7 @@ from ..logs import log
 from ..logs.bound import BOUND, INLINE, add_names
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token, last_event_id
-from ..operations.spec import ClientGroup, Numbered, WrongResult
+from ..operations.spec import ClientGroup, ServerEvent, WrongResult
 from ..process import forks
 from .request import Outcome
 from .task_guard import guard_task, out_of_task
@@ -163,7 +163,7 @@ async def _send_events(
     numbers: _Numbers | None = None
     try:
         while (value := await in_context(anext(generator, _END), variables, loop, spec.name)) is not _END:
-            if type(value) is Numbered:
+            if type(value) is ServerEvent:
                 numbers = numbers or _Numbers(spec.name, call)
                 number = _number_of(value)
                 if not numbers.is_new(number):
@@ -205,10 +205,10 @@ _REPEATED_HINT: Final = "ctx.last_event_id is the number behind which the caller
 _MISNUMBERED_HINT: Final = "numbers must rise, else no caller can resume"
 
 
-def _number_of(event: Numbered[Any]) -> int:
-    if type(event.number) is not int or event.number < 0:
-        raise WrongResult("yielded a Numbered whose number is no integer of 0 or more")
-    return event.number
+def _number_of(event: ServerEvent[Any]) -> int:
+    if type(event.id) is not int or event.id < 0:
+        raise WrongResult("yielded a ServerEvent whose id is no integer of 0 or more")
+    return event.id
 
 
 class Raised(msgspec.Struct, frozen=True):
@@ -314,7 +314,7 @@ def _outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
         else:
             if isinstance(failure, Internal):
                 declare = f"declare it: errors=[{type_name(found)}]"
-                hint = "raise an error of your own in its place" if isinstance(found, GivenError) else declare
+                hint = "raise an error of your own in its place" if isinstance(found, ExternalError) else declare
                 _diagnose(spec, call, undeclared=failure.code, hint=hint, exc=exc)
             return failure
     if isinstance(found, WrongResult):

@@ -24,7 +24,7 @@ from ...errors.failures import (
 from ...lazy import anyio
 from ..logs import log
 from ..logs.bound import bound
-from ..operations.context import MOUNT_DEPTH, CallFailed, ContextHost
+from ..operations.context import MOUNT_DEPTH, CallFailed, ContextBackend
 from ..operations.current_request import Caller, CurrentRequest
 from ..operations.identity import Identity
 from ..rpc.envelope import Call
@@ -58,7 +58,7 @@ class InnerCalls:
         params: object,
         caller: Caller,
         parent: CurrentRequest | None,
-        context_host: ContextHost,
+        context_backend: ContextBackend,
         *,
         continue_running: bool,
     ) -> bytes:
@@ -71,7 +71,7 @@ class InnerCalls:
         metadata = {} if came_through is None else {MOUNT_DEPTH: came_through}
         call = Call(spec.name, None, Raw(msgspec.json.encode(params)), metadata, origin=bound())
         waiter = _Waiter(None)
-        request = Request(call, spec, waiter, context_host)
+        request = Request(call, spec, waiter, context_backend)
         request.identity = authority_of(caller)
         request.depth = 1 if parent is None else parent.depth + 1
         if parent is not None and request.depth > self._max_depth:
@@ -99,7 +99,7 @@ class InnerCalls:
         metadata: Mapping[str, str],
         identity: Identity | None = None,
         sink: EventSink | None,
-        context_host: ContextHost,
+        context_backend: ContextBackend,
         progress_token: str | int | UnsetType | None = UNSET,
         rendering: Rendering | None = None,
     ) -> Outcome:
@@ -114,7 +114,7 @@ class InnerCalls:
         waiter = _Waiter(sink)
         call = Call(spec.name, None, Raw(params), dict(metadata), "", 0, rendering, progress_token, arguments)
         call.origin = bound()
-        request = Request(call, spec, waiter, context_host)
+        request = Request(call, spec, waiter, context_backend)
         request.identity = identity
         return await self._outcome(request, waiter, continue_running=False)
 

@@ -21,7 +21,7 @@ from .backlog import LOOP
 if TYPE_CHECKING:
     import threading
 
-    from ..operations.context import ContextHost
+    from ..operations.context import ContextBackend
     from ..operations.current_request import CurrentRequest, Endable
     from ..operations.identity import Identity
     from ..operations.spec import OperationSpec
@@ -78,7 +78,7 @@ class Request:
     """A call and its operation. One object per request that can't be answered at once.
 
     `backlog` is the queue of the client that sent it; None for a call between operations. `parent` made the call and waits
-    for it, where it is one between operations that ends with its caller. `context_host` is what its handler's context stands on.
+    for it, where it is one between operations that ends with its caller. Its handler's context stands on `context_backend`.
 
     `identity` is who calls, where that is another operation, or known for another reason.
 
@@ -94,7 +94,7 @@ class Request:
         "behind",
         "call",
         "children",
-        "context_host",
+        "context_backend",
         "deadline",
         "decoded_size",
         "depth",
@@ -121,13 +121,13 @@ class Request:
         call: Call,
         spec: OperationSpec,
         requester: Requester,
-        context_host: ContextHost,
+        context_backend: ContextBackend,
         backlog: Backlog[Request] | None = None,
     ) -> None:
         self.call = call
         self.spec = spec
         self.requester = requester
-        self.context_host = context_host
+        self.context_backend = context_backend
         self.backlog = backlog
         self.key = b"" if call.id is None else id_key(call.id)
         self.answered = call.id is None

@@ -472,7 +472,7 @@ class Scheduler:
 
     @staticmethod
     def _context(request: Request) -> Context:
-        return Context(request.spec, request.call, request.context_host, request)
+        return Context(request.spec, request.call, request.context_backend, request)
 
     def _perform(self, request: Request) -> Outcome:
         """A handler that is no coroutine: on the loop, or in a worker thread, where it may have waited for one."""

@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from ...errors.decoders import DECODE_ERRORS, build_decoder, json_encoder
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from ...errors.type_building import DECODE_ERRORS, build_decoder, json_encoder
 
 Arguments: TypeAlias = tuple[Any, ...]
 

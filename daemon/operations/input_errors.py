@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
+from ...errors.decoders import DECODE_ERRORS, build_decoder, decoder_for, type_info
 from ...errors.failures import InvalidParams, JsonScalar
-from ...errors.type_building import DECODE_ERRORS, build_decoder, decoder_for, type_info
 from .type_phrases import accepted_values, describe_type, json_text
 from .type_shapes import ObjectLike, TupleLike, json_kinds, object_members, to_annotation, tuple_items, without_metadata
 

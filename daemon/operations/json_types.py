@@ -11,7 +11,7 @@ from msgspec import inspect as types  # msgspec has loaded it already
 from msgspec.json import encode
 from msgspec.structs import fields
 
-from ...errors.type_building import convert, decoder_for, type_info
+from ...errors.decoders import convert, decoder_for, type_info
 
 _ADVICE: Final = "use types that msgspec encodes, such as a Struct"
 _MAX_DEPTH: Final = 64

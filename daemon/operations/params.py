@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 
-from ...errors.type_building import build_decoder, type_info
-from ..offers import Asked
+from ...errors.decoders import build_decoder, type_info
+from ..declarations import Asked
 from .context import Context
 from .decoders import (
     Arguments,

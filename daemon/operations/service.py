@@ -32,7 +32,7 @@ from msgspec import UNSET
 
 from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
-from ..offers import Completer, Offer, Prompt, Resource, asks_of, check_offer
+from ..declarations import Completer, Offer, Prompt, Resource, asks_of, check_offer
 from .changes import Changes
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
@@ -51,7 +51,7 @@ from .options import (
     name_of,
 )
 from .params import ANNOTATION_ERRORS, InputModel, build_input, return_type
-from .spec import Numbered, OperationKind, OperationSpec, output_check
+from .spec import OperationKind, OperationSpec, ServerEvent, output_check
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -410,14 +410,14 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> tuple[Any, bool]:
     returns = return_type(func)
     if kind == "notification" and returns not in (Any, None, type(None)):
         raise TypeError("a notification has no result; annotate the handler `-> None`")
-    if kind != "subscription" and Numbered in (returns, get_origin(returns)):
-        raise TypeError("only the events of a subscription are Numbered; return the value itself")
+    if kind != "subscription" and ServerEvent in (returns, get_origin(returns)):
+        raise TypeError("only the events of a subscription are a ServerEvent; return the value itself")
     if kind != "subscription" or returns is Any:
         return returns, False
     if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable) or not get_args(returns):
         raise TypeError("a subscription must be annotated AsyncIterator[T], where T is the type of its events")
     event = get_args(returns)[0]
-    numbered = Numbered in (event, get_origin(event))
+    numbered = ServerEvent in (event, get_origin(event))
     return (get_args(event) or (Any,))[0] if numbered else event, numbered
 
 

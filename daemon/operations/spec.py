@@ -8,10 +8,10 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args, g
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ...errors.decoders import build_decoder, json_encoder, type_info
 from ...errors.exceptions import OperationError
 from ...errors.failures import Failure
-from ...errors.type_building import build_decoder, json_encoder, type_info
-from ..offers import Offer
+from ..declarations import Offer
 from .access import AccessRule
 from .decoders import Arguments
 from .json_types import require_finite, unencodable_member
@@ -54,14 +54,15 @@ class ClientGroup(msgspec.Struct, frozen=True):
     name: str
 
 
-class Numbered(msgspec.Struct, Generic[T], frozen=True):
+class ServerEvent(msgspec.Struct, Generic[T], frozen=True):
     """An event of a subscription with the number that it has in the log it comes from, so that clients can resume there.
 
-    By HTTP the number is the event's `id`, and `ctx.last_event_id` is that of the last one that a client has.
+    `id` is that number, 0 or more, and rises from event to event. By HTTP it is the event's `id`, and `ctx.last_event_id`
+    is that of the last one that a client has.
     """
 
     value: T
-    number: int
+    id: int
 
 
 class WrongResult(Exception):
@@ -92,7 +93,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     `offer` is set where it is no tool but a resource or a prompt to clients that tell these apart.
     `command` marks one that editors run by its name. `options` are what a dialect says of the operation beside its types.
     `idempotent` says of a mutation that it may be repeated. `etag` says that results of a query get an `ETag` by HTTP, `numbered`
-    that the events of a subscription are `Numbered`.
+    that the events of a subscription are `ServerEvent`.
 
     Three fields are for operations of the daemon itself. `admits` says why a call with these service parameters is refused;
     it is asked after access, and before the params are read. `immediate` runs an inline handler as soon as its request is

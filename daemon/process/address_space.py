@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from ...errors.type_building import address_space_limit
+from ...errors.decoders import address_space_limit
 
 SHARE: Final = 4
 """A quarter of what is free at the start is for requests and replies, another one for the stacks of threads. The rest is

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 import msgspec
 
 from ...errors.codes import DialectName
+from ...errors.decoders import decoder_for
 from ...errors.failures import A2AVersion, Failure
-from ...errors.type_building import decoder_for
 from ...errors.wire import encode_error_response
 from . import envelope
 from .envelope import CANCEL_REQUEST

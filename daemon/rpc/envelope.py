@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from ...errors.decoders import json_encoder
 from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFailure
-from ...errors.type_building import json_encoder
 from .text import encoding_failure, flattened, parse_failure, without_unpaired
 
 if TYPE_CHECKING:

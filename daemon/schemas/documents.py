@@ -12,9 +12,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ...errors.codes import GrpcStatus, grpc_of_http
+from ...errors.decoders import decoder_for
 from ...errors.definitions import ErrorDefinition
 from ...errors.redaction import scrub_known
-from ...errors.type_building import decoder_for
 from ..operations.access import AccessRule
 from ..operations.params import InputModel
 from ..operations.spec import OperationSpec, Visibility

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
-from ...errors.given_schema import GivenSchema
+from ...errors.decoders import type_info
+from ...errors.external_schema import ExternalSchema
 from ...errors.redaction import scrub_known
-from ...errors.type_building import type_info
 from ..operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
 from .patterns import to_ecma
 
@@ -126,7 +126,7 @@ def json_schema(tp: Any, *, extra: Any = None, titled: bool = True) -> JsonSchem
     `extra` is the type of undeclared members of an object; None leaves them as the type itself has them. With
     `titled=False` the document has no `title`, for generated types whose name says nothing. Members keep their order.
     """
-    if isinstance(tp, GivenSchema):
+    if isinstance(tp, ExternalSchema):
         document = {"$schema": DIALECT, **document_without_known_secrets(tp.load())}
         return document if titled else {word: value for word, value in document.items() if word != "title"}
     writer = _Writer()

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from ...errors.decoders import convert
 from ...errors.nearest import nearest_hint
-from ...errors.type_building import convert
 
 Command: TypeAlias = tuple[str, ...]
 URL_SCHEMES: Final = ("http://", "https://")

@@ -63,7 +63,7 @@ class Span:
         if self._recorded and not self._closed:
             self._tell({name: value})
 
-    def blame(self, error: Failure | str) -> None:
+    def record_error(self, error: Failure | str) -> None:
         """What has gone wrong: a failure as it is told to the caller, or a fault by the name of its class or a constant. Never
         the text of an exception. The first that is told has the name."""
         if not self._recorded or self._closed:
@@ -82,7 +82,7 @@ class Span:
         if not self._held:
             self.close(error)
         elif error is not None:
-            self.blame(error)
+            self.record_error(error)
 
     def close(self, error: Failure | str | None = None, told: Attributes | None = None) -> None:
         """The same, also where it is held. `told` are its last attributes."""
@@ -91,7 +91,7 @@ class Span:
         if told is not None and self._recorded:
             self._tell(told)
         if error is not None:
-            self.blame(error)
+            self.record_error(error)
         self._closed = True
         try:
             self._span.end()

@@ -201,7 +201,7 @@ class Tracing:
         try:
             yield headers
         except Exception as exc:
-            span.blame(type(exc).__name__)
+            span.record_error(type(exc).__name__)
             raise
         finally:
             span.end()

@@ -26,8 +26,8 @@ from ...awaited import refuses_bool
 from ...daemon.logs import log
 from ...daemon.operations.context import ClientRefused
 from ...errors.codes import INTERNAL_ERROR
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.failures import Internal
-from ...errors.type_building import DECODE_ERRORS, decoder_for
 from ...lazy import anyio
 from .generated import methods_of_clients as asked
 from .generated import prompts as told
@@ -35,7 +35,7 @@ from .generated.methods_of_agents import EnvVariable
 from .tool_calls import ShownTool, content_of, tool_update
 
 if TYPE_CHECKING:
-    from ...daemon.operations.context import ClientInfo, ContextHost
+    from ...daemon.operations.context import ClientInfo, ContextBackend
     from .generated.methods_of_agents import ClientCapabilities
     from .sessions import SessionRecord
     from .turn import PromptTurn
@@ -51,7 +51,7 @@ class TurnEditor:
     def __init__(
         self,
         record: SessionRecord,
-        host: ContextHost,
+        host: ContextBackend,
         capabilities: ClientCapabilities,
         modes: frozenset[str],
         turn: PromptTurn,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...agents.host import agent_host_of
+from ...agents.host import agent_runner_of
 from ...daemon.connection.handshake import add_initialize, checked, run_initializers
 from ...daemon.operations.context import ClientInfo, Context
 from ...daemon.operations.service import Service
+from ...errors.decoders import convert
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import InvalidParams
-from ...errors.type_building import convert
 from .errors import AuthenticationFailed
 from .generated import methods_of_agents as wire
 from .generated.tables import PROTOCOL_VERSION
@@ -93,7 +93,7 @@ def _add_authenticate(service: Service, options: AcpOptions) -> None:
 
 
 def _answer(connection: ClientConnection) -> wire.InitializeResponse:
-    agents = agent_host_of(connection.host)
+    agents = agent_runner_of(connection.host)
     agent = agents.declared
     name, version = connection.server_info.name, connection.server_info.version
     if agent is not None:

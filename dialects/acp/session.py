@@ -20,17 +20,17 @@ from ...a2a.requests import SendRequest
 from ...a2a.states import INTERRUPTED
 from ...a2a.types import Message, Part, Role, Task
 from ...agents.acp_options import AcpOptions
-from ...agents.host import agent_host_of
+from ...agents.host import agent_runner_of
 from ...daemon.operations.context import ClientInfo, Context
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import Dialect
 from ...errors.codes import DialectName
+from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, TaskNotFound
 from ...errors.redaction import scrub_known
-from ...errors.type_building import decoder_for
 from ...errors.wire import error_object
 from .choices import add_choices, choices_in, commands_of, config_of, modes_of, restore_choices
 from .content import parts_of
@@ -183,7 +183,7 @@ class AcpSession:
 
     def __init__(self, connection: ClientConnection, saved: bytes = b"") -> None:
         self._connection = connection
-        agent = agent_host_of(connection.host).declared
+        agent = agent_runner_of(connection.host).declared
         self._input_modes = None if agent is None else agent.input_modes
         self._options: Final = AcpOptions() if agent is None else agent.acp
         last = decoder_for(_Saved)(saved) if saved else _Saved(ClientInfo(), msgspec.Raw(b"[]"))
@@ -195,7 +195,7 @@ class AcpSession:
 
     def services(self) -> Iterable[Service]:
         check_declarations(self._connection.host.catalogue.operations)
-        self._connection.meet(self._client)
+        self._connection.set_client_info(self._client)
         service = Service("")
         add_handshake(service, self._connection, options=self._options, meet=self._meet)
         add_choices(service, self._options, self._sessions)
@@ -210,7 +210,7 @@ class AcpSession:
     def _meet(self, client: ClientInfo) -> None:
         self._capabilities = capabilities_of(client)
         self._client = client
-        self._connection.meet(client)
+        self._connection.set_client_info(client)
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class AcpSession:
             """Open a session."""
             session = self._open(new_id(), params)
             self._announce_commands(ctx, session)
-            agent_host_of(self._connection.host).spawn(self._load_service)
+            agent_runner_of(self._connection.host).spawn(self._load_service)
             return wire.NewSessionResponse(
                 session_id=session.record.id,
                 modes=modes_of(self._options, session.record),
@@ -295,12 +295,12 @@ class AcpSession:
         if not commands:
             return
         update = told.AvailableCommandsUpdate(available_commands=commands)
-        host, session_id = self._connection.context_host, session.record.id
+        host, session_id = self._connection.context_backend, session.record.id
 
         async def tell() -> None:
             await host.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
 
-        agent_host_of(self._connection.host).spawn(tell)
+        agent_runner_of(self._connection.host).spawn(tell)
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
@@ -324,11 +324,11 @@ class AcpSession:
             return told.StopReason.CANCELLED
         if session.turn is not None:
             raise FailureError(PROMPT_RUNNING)
-        host = self._connection.context_host
+        host = self._connection.context_backend
         turn = PromptTurn(
             params.session_id,
             host,
-            agent_host_of(self._connection.host).spawn,
+            agent_runner_of(self._connection.host).spawn,
             partial(
                 TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self._options.modes)
             ),
@@ -383,7 +383,7 @@ class AcpSession:
     def _service(self) -> tuple[CallPipeline, ProtocolVersion]:
         from ...a2a.versions.v10 import V10  # late: the agent's service loads with the first call
 
-        return agent_host_of(self._connection.host).pipeline, V10
+        return agent_runner_of(self._connection.host).pipeline, V10
 
     async def _load_service(self) -> None:
         """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from ...agents.acp_options import AcpOptions
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from .errors import SessionNotFound, TooManySessions
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...agents.caller import Caller
     from ...agents.editor import Editor, Published
     from ...agents.service.request_handler import RequestHandler
-    from ...daemon.operations.context import ContextHost, Sending
+    from ...daemon.operations.context import ContextBackend, Sending
     from .generated.prompts import SessionUpdate
 
 Spawn = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
@@ -52,7 +52,7 @@ class PromptTurn:
     """
 
     def __init__(
-        self, session_id: str, host: ContextHost, spawn: Spawn, make_editor: Callable[[PromptTurn], Editor]
+        self, session_id: str, host: ContextBackend, spawn: Spawn, make_editor: Callable[[PromptTurn], Editor]
     ) -> None:
         self._session_id = session_id
         self._host = host

@@ -23,7 +23,7 @@ from ...a2a.types import (
     TaskEvent,
     TaskState,
 )
-from ...errors.type_building import convert
+from ...errors.decoders import convert
 from .content import block_of
 from .generated.prompts import (
     AgentMessageChunk,

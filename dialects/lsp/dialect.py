@@ -14,9 +14,9 @@ from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...daemon.rpc.envelope import Call, Message
 from ...errors.codes import DialectName
+from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, Failure, Overloaded, Unavailable
-from ...errors.type_building import decoder_for
 
 if TYPE_CHECKING:
     from .sync import Steps

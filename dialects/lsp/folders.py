@@ -8,7 +8,7 @@ import msgspec
 
 from ...daemon.documents.store import Documents
 from ...daemon.logs import log
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 
 MAX_BYTES: Final = 256 * 1024
 """What the folders of a workspace may take, as text. They are kept as long as the client is there."""

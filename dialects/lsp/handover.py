@@ -12,7 +12,7 @@ import msgspec
 from ...daemon.documents.store import Documents, NotebookDocument
 from ...daemon.documents.text import PositionEncoding
 from ...daemon.operations.context import ClientInfo
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from .dialect import State
 from .generated.notebooks import NotebookCell
 from .sync import keep_notebook

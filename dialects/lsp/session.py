@@ -17,9 +17,9 @@ from ...daemon.operations.context import ClientRefused, Context
 from ...daemon.operations.params import InputModel
 from ...daemon.operations.service import DeclarationError, Service
 from ...daemon.operations.spec import Forward, OperationSpec
+from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from ...errors.type_building import convert, decoder_for
 from ...lazy import anyio
 from .capabilities import Announcement, announcement, command_of, has_capability
 from .declarations import slips
@@ -115,7 +115,7 @@ class LspSession:
     def save(self) -> bytes:
         from .handover import write  # late: only a reload asks
 
-        return write(self._connection.context_host.client, self.documents, self.dialect.state, self._registered)
+        return write(self._connection.context_backend.client, self.documents, self.dialect.state, self._registered)
 
     # -- the handshake -----------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class LspSession:
         if pid is not None:
             self._control.watch_client(int(pid))
         client = client_info(params, VERSION)
-        self._connection.meet(client)
+        self._connection.set_client_info(client)
         self.documents.encoding = chosen_encoding(client.capabilities)
         set_workspace(self.documents, params)
         return params
@@ -154,7 +154,7 @@ class LspSession:
         return {"capabilities": capabilities, "serverInfo": self._connection.server_info}
 
     def _cancel_progress(self, token: str | int) -> None:
-        cancel = self._connection.context_host.progress_cancels.get(token)
+        cancel = self._connection.context_backend.progress_cancels.get(token)
         if cancel is not None:
             cancel()
 
@@ -184,7 +184,7 @@ class LspSession:
 
     def _register(self, before: dict[str, bytes]) -> None:
         """Register what has no server capability, where the client can. `before` is what a program before this one did."""
-        can = self._connection.context_host.client.capabilities
+        can = self._connection.context_backend.client.capabilities
         now = {
             one.method: msgspec.json.encode(one.options)
             for one in self._announcement.registrations
@@ -208,7 +208,7 @@ class LspSession:
 
     async def _ask(self, method: str, params: dict[str, Any], about: list[dict[str, Any]]) -> None:
         try:
-            await self._connection.context_host.ask(method, params, REGISTER_SECONDS)
+            await self._connection.context_backend.ask(method, params, REGISTER_SECONDS)
         except (ClientRefused, TimeoutError) as exc:
             log.warning("registration.refused", methods=[one["method"] for one in about], error=str(exc))
 
@@ -218,7 +218,7 @@ class LspSession:
 
         last = read(saved)
         info = {"clientInfo": {"name": last.name, "version": last.version}, "capabilities": last.capabilities}
-        self._connection.meet(client_info(info, VERSION))
+        self._connection.set_client_info(client_info(info, VERSION))
         last.restore(self.documents)
         self.dialect.state = "new" if last.state == "initializing" else last.state
         self.dialect.count()

@@ -11,7 +11,7 @@ import msgspec
 from ...daemon.documents.store import Documents, NotebookDocument
 from ...daemon.documents.text import Place, shown
 from ...daemon.memory import values_size
-from ...errors.type_building import convert, decoder_for
+from ...errors.decoders import convert, decoder_for
 from .generated import documents as text
 from .generated import notebooks as notebook
 from .generated.base import VersionedTextDocumentIdentifier

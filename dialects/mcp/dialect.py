@@ -13,10 +13,10 @@ from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...daemon.rpc.envelope import Call, Rendering
 from ...errors.codes import DialectName
+from ...errors.decoders import convert
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, InvalidRequest
-from ...errors.type_building import convert
 from ...errors.wire import error_object
-from .era import LEVELS, NEWEST_LEGACY, Meta, is_own, meta_of
+from .revision import LEVELS, NEWEST_LEGACY, Meta, is_own, meta_of
 from .subscriptions import UPDATED, Subscriptions
 from .tool_calls import ToolEvents, ToolRendering
 
@@ -131,8 +131,8 @@ class McpDialect(Dialect):
     # -- log messages and changes ------------------------------------------------------------------------------
 
     def encode_log(self, rendering: Rendering | None, level: str, data: object) -> bytes | None:
-        era = getattr(rendering, "era", None)
-        least = era.log_level if era is not None and era.modern else self.log_level
+        protocol = getattr(rendering, "protocol", None)
+        least = protocol.log_level if protocol is not None and protocol.modern else self.log_level
         if least is None or LEVELS.index(level) < LEVELS.index(least):
             return None
         return envelope.encode_notification(self.log_method, _LogMessage(level, data))

@@ -1,4 +1,4 @@
-"""How sessions begin, in either era: `initialize` and `server/discover`. And `ping`, and the level of log messages."""
+"""How sessions begin, in either generation: `initialize` and `server/discover`. And `ping`, and the level of log messages."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import msgspec
 from msgspec import Raw
 
 from ...daemon.connection.handshake import add_initialize, answer_at_once, client_info, run_initializers
-from ...daemon.offers import Prompt, Resource
+from ...daemon.declarations import Prompt, Resource
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ...errors.redaction import scrub_known
-from .era import NEWEST_LEGACY, SUPPORTED, Params
 from .generated import legacy, modern, shared
 from .generated.revisions import LEGACY_REVISIONS
 from .results import TTL_MS, encode_result
+from .revision import NEWEST_LEGACY, SUPPORTED, Params
 from .state import McpState
 
 EMPTY: Final = Raw(b"{}")
@@ -76,7 +76,7 @@ def _add_initialize(service: Service, state: McpState) -> None:
             protocol_version=revision,
             server_info=shared.Implementation(name=server.name, version=server.version),
         )
-        written: dict[str, Any] = msgspec.json.decode(encode_result(result, state.era(None), server))
+        written: dict[str, Any] = msgspec.json.decode(encode_result(result, state.protocol(None), server))
         return written
 
     async def initialize_after_hooks(ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _add_initialize(service: Service, state: McpState) -> None:
     add_initialize(service, state.connection.initializers, initialize, initialize_after_hooks)
 
 
-def _capabilities(state: McpState) -> dict[str, Any]:  # Any: structs of either era have the same members
+def _capabilities(state: McpState) -> dict[str, Any]:  # Any: structs of either generation have the same members
     changes = True if state.host.settings.reload else None
     templates = any(resource.is_template for _, resource in state.offered(Resource))
     found: dict[str, Any] = {"logging": {}}

@@ -7,11 +7,11 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import msgspec
 from msgspec import Struct, field
 
-from ...daemon.offers import Foreign
+from ...daemon.declarations import Foreign
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
+from ...errors.decoders import convert
 from ...errors.nearest import nearest_hint
-from ...errors.type_building import convert
 from .generated.shared import Annotations, Icon, ToolAnnotations
 
 

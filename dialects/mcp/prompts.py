@@ -8,20 +8,20 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 from msgspec import Raw
 
-from ...daemon.offers import Offer, Prompt, Resource, arguments_of
+from ...daemon.declarations import Offer, Prompt, Resource, arguments_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.schemas.documents import input_schema
+from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, InvalidParams
 from ...errors.redaction import scrub_known
-from ...errors.type_building import convert, decoder_for
 from .asking.calls import AskingParams, forward
-from .era import Era, Params, unknown
 from .generated import legacy, shared
 from .options import PromptOptions, options_of
 from .results import TTL_MS, encode_result
+from .revision import Params, ProtocolRevision, unknown
 from .state import McpState
 from .tool_methods import ListParams
 from .tool_schemas import asked_params, inlined, json_params, tool_input
@@ -57,9 +57,9 @@ def add_prompts(service: Service, state: McpState) -> None:
     def get_prompt(params: GetParams, /) -> Any:  # Any: a forward
         """Get a prompt."""
         spec = _find(state, Prompt, params.name, "name")
-        era = state.era(params.meta)
+        protocol = state.protocol(params.meta)
         given = arguments_of(params.arguments or {}, json_params(spec))
-        rendering = PromptRendering(spec, era, state)
+        rendering = PromptRendering(spec, protocol, state)
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "arguments", rendering, params)
 
     @service.query("completion/complete", inline=True)
@@ -122,15 +122,15 @@ def _completed(spec: OperationSpec, name: str, begun: str) -> Sequence[str]:
 class PromptRendering:
     """How one getting of a prompt is answered."""
 
-    def __init__(self, spec: OperationSpec, era: Era, state: McpState) -> None:
-        self.era = era
+    def __init__(self, spec: OperationSpec, protocol: ProtocolRevision, state: McpState) -> None:
+        self.protocol = protocol
         self._spec = spec
         self._state = state
-        state.dialect.begin_progress(era.token)
+        state.dialect.begin_progress(protocol.token)
 
     def result(self, result: bytes) -> bytes:
-        self._state.dialect.end_progress(self.era.token)
-        return bytes(encode_result(self._prompt(result), self.era, self._state.server))
+        self._state.dialect.end_progress(self.protocol.token)
+        return bytes(encode_result(self._prompt(result), self.protocol, self._state.server))
 
     def _prompt(self, result: bytes) -> legacy.GetPromptResult:
         returns: Any = self._spec.returns
@@ -147,5 +147,5 @@ class PromptRendering:
         return legacy.GetPromptResult(description=scrub_known(self._spec.description) or None, messages=messages)
 
     def failure(self, failure: Failure) -> Failure | None:
-        self._state.dialect.end_progress(self.era.token)
+        self._state.dialect.end_progress(self.protocol.token)
         return None

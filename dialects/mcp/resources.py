@@ -9,22 +9,22 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ...daemon.offers import Resource, arguments_of, variables_of
+from ...daemon.declarations import Resource, arguments_of, variables_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
+from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, Failure, Overloaded
 from ...errors.redaction import scrub_known
-from ...errors.type_building import decoder_for
 from ...lazy import anyio
 from .asking.calls import AskingParams, forward
-from .era import RESOURCE_NOT_FOUND, Era, Params, own_error, unknown
 from .generated import legacy, shared
 from .generated.modern import SubscriptionFilter
 from .handshake import EMPTY
 from .options import ResourceOptions, options_of
 from .results import TTL_MS, encode_result
+from .revision import RESOURCE_NOT_FOUND, Params, ProtocolRevision, own_error, unknown
 from .state import McpState
 from .subscriptions import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener
 from .tool_methods import ListParams
@@ -81,16 +81,16 @@ def add_resources(service: Service, state: McpState) -> None:
     @service.query("resources/read", inline=True)
     def read_resource(params: ReadParams, /) -> Any:  # Any: a forward
         """Read a resource."""
-        era = state.era(params.meta)
-        spec, offer, values = _find(state, params.uri, era)
+        protocol = state.protocol(params.meta)
+        spec, offer, values = _find(state, params.uri, protocol)
         given = arguments_of(values, json_params(spec))
-        rendering = ResourceRendering(params.uri, spec, offer, era, state)
+        rendering = ResourceRendering(params.uri, spec, offer, protocol, state)
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", rendering, params)
 
     @service.mutation("resources/subscribe", inline=True)
     def subscribe(ctx: Context, params: UriParams, /) -> Raw:
         """Hear of the changes of a resource."""
-        spec, _, _ = _find(state, params.uri, state.era(params.meta))
+        spec, _, _ = _find(state, params.uri, state.protocol(params.meta))
         state.check_access(spec, ctx)
         state.subscriptions.subscribe(params.uri)
         return EMPTY
@@ -153,12 +153,12 @@ def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: 
     }
 
 
-def _find(state: McpState, uri: str, era: Era) -> tuple[OperationSpec, Resource, dict[str, str]]:
+def _find(state: McpState, uri: str, protocol: ProtocolRevision) -> tuple[OperationSpec, Resource, dict[str, str]]:
     """The resource of this URI, and the values of its variables. Raises `FailureError` where there is none."""
     found = _match(state, uri)
     if found is not None:
         return found
-    if era.modern:
+    if protocol.modern:
         raise unknown("resource", uri, param="uri", expected="the URI of a resource")
     raise FailureError(own_error(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}))
 
@@ -178,18 +178,20 @@ def _match(state: McpState, uri: str) -> tuple[OperationSpec, Resource, dict[str
 class ResourceRendering:
     """How one reading of a resource is answered."""
 
-    def __init__(self, uri: str, spec: OperationSpec, offer: Resource, era: Era, state: McpState) -> None:
-        self.era = era
+    def __init__(
+        self, uri: str, spec: OperationSpec, offer: Resource, protocol: ProtocolRevision, state: McpState
+    ) -> None:
+        self.protocol = protocol
         self._uri = uri
         self._returns = spec.returns
         self._mime_type = offer.mime_type or None
         self._state = state
-        state.dialect.begin_progress(era.token)
+        state.dialect.begin_progress(protocol.token)
 
     def result(self, result: bytes) -> bytes:
-        self._state.dialect.end_progress(self.era.token)
+        self._state.dialect.end_progress(self.protocol.token)
         contents = legacy.ReadResourceResult(contents=[*self._contents(result)])
-        return bytes(encode_result(contents, self.era, self._state.server, ttl_ms=0))
+        return bytes(encode_result(contents, self.protocol, self._state.server, ttl_ms=0))
 
     def _contents(self, result: bytes) -> Sequence[shared.TextResourceContents | shared.BlobResourceContents]:
         returns = self._returns
@@ -206,7 +208,7 @@ class ResourceRendering:
         return [shared.TextResourceContents(uri=self._uri, mime_type=mime_type, text=result.decode())]
 
     def failure(self, failure: Failure) -> Failure | None:
-        self._state.dialect.end_progress(self.era.token)
+        self._state.dialect.end_progress(self.protocol.token)
         return None
 
 

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from ...daemon.connection.handshake import ServerInfo
-from .era import NEWEST_LEGACY, Era
 from .generated import shared
 from .generated.revisions import MEMBERS, STRUCTS
+from .revision import NEWEST_LEGACY, ProtocolRevision
 
 TTL_MS: Final = 60_000
 """How long a modern client may keep what can't change while the daemon runs."""
@@ -19,10 +19,10 @@ _encode: Final = msgspec.json.Encoder().encode
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
-def encode_result(result: Struct, era: Era, server: ServerInfo, *, ttl_ms: int | None = None) -> Raw:
+def encode_result(result: Struct, protocol: ProtocolRevision, server: ServerInfo, *, ttl_ms: int | None = None) -> Raw:
     """A result as JSON text. A modern one tells its type and the server, and for how long it may be kept, if given."""
-    if not era.modern:
-        return Raw(_encode(result if era.revision == NEWEST_LEGACY else reduced(result, era.revision)))
+    if not protocol.modern:
+        return Raw(_encode(result if protocol.revision == NEWEST_LEGACY else reduced(result, protocol.revision)))
     members = msgspec.to_builtins(result)
     return Raw(_encode(modern_members(members, server, ttl_ms=ttl_ms)))
 

@@ -1,4 +1,4 @@
-"""A client's session in MCP, of either era: its methods, and what of them stays after a reload."""
+"""A client's session in MCP, of either generation: its methods, and what of them stays after a reload."""
 
 from __future__ import annotations
 

@@ -10,20 +10,20 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...daemon.connection.client_connection import ClientConnection
+from ...daemon.declarations import Offer, Prompt, Resource, asks_of
 from ...daemon.logs import log
-from ...daemon.offers import Offer, Prompt, Resource, asks_of
 from ...daemon.operations.context import ClientInfo
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
+from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
-from ...errors.type_building import decoder_for
 from .asking.questions import Questions
 from .asking.seal import Seal
 from .dialect import McpDialect
-from .era import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Era, Meta, era_of, refusal
 from .generated.modern import SubscriptionFilter
 from .options import PromptOptions, ResourceOptions, options_of
 from .results import encode_result, modern_members
+from .revision import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Meta, ProtocolRevision, refusal, revision_of
 from .subscriptions import SUBSCRIPTION_ID, Subscriptions
 from .tools import Tool, tool_name, tools_of
 
@@ -106,8 +106,8 @@ class McpState:
 
     # -- eras --------------------------------------------------------------------------------------------------
 
-    def era(self, meta: Meta | None) -> Era:
-        return era_of(meta, Era(self.revision or NEWEST_LEGACY))
+    def protocol(self, meta: Meta | None) -> ProtocolRevision:
+        return revision_of(meta, ProtocolRevision(self.revision or NEWEST_LEGACY))
 
     def agree(self, revision: str, client: ClientInfo) -> None:
         """From now on requests without a version of their own are of this revision."""
@@ -116,7 +116,7 @@ class McpState:
 
     def _know(self, client: ClientInfo) -> None:
         self.client = client
-        self.connection.meet(client)
+        self.connection.set_client_info(client)
 
     def _refusal(self, method: str, meta: Meta | None) -> Failure | None:
         modern = meta is not None and meta.protocol_version is not None
@@ -167,7 +167,7 @@ class McpState:
 
     def write(self, result: Struct, meta: Meta | None, *, ttl_ms: int | None = None) -> Raw:
         """A result as JSON text, in the revision of its request."""
-        return encode_result(result, self.era(meta), self.server, ttl_ms=ttl_ms)
+        return encode_result(result, self.protocol(meta), self.server, ttl_ms=ttl_ms)
 
     # -- changes -----------------------------------------------------------------------------------------------
 

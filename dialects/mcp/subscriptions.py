@@ -17,9 +17,9 @@ from ...daemon.rpc import envelope
 from ...daemon.rpc.envelope import Call
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams, Overloaded
-from .era import Meta
 from .generated.modern import SubscriptionFilter
 from .generated.revisions import MODERN_REVISION
+from .revision import Meta
 
 MAX_SUBSCRIBED: Final = 1024
 """Resources that a legacy client may have subscribed to, and that one request may listen to."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 import msgspec
 
 from ...daemon.connection.handshake import ServerInfo
-from ...daemon.offers import CONTENT, TOOL_ERROR, ToolContent, foreign_tool
+from ...daemon.declarations import CONTENT, TOOL_ERROR, ToolContent, foreign_tool
 from ...daemon.rpc.dialect import Events
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.failures import (
     AuthenticationRequired,
     Cancelled,
@@ -24,12 +25,11 @@ from ...errors.failures import (
     ParseFailure,
     Unavailable,
 )
-from ...errors.type_building import DECODE_ERRORS, decoder_for
 from ...errors.wire import error_object
-from .era import Era, is_own
 from .generated.legacy import CallToolResult
 from .generated.shared import ContentBlock
 from .results import json_content, modern_members, reduced
+from .revision import ProtocolRevision, is_own
 
 if TYPE_CHECKING:
     from .tools import Tool
@@ -64,15 +64,15 @@ class ProgressMessages(Protocol):
 class ToolRendering:
     """How one call of a tool is answered."""
 
-    def __init__(self, tool: Tool, era: Era, server: ServerInfo, progress: ProgressMessages) -> None:
+    def __init__(self, tool: Tool, protocol: ProtocolRevision, server: ServerInfo, progress: ProgressMessages) -> None:
         self.tool = tool
-        self.era = era
+        self.protocol = protocol
         self._server = server
         self._progress = progress
-        progress.begin_progress(era.token)
+        progress.begin_progress(protocol.token)
 
     def result(self, result: bytes) -> bytes:
-        self._progress.end_progress(self.era.token)
+        self._progress.end_progress(self.protocol.token)
         match self.tool.shape:
             case "object" | "events":
                 return self._structured(result)
@@ -92,10 +92,10 @@ class ToolRendering:
                 return self._whole(result)
 
     def failure(self, failure: Failure) -> bytes | None:
-        self._progress.end_progress(self.era.token)
+        self._progress.end_progress(self.protocol.token)
         if isinstance(failure, _NOT_THE_TOOLS) or is_own(failure):
             return None
-        if isinstance(failure, InvalidParams) and not self.era.has("2025-11-25"):
+        if isinstance(failure, InvalidParams) and not self.protocol.has("2025-11-25"):
             return None
         said = self._said_by_foreign_tool(failure)
         if said is not None:
@@ -112,22 +112,22 @@ class ToolRendering:
 
     def _write(self, content: bytes, structured: bytes | None, *, error: bool = False) -> bytes:
         parts = [b'"content":' + content]
-        if structured is not None and self.era.has("2025-06-18"):
+        if structured is not None and self.protocol.has("2025-06-18"):
             parts.append(b'"structuredContent":' + structured)
         if error:
             parts.append(b'"isError":true')
-        if self.era.modern:
+        if self.protocol.modern:
             parts.append(_encode(modern_members({}, self._server))[1:-1])
         return b"{%b}" % b",".join(parts)
 
     def _content(self, content: bytes) -> bytes:
-        if self.era.has("2025-11-25"):
+        if self.protocol.has("2025-11-25"):
             return content
         try:
             blocks = decoder_for(list[ContentBlock])(content)
         except DECODE_ERRORS:  # another server's, of a kind that nobody knows here
             return _text_of(content)
-        return _encode(reduced(blocks, self.era.revision))
+        return _encode(reduced(blocks, self.protocol.revision))
 
     def _said_by_foreign_tool(self, failure: Failure) -> msgspec.Raw | None:
         if isinstance(failure, DomainFailure) and failure.code == TOOL_ERROR:
@@ -151,9 +151,9 @@ class ToolRendering:
 
     def _own(self, result: bytes) -> bytes:
         own = decoder_for(CallToolResult)(result)
-        if self.era.modern:
+        if self.protocol.modern:
             return _encode(modern_members(msgspec.to_builtins(own), self._server))
-        return _encode(reduced(own, self.era.revision))
+        return _encode(reduced(own, self.protocol.revision))
 
 
 def _without_content(result: bytes) -> tuple[bytes, msgspec.Raw | None]:
@@ -181,7 +181,7 @@ class ToolEvents(Events):
 
     def __init__(self, call_id: bytes, rendering: ToolRendering, progress: ProgressMessages) -> None:
         super().__init__(call_id)
-        self._token = rendering.era.token
+        self._token = rendering.protocol.token
         self._progress = progress
         self._events: deque[bytes] = deque()
         self._size = 0

@@ -9,9 +9,9 @@ from msgspec import Raw
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from .asking.calls import AskingParams, forward
-from .era import Params, unknown
 from .generated import legacy
 from .results import TTL_MS
+from .revision import Params, unknown
 from .state import McpState
 from .tool_calls import ToolRendering
 from .tools import tool_name, tool_page
@@ -46,5 +46,5 @@ def add_tools(service: Service, state: McpState) -> None:
         tool = state.tools.get(params.name)
         if tool is None:
             raise unknown("tool", params.name, param="name")
-        rendering = ToolRendering(tool, state.era(params.meta), state.server, state.dialect)
+        rendering = ToolRendering(tool, state.protocol(params.meta), state.server, state.dialect)
         return forward(state, tool.spec.name, tool.arguments(params.arguments), "arguments", rendering, params)

@@ -8,14 +8,14 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ...daemon.offers import CONTENT, asks_of, foreign_tool
+from ...daemon.declarations import CONTENT, asks_of, foreign_tool
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.operations.type_shapes import json_kinds, without_metadata
 from ...daemon.schemas.documents import input_schema
 from ...daemon.schemas.json_schema import JsonSchema, json_schema
 from ...daemon.schemas.phrases import schema_kinds
-from ...errors.given_schema import GivenSchema
-from ...errors.type_building import type_info
+from ...errors.decoders import type_info
+from ...errors.external_schema import ExternalSchema
 from .generated import legacy, shared
 
 Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events", "whole"]
@@ -68,7 +68,7 @@ def asked_params(spec: OperationSpec) -> frozenset[str]:
 
 def json_params(spec: OperationSpec) -> frozenset[str]:
     """The params that can't be strings: hosts may send them as JSON in a string."""
-    if isinstance(spec.input.type, GivenSchema):
+    if isinstance(spec.input.type, ExternalSchema):
         schema = spec.input.type.load()
         members = schema.get("properties", {}).items()
         return frozenset(name for name, part in members if "string" not in schema_kinds(part, schema))
@@ -96,7 +96,7 @@ def shape_of(spec: OperationSpec) -> Shape:
         return "content"
     if get_origin(returns) is list and _is_content(*get_args(returns)):
         return "contents"
-    if isinstance(returns, GivenSchema):
+    if isinstance(returns, ExternalSchema):
         schema = returns.load()
         return "object" if schema_kinds(schema, schema) == {"object"} else "wrapped"
     return "object" if json_kinds(type_info(returns)) == {"object"} else "wrapped"
@@ -122,7 +122,7 @@ def tool_output(spec: OperationSpec, shape: Shape) -> JsonSchema | None:
             "required": ["result"],
         }
     written = {"type": "object"} | _or_error(schema) | definitions
-    is_given = isinstance(spec.returns, GivenSchema)
+    is_given = isinstance(spec.returns, ExternalSchema)
     return None if is_given and len(msgspec.json.encode(written)) > LARGEST_OUTPUT else written
 
 

@@ -10,16 +10,16 @@ from typing import Any, Final, TypeVar, final
 import msgspec
 from msgspec import Raw
 
-from ...daemon.offers import DECLARED_ERRORS, LONGEST_TOOL_NAME, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
+from ...daemon.declarations import DECLARED_ERRORS, LONGEST_TOOL_NAME, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.schemas.json_schema import JsonSchema, json_schema
 from ...daemon.schemas.phrases import schema_kinds
+from ...errors.decoders import DECODE_ERRORS, convert
 from ...errors.exceptions import FailureError
+from ...errors.external_schema import ExternalSchema
 from ...errors.failures import InvalidParams
-from ...errors.given_schema import GivenSchema
 from ...errors.redaction import scrub_known
-from ...errors.type_building import DECODE_ERRORS, convert
 from .generated import legacy
 from .generated.shared import ToolAnnotations
 from .options import ToolOptions, options_of
@@ -81,7 +81,7 @@ class Tool:
             output_schema=tool_output(self.spec, self.shape),
             annotations=_annotations(self.spec, self._options.annotations),
         )
-        if not isinstance(self.spec.input.type, GivenSchema):
+        if not isinstance(self.spec.input.type, ExternalSchema):
             self._described = described
         return described
 
@@ -155,7 +155,9 @@ def _declared_errors(spec: OperationSpec) -> dict[str, Any]:  # Any: JSON
             each.definition.message,
             each.definition.retryable,
             each.definition.http_status,
-            None if isinstance(each.definition.details, GivenSchema) else inlined(json_schema(each.definition.details)),
+            None
+            if isinstance(each.definition.details, ExternalSchema)
+            else inlined(json_schema(each.definition.details)),
         )
         for each in spec.errors
         if each.definition.code not in OF_SERVERS

@@ -29,7 +29,7 @@ from ...errors.failures import (
 )
 from ...errors.wire import encode_error_response, encode_status
 from ..answers import JSON, TRANSPORT_STATUSES, Answer, headers_of, status_of
-from ..calls import Calls, response_of
+from ..call_runner import CallRunner, response_of
 from ..hosted_agent import agent_of
 from ..requests import GatewayRequest, note_route
 from .cards import CARD_PATHS, WELL_KNOWN, Cards
@@ -211,7 +211,7 @@ def status_of_jsonrpc(failure: Failure) -> int:
 class A2AEndpoint:
     """Reaches the methods of A2A, and nothing else that the host has."""
 
-    def __init__(self, host: Host, calls: Calls) -> None:
+    def __init__(self, host: Host, calls: CallRunner) -> None:
         self._calls = calls
         self._settings = host.settings
         methods, rest_methods = (

@@ -17,8 +17,8 @@ import msgspec
 from ...daemon.logs import log
 from ...daemon.operations.access import CredentialsRefused
 from ...daemon.operations.identity import Identity
+from ...errors.decoders import convert
 from ...errors.failures import WRONG_SCHEME
-from ...errors.type_building import convert
 from .key_set import FITTING, KeySet
 from .key_source import KeysUnavailable, source_of
 

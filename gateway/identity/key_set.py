@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, final
 import jwt
 import msgspec
 
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 
 FITTING: Final = {
     "RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "PS256": "RSA", "PS384": "RSA", "PS512": "RSA",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
 from ...daemon.rpc.envelope import NULL_ID
-from ...dialects.mcp.era import is_own
+from ...dialects.mcp.revision import is_own
 from ...errors.failures import (
     AuthenticationRequired,
     DomainFailure,

@@ -9,7 +9,7 @@ from weakref import proxy
 import msgspec
 
 from ...daemon.connection.client_requests import ClientRequests
-from ...daemon.connection.context_host import ClientContextHost
+from ...daemon.connection.context_backend import ClientContextBackend
 from ...daemon.connection.handshake import ServerInfo
 from ...daemon.connection.notices import Notices
 from ...daemon.dispatch.dispatcher import Dispatcher
@@ -93,10 +93,10 @@ class Conversation:
         return self.host.catalogue.initializers
 
     @property
-    def context_host(self) -> ClientContextHost:
+    def context_backend(self) -> ClientContextBackend:
         return self.context(self.listening, self.host.access, "")
 
-    def meet(self, client: ClientInfo) -> None:
+    def set_client_info(self, client: ClientInfo) -> None:
         """Raises `FailureError(Overloaded)` where there is no memory for what it says."""
         self._hold(len(msgspec.json.encode(client)) - len(msgspec.json.encode(self.client)))
         self.client = client
@@ -161,11 +161,11 @@ class Conversation:
 
     # -- requests ------------------------------------------------------------------------------------------------
 
-    def context(self, stream: MessageStream, access: Access, url: str) -> ClientContextHost:
+    def context(self, stream: MessageStream, access: Access, url: str) -> ClientContextBackend:
         """What the contexts of requests stand on whose messages go into this stream."""
         notices = Notices(stream, self.host.scheduler.threads, self.host.memory)
         stream.on_room = notices.give_room
-        return ClientContextHost(self.host, self, notices, self.client_requests, access, url)
+        return ClientContextBackend(self.host, self, notices, self.client_requests, access, url)
 
     def close(self) -> None:
         """The client is gone: cancel what runs for it, end its streams, and hold nothing for it."""
@@ -181,7 +181,7 @@ class Conversation:
 
 
 @final
-class Posting:
+class PostHandler:
     """The messages of one POST, what answers them, and what is sent beside the answers, all in `stream`. The `Output` of its
     responder.
 

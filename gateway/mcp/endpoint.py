@@ -21,8 +21,8 @@ from ...daemon.logs import log
 from ...daemon.operations.service import DeclarationError
 from ...daemon.rpc.envelope import NULL_ID, Call, Message, NoJson, Refused, Reply, decode, split_batch
 from ...dialects.mcp.dialect import McpDialect
-from ...dialects.mcp.era import MISSING_META, NEWEST_LEGACY, Meta, meta_of
 from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from ...dialects.mcp.revision import MISSING_META, NEWEST_LEGACY, Meta, meta_of
 from ...dialects.mcp.state import Offered
 from ...dialects.mcp.subscriptions import Subscriptions
 from ...errors.failures import (
@@ -33,12 +33,12 @@ from ...errors.failures import (
     Unavailable,
 )
 from ..answers import JSON
-from ..calls import UNWATCHED_SECONDS, watched
+from ..call_runner import UNWATCHED_SECONDS, watched
 from ..exchange import RETRY_AFTER_MS
 from ..requests import GatewayRequest, note_route
 from ..sse import FIRST_SECONDS
 from .answers import FailureAnswers, send_messages, status_of_outcome
-from .conversation import Conversation, Posting
+from .conversation import Conversation, PostHandler
 from .headers import LAST_EVENT, SESSION, VERSION, accepts, mismatch
 from .sessions import Session, Sessions
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ...daemon.operations.spec import OperationSpec
     from ...dialects.mcp.tools import Tool
     from ...errors.failures import Failure
-    from ..calls import Calls
+    from ..call_runner import CallRunner
     from .messages import MessageStream
 
 
@@ -173,7 +173,7 @@ class Caller(msgspec.Struct, frozen=True):
 class McpEndpoint:
     """Raises `DeclarationError` for operations that MCP can't offer."""
 
-    def __init__(self, host: Host, calls: Calls) -> None:
+    def __init__(self, host: Host, calls: CallRunner) -> None:
         settings = host.settings
         try:
             offered = Offered(host)
@@ -269,7 +269,7 @@ class McpEndpoint:
             return session
         with self._calls.open(), self._sessions.using(session):
             posting = self._take(request, caller, session.conversation, message, body)
-            if isinstance(posting, Posting):
+            if isinstance(posting, PostHandler):
                 begun = {SESSION: session.id} if begins else None
                 response = await self._answer(request, send, caller, session.conversation, posting, begun)
                 failed = posting.failure is not None
@@ -311,14 +311,14 @@ class McpEndpoint:
 
     def _take(
         self, request: GatewayRequest, caller: Caller, conversation: Conversation, message: Message, body: bytes
-    ) -> Posting | Response:
+    ) -> PostHandler | Response:
         """Take the messages of a session. What runs then goes on when its client goes away."""
         batch = conversation.session.dialect.batches and message == _BATCH
         messages = split_batch(body) if batch else [message]
         if len(messages) == 1 and not isinstance(messages[0], Call | Reply):
             return self._refused(request, caller, messages[0])
         posting = self._posting(request, caller, conversation)
-        if isinstance(posting, Posting):
+        if isinstance(posting, PostHandler):
             posting.batch = batch
             posting.take(messages, caller.metadata)
         return posting
@@ -334,14 +334,14 @@ class McpEndpoint:
             case _:
                 return self._calls.refused(request, caller.answers, InvalidRequest("malformed-envelope"))
 
-    def _posting(self, request: GatewayRequest, caller: Caller, conversation: Conversation) -> Posting | Response:
+    def _posting(self, request: GatewayRequest, caller: Caller, conversation: Conversation) -> PostHandler | Response:
         """What answers one POST, within the limits of whoever sends it: until all is answered, even when nobody waits for it."""
         stack = ExitStack()
         sender = stack.enter_context(self._calls.sender(request, caller.access))
         if sender is None or sender.backlog.full():
             stack.close()
             return self._calls.refused(request, caller.answers, Overloaded(RETRY_AFTER_MS))
-        return Posting(
+        return PostHandler(
             conversation,
             caller.access,
             sender.backlog,
@@ -364,7 +364,7 @@ class McpEndpoint:
         send: Send,
         caller: Caller,
         conversation: Conversation,
-        posting: Posting,
+        posting: PostHandler,
         begun: Mapping[str, str] | None = None,
     ) -> Response | None:
         """One JSON text where nothing is sent before it and it comes soon, else a stream of events. `begun` are the headers that

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Raw, Struct
 
-from ...dialects.mcp.era import own_error
-from ...errors.type_building import DECODE_ERRORS, decoder_for
+from ...dialects.mcp.revision import own_error
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 
 if TYPE_CHECKING:
     from ...daemon.rpc.envelope import Call

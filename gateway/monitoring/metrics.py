@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ...daemon.host import Host
     from ...daemon.operations.identity import Identity
-    from ..calls import Calls
+    from ..call_runner import CallRunner
     from ..requests import GatewayRequest
 
 SCRAPE_SECONDS: Final = 10.0
@@ -32,7 +32,7 @@ SCRAPE_SECONDS: Final = 10.0
 class MetricsEndpoint:
     """Who is to see the figures must be somebody, where an identity provider tells callers apart."""
 
-    def __init__(self, host: Host, calls: Calls) -> None:
+    def __init__(self, host: Host, calls: CallRunner) -> None:
         self._host = host
         self._calls = calls
         self._one_at_a_time: anyio.CapacityLimiter | None = None

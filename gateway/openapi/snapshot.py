@@ -15,7 +15,7 @@ from ...daemon.schemas.documents import SNAPSHOT_FORMAT, AccessSchema, ErrorSche
 from ...daemon.schemas.json_schema import JsonSchema
 from ...daemon.schemas.named_types import LOCAL, SHARED, Schema, require_schema, rewritten
 from ...errors.codes import RESERVED_CODES, grpc_of_http
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from .document import PREFIX
 from .errors import JSON
 from .keywords import from_openapi

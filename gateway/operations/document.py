@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from ...daemon.rpc.envelope import NULL_ID, Call
 from ...errors.failures import Internal, MethodNotFound
-from ..calls import Calls, response_of
+from ..call_runner import CallRunner, response_of
 from ..hosted_agent import agent_of
 from ..openapi.about import about
 from ..openapi.document import openapi_document
@@ -55,7 +55,7 @@ class _Made(msgspec.Struct):
 class DocumentEndpoint:
     """The documents of one host."""
 
-    def __init__(self, host: Host, calls: Calls) -> None:
+    def __init__(self, host: Host, calls: CallRunner) -> None:
         self._host = host
         self._calls = calls
         self._documents: dict[tuple[str, ...], _Made] = {}

@@ -24,7 +24,7 @@ from ...daemon.schemas.documents import input_schema
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, InvalidParams, MethodNotFound, ParseFailure
 from ...errors.nearest import nearest_hint
-from ..calls import Calls, response_of
+from ..call_runner import CallRunner, response_of
 from ..hosted_agent import agent_of
 from ..openapi.query_params import Form, QueryParam, query_params
 from ..requests import GatewayRequest, note_route
@@ -145,7 +145,7 @@ _UNKNOWN: Final = OperationWriter()
 class OperationsEndpoint:
     """Reaches the external operations of the hosted services, and nothing else that the host has."""
 
-    def __init__(self, host: Host, calls: Calls) -> None:
+    def __init__(self, host: Host, calls: CallRunner) -> None:
         self._calls = calls
         self._services = Registry(host.catalogue.services)
         self._router = Router(self._services, self._services, calls.access, named=False)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ...daemon.rpc.envelope import NULL_ID, Call
 from ...errors.failures import Internal, MethodNotFound
 from ..answers import JSON
-from ..calls import response_of
+from ..call_runner import response_of
 from ..operations.writer import OperationWriter, not_allowed
 from ..requests import GatewayRequest, note_route
 from ..responses.compression import compressed
@@ -21,7 +21,7 @@ from .recent_requests import RecentRequest, RecentRequests
 if TYPE_CHECKING:
     from starlette.types import Send
 
-    from ..calls import Calls
+    from ..call_runner import CallRunner
 
 REQUESTS: Final = "page/requests"
 """The path of what the page alone asks for."""
@@ -37,7 +37,7 @@ class _Requests(msgspec.Struct, frozen=True):
 class PageEndpoint:
     """The root, but for A2A's JSON-RPC, and `page/requests`. It has the calls keep their last requests."""
 
-    def __init__(self, calls: Calls, *, has_operations: bool) -> None:
+    def __init__(self, calls: CallRunner, *, has_operations: bool) -> None:
         made = document(has_operations=has_operations)
         self._calls = calls
         self._recent = calls.recent = RecentRequests()

@@ -168,7 +168,7 @@ class HttpListener:
             origins_of(settings, local=address.loopback, host=address.host),
             local_only=local,
         )
-        self.context_host: Final = self.gateway.context_host
+        self.context_backend: Final = self.gateway.context_backend
         self._host = host
         self._settings = settings
         try:

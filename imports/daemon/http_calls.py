@@ -14,10 +14,11 @@ from msgspec import Raw
 from ...client.outbound.connection import OutboundError
 from ...daemon.logs import log
 from ...daemon.operations.context import LAST_EVENT_ID, LONGEST_NUMBER, Context
-from ...daemon.operations.spec import Numbered
+from ...daemon.operations.spec import ServerEvent
 from ...daemon.rpc.text import json_failure
 from ...errors.backoff import exponential_backoff
 from ...errors.call_error import CallError, failure_of_call_error
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import (
     AuthenticationRequired,
@@ -29,7 +30,6 @@ from ...errors.failures import (
     TimedOut,
     Unavailable,
 )
-from ...errors.type_building import DECODE_ERRORS, decoder_for
 from ...framing.http.retry_after import retry_after_seconds
 from ...framing.http.sse import SseEvent
 from ..failures import UpstreamError
@@ -94,7 +94,7 @@ class UrlUpstream:
 
     async def stream(
         self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
-    ) -> AsyncGenerator[Raw | Numbered[Raw], None]:
+    ) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         assert isinstance(operation, DaemonOperation)
         body, headers = _encode(arguments), carried(ctx, self._name, self._identity)
         last = ctx.last_event_id if operation.numbered else None
@@ -117,7 +117,7 @@ class UrlUpstream:
                         begun, failures = True, 0
                         last = last if number is None else number
                         value = self._json(operation, event.data)
-                        yield value if number is None else Numbered(value, number)
+                        yield value if number is None else ServerEvent(value, id=number)
             except Refused as exc:
                 failed = self._refused(operation, exc.reply)
                 if not (begun and last is not None and _is_passing(failed)):

@@ -17,7 +17,7 @@ from ...daemon.operations.options import check_name
 from ...daemon.schemas.json_schema import JsonSchema
 from ...daemon.schemas.named_types import LOCAL, SHARED, Schema, references_of, require_schema, rewritten, with_inner
 from ...errors.codes import RESERVED_CODES
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from ..model import ImportedError, Note
 from .model import DaemonImport, DaemonOperation
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from ...gateway.openapi.snapshot import is_openapi, read_openapi
 from .contracts import import_of
 from .model import DaemonImport

@@ -26,9 +26,9 @@ from ...client.errors import (
 from ...client.peer import Peer
 from ...daemon.schemas.documents import OperationSchema
 from ...daemon.schemas.named_types import require_schema
+from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub_secrets
-from ...errors.type_building import decoder_for
 from ..failures import ImportFailed
 from .carried import MountIdentity
 from .contracts import import_of, without_numbers

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from ...client.errors import InvalidReply
-from ...errors.type_building import DECODE_ERRORS, decoder_for
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 from .connection.conversation import Conversation, RpcError
 
 MAX_PAGES: Final = 1000

@@ -12,8 +12,8 @@ from ...errors.exceptions import FailureError
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub
 from ..failures import ImportFailed
+from .connection.connector import Connector, Endpoint
 from .connection.conversation import RpcError
-from .connection.opening import Opening, Way
 from .connection.server_messages import ServerMessages
 from .lists import list_all
 from .model import McpImport, Target, Url
@@ -53,7 +53,7 @@ async def _read(target: Target, name: str, token: str | None, seconds: float) ->
         return {} if token is None else {"authorization": f"Bearer {token}"}
 
     server = ServerMessages(name)
-    opening = Opening(Way(target, server, headers), seconds=seconds)
+    opening = Connector(Endpoint(target, server, headers), seconds=seconds)
     try:
         with anyio.fail_after(seconds):
             async with opening.open() as conversation:

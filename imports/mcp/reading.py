@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, final
 
-from ...daemon.offers import CONTENT as CONTENT_MEMBER
-from ...daemon.offers import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
-from ...daemon.offers import SERVER_ERROR as SERVER_ERROR_CODE
-from ...daemon.offers import TOOL_ERROR as TOOL_ERROR_CODE
+from ...daemon.declarations import CONTENT as CONTENT_MEMBER
+from ...daemon.declarations import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
+from ...daemon.declarations import SERVER_ERROR as SERVER_ERROR_CODE
+from ...daemon.declarations import TOOL_ERROR as TOOL_ERROR_CODE
 from ...daemon.schemas.phrases import schema_kinds
 from ...dialects.mcp.generated.revisions import MODERN_REVISION
 from ...errors.codes import RESERVED_CODES
-from ...errors.type_building import DECODE_ERRORS, convert
+from ...errors.decoders import DECODE_ERRORS, convert
 from ..model import ImportedError, JsonSchema, Note, Schema
 from .connection.conversation import Agreed
 from .lists import Item, Listing

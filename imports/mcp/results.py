@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...client.errors import InvalidReply
-from ...daemon.offers import CONTENT, OF_SERVERS
+from ...daemon.declarations import CONTENT, OF_SERVERS
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded, TimedOut, Unavailable
-from ...errors.type_building import DECODE_ERRORS, decoder_for
 from ..failures import UpstreamError
 from .connection.conversation import RpcError
 from .model import McpOperation

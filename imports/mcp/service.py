@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 from msgspec import Raw
 from msgspec.structs import replace
 
+from ...daemon.declarations import ExternalTool, Foreign
 from ...daemon.logs import log
-from ...daemon.offers import Foreign, ForeignTool
 from ...daemon.operations.changes import Changes
 from ...daemon.operations.service import Service
+from ..archive import ImportArchive, pack
 from ..failures import ImportFailed
-from ..packed import Packed, pack
 from ..service import ImportOptions, Upstream, imported_service
 from .model import McpImport, McpOperation, Target
 
@@ -39,7 +39,7 @@ def mcp_service(
     """The service of what `read_mcp` found and `select` chose of it, as `pack` wrote it. `credential` is one of those in the
     options: a server behind a URL gets it as its bearer token. Raises `ImportFailed`, and `ValueError` for other bytes.
     """
-    packed = Packed(data, McpImport, McpOperation)
+    packed = ImportArchive(data, McpImport, McpOperation)
     head = packed.head
     assert isinstance(head, McpImport)
 
@@ -60,7 +60,7 @@ def mcp_service(
             if now == last:
                 return
             last = now
-            changed = _service_of(namespace, Packed(now, McpImport, McpOperation), upstream, options)
+            changed = _service_of(namespace, ImportArchive(now, McpImport, McpOperation), upstream, options)
         except ImportFailed as exc:
             log.error("import.changes_refused", import_=namespace, reason=str(exc))
             return
@@ -92,7 +92,9 @@ class _LateUpstream:
         return self._made.stream(operation, arguments, ctx)
 
 
-def _service_of(namespace: str, packed: Packed[McpOperation], upstream: Upstream, options: ImportOptions) -> Service:
+def _service_of(
+    namespace: str, packed: ImportArchive[McpOperation], upstream: Upstream, options: ImportOptions
+) -> Service:
     service = imported_service(namespace, packed, upstream, options)
     service.operations = [
         replace(spec, options=Foreign(partial(_tool, packed, index))) for index, spec in enumerate(service.operations)
@@ -100,8 +102,8 @@ def _service_of(namespace: str, packed: Packed[McpOperation], upstream: Upstream
     return service
 
 
-def _tool(packed: Packed[McpOperation], index: int) -> ForeignTool | None:
+def _tool(packed: ImportArchive[McpOperation], index: int) -> ExternalTool | None:
     operation = packed.operation(index)
     if operation.method != "tools/call":
         return None
-    return ForeignTool(operation.annotations, whole=not operation.structured)
+    return ExternalTool(operation.annotations, whole=not operation.structured)

@@ -20,8 +20,8 @@ from ...errors.backoff import SYSTEM_TIMING
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, Unavailable
 from ..model import ImportedOperation
+from .connection.connector import Connector, Endpoint
 from .connection.conversation import Conversation, RpcError
-from .connection.opening import Opening, Way
 from .connection.server_messages import ListKind, ServerMessages
 from .lists import list_all
 from .model import Command, Era, McpImport, McpOperation, Target, Url
@@ -64,7 +64,7 @@ class McpUpstream:
         self._token: str | None = None
         self.on_listed = on_listed
         server = ServerMessages(name, self._note_change)
-        self._opening = Opening(Way(target, server, self._headers), era)
+        self._opening = Connector(Endpoint(target, server, self._headers), era)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._connector: RestartingConnector[Conversation] | None = None
         self._again_at = math.inf  # when a server that was given up is started again

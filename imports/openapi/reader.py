@@ -9,10 +9,10 @@ from typing import Any, Final, final
 
 import msgspec
 
+from ..archive import references
 from ..complexity import TOO_MANY
 from ..http.model import HttpImport, HttpOperation
 from ..model import Note, NoteKind
-from ..packed import references
 from .documents.faults import DocumentError, quoted, type_name
 from .documents.nodes import Document, Node, Path
 from .documents.parsing import parse

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
     from .daemon.operations.identity import Identity
     from .daemon.operations.service import DeclarationError, Service
-    from .daemon.operations.spec import Numbered
+    from .daemon.operations.spec import ServerEvent
     from .errors.exceptions import OperationError
     from .imports.from_daemon import from_daemon
     from .imports.from_mcp import from_mcp
@@ -27,8 +27,8 @@ __all__ = [
     "DeclarationError",
     "Identity",
     "IdentityProvider",
-    "Numbered",
     "OperationError",
+    "ServerEvent",
     "Service",
     "Stopped",
     "__version__",
@@ -46,7 +46,7 @@ _HOMES = {
     "IdentityProvider": ".daemon.operations.access",
     "Context": ".daemon.operations.context",
     "DeclarationError": ".daemon.operations.service",
-    "Numbered": ".daemon.operations.spec",
+    "ServerEvent": ".daemon.operations.spec",
     "OperationError": ".errors.exceptions",
     "Service": ".daemon.operations.service",
     "Stopped": ".daemon.operations.context",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .daemon.offers import Ask, Roots, Sample
+    from .daemon.declarations import Ask, Roots, Sample
     from .dialects.mcp.generated.legacy import (
         CallToolResult,
         CreateMessageResult,
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "daemon.offers": ("Ask", "Roots", "Sample"),
+    "daemon.declarations": ("Ask", "Roots", "Sample"),
     "dialects.mcp.options": ("PromptOptions", "ResourceOptions", "ToolOptions"),
     "dialects.mcp.generated.legacy": ("CallToolResult", "CreateMessageResult", "GetPromptResult", "SamplingMessage"),
 }

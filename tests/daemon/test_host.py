@@ -192,7 +192,7 @@ async def test_abandoning_one_client_answers_only_its_requests(wire_class: Any) 
     ends = [memory_pair(), memory_pair()]
     connections = [Connection(host, ours, Owner()) for ours, _ in ends]
     async with anyio.create_task_group() as tasks:
-        host.start(tasks, connections[0].context_host, on_wakeup=lambda: None)
+        host.start(tasks, connections[0].context_backend, on_wakeup=lambda: None)
         wires = [wire_class(theirs, None) for _, theirs in ends]
         for connection, wire in zip(connections, wires, strict=True):
             tasks.start_soon(connection.writer.run)

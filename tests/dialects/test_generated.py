@@ -22,7 +22,7 @@ from discreet.dialects.lsp.generated import names as lsp_names
 from discreet.dialects.lsp.generated import tables as lsp_tables
 from discreet.dialects.mcp.generated import methods as mcp_methods
 from discreet.dialects.mcp.generated import revisions as mcp_revisions
-from discreet.errors.type_building import decoder_for
+from discreet.errors.decoders import decoder_for
 from support.wire_samples import sample
 
 ROOT = Path(__file__).parents[2]

@@ -40,7 +40,7 @@ async def test_handlers_know_what_the_client_said_of_itself(serving: Any) -> Non
 async def test_what_is_no_description_of_a_client_counts_as_absent(serving: Any, info: Any) -> None:
     async with serving() as wire:
         assert "result" in await wire.call("initialize", {"clientInfo": info, "capabilities": info})
-        assert wire.daemon.connection.context_host.client.name == ""
+        assert wire.daemon.connection.context_backend.client.name == ""
 
 
 async def test_services_run_before_the_client_is_answered_and_add_capabilities(serving: Any) -> None:

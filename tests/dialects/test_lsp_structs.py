@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from discreet import Service, lsp
-from discreet.errors.type_building import decoder_for
+from discreet.errors.decoders import decoder_for
 
 AT = {"start": {"line": 1, "character": 2}, "end": {"line": 1, "character": 5}}
 RANGE = lsp.Range(lsp.Position(1, 2), lsp.Position(1, 5))

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from discreet.dialects.mcp.generated import legacy, modern, shared
-from discreet.errors.type_building import decoder_for
+from discreet.errors.decoders import decoder_for
 
 
 @pytest.mark.parametrize("answer", ["text", 1, 1.5, True, ["a", "b"]])

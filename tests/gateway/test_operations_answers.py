@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet import Context, Identity, Numbered, OperationError, Service
+from discreet import Context, Identity, OperationError, ServerEvent, Service
 from discreet.gateway.openapi.snapshot import read_openapi
 from discreet.gateway.operations.document import MAX_DOCUMENTS
 from discreet.gateway.responses.compression import IN_A_THREAD, SMALLEST, takes_gzip
@@ -38,12 +38,12 @@ class Clock:
         self.service = service = Service("clock")
 
         @service.subscription(errors=[Stopped])
-        async def ticks(ctx: Context, until: int, stop: int = 99) -> AsyncIterator[Numbered[str]]:
+        async def ticks(ctx: Context, until: int, stop: int = 99) -> AsyncIterator[ServerEvent[str]]:
             self.after = ctx.last_event_id
             for number in range((self.after or 0) + 1, until + 1):
                 if number == stop:
                     raise Stopped(at=number)
-                yield Numbered(f"tick {number}", number)
+                yield ServerEvent(f"tick {number}", id=number)
 
         @service.subscription()
         async def plain(count: int) -> AsyncIterator[int]:
@@ -59,8 +59,8 @@ class Clock:
                 self.ended.set()
 
         @service.subscription()
-        async def odd() -> AsyncIterator[Numbered[int]]:
-            yield Numbered(1, "one")  # type: ignore[arg-type]
+        async def odd() -> AsyncIterator[ServerEvent[int]]:
+            yield ServerEvent(1, id="one")  # type: ignore[arg-type]
 
 
 async def events(client: AsgiClient, name: str, params: Any, **headers: str) -> list[tuple[str, str, Any]]:

@@ -15,9 +15,9 @@ from discreet.dialects.mcp.tools import PAGE_BYTES
 from discreet.errors import failures
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import DomainFailure
+from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.failures import ImportFailed
 from discreet.imports.model import Imported, ImportedOperation
-from discreet.imports.packed import Packed, pack
 from discreet.imports.service import ImportOptions, imported_service
 from discreet.testing import in_memory
 from support.imported import IMPORTED, Scripted, UpstreamError, nodes
@@ -233,20 +233,20 @@ async def test_the_contract_that_callers_see_is_the_one_that_was_imported() -> N
 
 
 def test_what_was_packed_is_what_comes_out_and_other_bytes_are_refused() -> None:
-    packed = Packed(pack(IMPORTED), Imported, ImportedOperation)
+    packed = ImportArchive(pack(IMPORTED), Imported, ImportedOperation)
     assert tuple(packed.operation(index) for index in range(3)) == IMPORTED.operations
     assert [entry.result for entry in packed.entries] == [True, False, True]
     assert packed.head == msgspec.structs.replace(IMPORTED, operations=(), definitions={})
     assert "$defs" not in packed.document({"type": "string"})
     for wrong in (b"", b"\x90", pack(IMPORTED)[:-1], b"\xc1"):
         with pytest.raises(ValueError, match="not an import"):
-            Packed(wrong, Imported, ImportedOperation)
+            ImportArchive(wrong, Imported, ImportedOperation)
 
 
 def test_a_name_that_can_be_none_is_one_line() -> None:
     wrong = Imported(operations=(ImportedOperation(name="a b", kind="query", input={}),))
     with pytest.raises(ImportFailed, match="an operation called 'a b'"):
-        imported_service("n", Packed(pack(wrong), Imported, ImportedOperation), Scripted(), ImportOptions())
+        imported_service("n", ImportArchive(pack(wrong), Imported, ImportedOperation), Scripted(), ImportOptions())
 
 
 async def test_the_upstream_is_opened_with_the_first_call_and_closed_at_the_end() -> None:
@@ -280,7 +280,7 @@ async def test_tools_come_in_pages_of_bounded_size_and_huge_results_are_not_desc
         )
         for number in range(30)
     )
-    packed = Packed(pack(Imported(operations=operations)), Imported, ImportedOperation)
+    packed = ImportArchive(pack(Imported(operations=operations)), Imported, ImportedOperation)
     service = imported_service("many", packed, Scripted(), ImportOptions(expose=True))
     names: list[str] = []
     cursor: dict[str, str] = {}
@@ -310,7 +310,7 @@ async def test_a_schema_that_can_not_be_checked_makes_its_operation_unavailable_
     data = pack(Imported(title="", operations=(operation,), definitions=DOUBLED))
     upstream = Scripted(b"null")
     options = ImportOptions(expose=True, validate=validate)
-    service = imported_service("list", Packed(data, Imported, ImportedOperation), upstream, options)
+    service = imported_service("list", ImportArchive(data, Imported, ImportedOperation), upstream, options)
     async with in_memory(service) as peer:
         if validate == "on":
             for _ in range(2):

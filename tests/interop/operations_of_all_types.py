@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from discreet import Numbered, OperationError, Service
+from discreet import OperationError, ServerEvent, Service
 
 
 class Color(enum.Enum):
@@ -159,10 +159,10 @@ def hear(text: str) -> None:
 
 
 @service.subscription()
-async def count(until: Annotated[int, Meta(ge=0, le=5)]) -> AsyncIterator[Numbered[int]]:
+async def count(until: Annotated[int, Meta(ge=0, le=5)]) -> AsyncIterator[ServerEvent[int]]:
     """Count."""
     for number in range(1, until + 1):
-        yield Numbered(number, number)
+        yield ServerEvent(number, id=number)
 
 
 @service.query()

@@ -15,7 +15,7 @@ from typing import Final, final
 
 import psycopg
 
-from ..change_inbox import ChangeInbox
+from ..change_feed import ChangeFeed
 from ..interface import StoreError
 from .link import Link
 from .notices import add_notice
@@ -37,7 +37,7 @@ class Listener:
         self,
         connection: AnyConnection,
         reopen: Callable[[], AnyConnection],
-        inbox: ChangeInbox,
+        inbox: ChangeFeed,
         base: str,
         links: Sequence[Link],
     ) -> None:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, final
 
-from ..change_inbox import ChangeInbox
+from ..change_feed import ChangeFeed
 from .rows import to_text
 
 MAX_PAYLOAD: Final = 7999
@@ -53,7 +53,7 @@ class Notice:
         return _SEPARATOR.join((base, flags, "".join(map(_hash_of, self.task_ids)) if fits else _EVERY_TASK))
 
 
-def add_notice(inbox: ChangeInbox, payload: str, base: str) -> None:
+def add_notice(inbox: ChangeFeed, payload: str, base: str) -> None:
     """Add what a notification said, unless the daemon whose names begin with `base` has sent it. One that no daemon of this
     version has sent may mean anything."""
     sender, _, rest = payload.partition(_SEPARATOR)

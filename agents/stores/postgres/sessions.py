@@ -8,7 +8,7 @@ from typing import final
 
 import psycopg
 
-from ..change_inbox import ChangeInbox
+from ..change_feed import ChangeFeed
 from ..interface import StoreError
 from ..server_link import WRITES_PATIENCE
 from .address import Address
@@ -29,7 +29,7 @@ class Sessions:
     def __init__(self, address: Address, clock: Callable[[], float] | None) -> None:
         self._address = address
         self._names = OwnerNames()
-        self.inbox = ChangeInbox(name_of)
+        self.inbox = ChangeFeed(name_of)
         with ExitStack() as stack:
             with _connecting(address.label):
                 writing, reading, listening = (_open(stack, address) for _ in range(3))

@@ -13,7 +13,7 @@ from typing import Final, final
 import msgspec
 import redis
 
-from ..change_inbox import ChangeInbox
+from ..change_feed import ChangeFeed
 from ..interface import StoreError
 from .address import Address
 from .connection import Session
@@ -35,7 +35,7 @@ class Listener:
     """
 
     def __init__(
-        self, session: Session, reopen: Callable[[], Session], address: Address, owner_id: str, inbox: ChangeInbox
+        self, session: Session, reopen: Callable[[], Session], address: Address, owner_id: str, inbox: ChangeFeed
     ) -> None:
         self._session: Session | None = session
         self._reopen = reopen

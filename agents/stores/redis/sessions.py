@@ -9,7 +9,7 @@ from typing import final
 import redis
 
 from ....daemon.logs import log
-from ..change_inbox import ChangeInbox
+from ..change_feed import ChangeFeed
 from ..interface import StoreError
 from ..server_link import WRITES_PATIENCE, ServerLink
 from .address import Address
@@ -37,7 +37,7 @@ class Sessions:
                 self.writer = RedisWriter(address, clock)
                 self.writer.begin(writing)
                 log_volatility(settings, address)  # last: a store that is refused says one line
-                self.inbox = ChangeInbox()
+                self.inbox = ChangeFeed()
                 self.writing = self._link(writing, self._reopen_writing, WRITES_PATIENCE)
                 self.reading = self._link(reading, self._server.open)
                 self.listener = Listener(listening, self._server.open, address, self.writer.owner_id, self.inbox)

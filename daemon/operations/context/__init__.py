@@ -12,7 +12,7 @@ from .context import (
     name_task,
     shown_progress,
 )
-from .host import NOTHING_SENT, CallFailed, ClientInfo, ClientRefused, ContextHost, LogLevel, Sending, Stopped
+from .host import NOTHING_SENT, CallFailed, ClientInfo, ClientRefused, ContextBackend, LogLevel, Sending, Stopped
 
 __all__ = [
     "LAST_EVENT_ID",
@@ -23,7 +23,7 @@ __all__ = [
     "ClientInfo",
     "ClientRefused",
     "Context",
-    "ContextHost",
+    "ContextBackend",
     "LogLevel",
     "Sending",
     "Stopped",

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, final, overload
 import msgspec
 
 from ....awaited import refuses_bool
+from ....errors.decoders import decoder_for
 from ....errors.exceptions import FailureError
 from ....errors.failures import Failure, InvalidParams
 from ....errors.nearest import nearest_hint
-from ....errors.type_building import decoder_for
-from .host import NOTHING_SENT, ClientInfo, ContextHost, LogLevel, Sending, Stopped
+from .host import NOTHING_SENT, ClientInfo, ContextBackend, LogLevel, Sending, Stopped
 
 if TYPE_CHECKING:
     from ...documents.store import Documents
@@ -68,7 +68,7 @@ class Context:
     __slots__ = ("_call", "_caller", "_host", "_request", "_returned", "_shown", "_token")
 
     def __init__(
-        self, caller: Caller, call: IncomingCall, host: ContextHost, request: CurrentRequest | None = None
+        self, caller: Caller, call: IncomingCall, host: ContextBackend, request: CurrentRequest | None = None
     ) -> None:
         self._caller = caller
         self._call = call
@@ -316,7 +316,7 @@ class Context:
         return decoder_for(type)(result)
 
 
-def host_of(context: Context) -> ContextHost:
+def host_of(context: Context) -> ContextBackend:
     """What it stands on, for a call that runs within its request."""
     return context._host
 

@@ -70,7 +70,7 @@ class Sending(Protocol):
     def __await__(self) -> Generator[Any, Any, None]: ...
 
 
-class ProcessHost(Protocol):
+class DaemonServices(Protocol):
     """What a context needs of the daemon, whoever the client is."""
 
     def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
@@ -90,11 +90,11 @@ class ProcessHost(Protocol):
     def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
 
 
-class ContextHost(Protocol):
+class ContextBackend(Protocol):
     """What a context needs of the daemon, on behalf of one client."""
 
     @property
-    def process(self) -> ProcessHost: ...
+    def process(self) -> DaemonServices: ...
 
     @property
     def client(self) -> ClientInfo: ...

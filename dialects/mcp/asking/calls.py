@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from ....daemon.operations.context import ClientRefused, Context, host_of
 from ....daemon.operations.service import Service
 from ....daemon.operations.spec import Forward, Timeout
+from ....errors.decoders import decoder_for
 from ....errors.exceptions import FailureError
 from ....errors.failures import DomainFailure, Failure
-from ....errors.type_building import decoder_for
-from ..era import Era, Params, missing_capability
 from ..results import modern_members
+from ..revision import Params, ProtocolRevision, missing_capability
 from ..state import McpState
 from ..tools import tool_name
 from .questions import ClientRequest, Questions, UnusableAnswer
@@ -43,7 +43,7 @@ class Pending(msgspec.Struct, frozen=True):
 
     arguments: Raw
     where: str
-    era: Era
+    protocol: ProtocolRevision
     state: State
     responses: dict[str, Raw]
 
@@ -58,7 +58,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class CallRendering(Protocol):
     """How the outcome of the operation is written."""
 
-    era: Era
+    protocol: ProtocolRevision
 
     def result(self, result: bytes) -> bytes: ...
     def failure(self, failure: Failure) -> bytes | Failure | None: ...
@@ -69,7 +69,7 @@ class AskedRendering:
     """How the outcome of a call that asks is written."""
 
     def __init__(self, inner: CallRendering, state: McpState) -> None:
-        self.era = inner.era
+        self.protocol = inner.protocol
         self._inner = inner
         self._dialect = state.dialect
 
@@ -77,7 +77,7 @@ class AskedRendering:
         outcome = decoder_for(Outcome)(result)
         if not outcome.asks:
             return self._inner.result(bytes(outcome.result))
-        self._dialect.end_progress(self.era.token)
+        self._dialect.end_progress(self.protocol.token)
         return bytes(outcome.result)
 
     def failure(self, failure: Failure) -> bytes | Failure | None:
@@ -86,10 +86,10 @@ class AskedRendering:
 
 @final
 class InnerRendering:
-    """Tells the era of an operation that runs within a call, which writes its outcome."""
+    """Tells the revision of an operation that runs within a call, which writes its outcome."""
 
-    def __init__(self, era: Era) -> None:
-        self.era = era
+    def __init__(self, protocol: ProtocolRevision) -> None:
+        self.protocol = protocol
 
     def result(self, result: bytes) -> bytes:
         return result
@@ -108,7 +108,7 @@ def forward(
     try:
         return _forward(state, operation, arguments, where, rendering, params)
     except FailureError:
-        state.dialect.end_progress(rendering.era.token)
+        state.dialect.end_progress(rendering.protocol.token)
         raise
 
 
@@ -116,18 +116,18 @@ def _forward(
     state: McpState, operation: str, arguments: Raw, where: str, rendering: CallRendering, params: AskingParams
 ) -> Forward:
     questions = state.questions.get(operation)
-    era, method = rendering.era, operation
+    protocol, method = rendering.protocol, operation
     if questions is not None:
         given = questions.check_arguments(arguments, where)
         earlier = State()
-        if era.modern and params.state is not None:
+        if protocol.modern and params.state is not None:
             earlier = state.seal.open(params.state, operation, arguments)
-        pending = Pending(arguments, where, era, earlier, params.responses or {})
+        pending = Pending(arguments, where, protocol, earlier, params.responses or {})
         values = _answered(questions, pending)
         if values is not None and len(values) == len(questions.params):
             arguments = Raw(msgspec.json.encode({**given, **values}))
         else:
-            method = (_ANSWER if era.modern else _ASK) + operation
+            method = (_ANSWER if protocol.modern else _ASK) + operation
             arguments, where = Raw(msgspec.json.encode(pending)), ""
             rendering = AskedRendering(rendering, state)
     return Forward(
@@ -136,7 +136,7 @@ def _forward(
         None,
         prefix=where,
         rendering=rendering,
-        progress_token=era.token,
+        progress_token=protocol.token,
         patient=True,
         name=tool_name(operation),
     )
@@ -191,14 +191,14 @@ class _Asking:
         self._questions = questions
 
     async def run(self, ctx: Context, params: Pending, /) -> Raw:
-        questions, era = self._questions, params.era
+        questions, protocol = self._questions, params.protocol
         given = questions.decode(params.arguments, params.where)
         values = answers_of(questions, params)
-        capabilities = era.capabilities if era.modern else ctx.client.capabilities
+        capabilities = protocol.capabilities if protocol.modern else ctx.client.capabilities
         if missing := questions.missing(capabilities, values):
-            raise FailureError(missing_capability(*missing) if era.modern else _CANNOT_ASK)
+            raise FailureError(missing_capability(*missing) if protocol.modern else _CANNOT_ASK)
         while requests := await questions.ask(ctx, given, values, capabilities):
-            if era.modern:
+            if protocol.modern:
                 return Raw(msgspec.json.encode(Outcome(self._required(params, values, requests), asks=True)))
             for name, request in requests.items():
                 values[name] = await self._answer(ctx, name, request)
@@ -232,9 +232,9 @@ class _Asking:
             spec.input.decode(text, params.where),
             metadata=ctx.service_params,
             sink=None,
-            context_host=host_of(ctx),
-            progress_token=params.era.token,
-            rendering=InnerRendering(params.era),
+            context_backend=host_of(ctx),
+            progress_token=params.protocol.token,
+            rendering=InnerRendering(params.protocol),
         )
         if isinstance(outcome, bytes):
             return outcome

@@ -11,15 +11,15 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, assert_never, fina
 import msgspec
 from msgspec import NODEFAULT, Raw
 
-from ....daemon.offers import Ask, Asked, Roots, Sample, asks_of
+from ....daemon.declarations import Ask, Asked, Roots, Sample, asks_of
 from ....daemon.operations.context import Context
 from ....daemon.operations.decoders import input_struct, named_decoder
 from ....daemon.operations.service import DeclarationError
 from ....daemon.operations.spec import OperationSpec
 from ....daemon.schemas.json_schema import JsonSchema, json_schema
+from ....errors.decoders import DECODE_ERRORS, build_decoder, decoder_for
 from ....errors.exceptions import FailureError
 from ....errors.failures import DomainFailure, InvalidParams
-from ....errors.type_building import DECODE_ERRORS, build_decoder, decoder_for
 from ..generated import legacy, shared
 
 # The forms that a user fills in: schemas of a param's type. Asks nobody.

@@ -14,9 +14,9 @@ from typing import Any, Final, final
 import msgspec
 from msgspec import Raw
 
+from ....errors.decoders import decoder_for
 from ....errors.exceptions import FailureError
 from ....errors.failures import InvalidParams
-from ....errors.type_building import decoder_for
 
 STATE_SECONDS: Final = 600.0
 """How long a client may take to come back with an answer."""

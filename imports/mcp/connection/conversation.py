@@ -17,9 +17,9 @@ from ....client import messages
 from ....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
 from ....daemon.logs import log
 from ....dialects.mcp.generated.revisions import MODERN_REVISION
+from ....errors.decoders import DECODE_ERRORS, decoder_for
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
-from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ....version import __version__
 from .server_messages import ServerMessages
 

@@ -1,4 +1,4 @@
-"""How a conversation begins, in either era: asks a server what it speaks and what it can do. Starts nothing.
+"""How a conversation begins, in either generation: asks a server what it speaks and what it can do. Starts nothing.
 
 A server of 2026-07-28 answers `server/discover`. Older ones refuse it, each in its own way, or say nothing at all; they begin
 with `initialize` (2026-07-28, basic/versioning, section Backward Compatibility).
@@ -14,7 +14,7 @@ from msgspec import Struct
 from ....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
 from ....dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from ....errors.codes import METHOD_NOT_FOUND
-from ....errors.type_building import DECODE_ERRORS, decoder_for
+from ....errors.decoders import DECODE_ERRORS, decoder_for
 from .conversation import CLIENT_INFO, Agreed, Conversation, RpcError
 
 PROBE_SECONDS: Final = 3.0
@@ -52,7 +52,7 @@ Probed: TypeAlias = Literal["modern", "legacy", "silent"]
 
 
 async def discover(conversation: Conversation) -> Probed:
-    """Ask a server whether it is of the modern era, and agree with it if so.
+    """Ask a server whether it is of the modern revision, and agree with it if so.
 
     Raises `ConnectionFailed`, also for one that speaks only revisions which nobody knows.
     """

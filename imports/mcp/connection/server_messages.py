@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from ....client.messages import ServerNotification, ServerRequest, encode_result
 from ....daemon.logs import RepeatedWarning, log
+from ....errors.decoders import DECODE_ERRORS, decoder_for
 from ....errors.failures import MethodNotFound
 from ....errors.printable import cut, printable
-from ....errors.type_building import DECODE_ERRORS, decoder_for
 from ....errors.wire import encode_error_response
 
 ListKind: TypeAlias = Literal["tools", "resources", "prompts"]

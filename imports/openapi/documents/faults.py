@@ -18,7 +18,7 @@ _SHOWN_CHARACTERS: Final = 80
 
 @final
 class DocumentError(Exception):
-    """The document can't be read at all. The message is one line; it begins with the pointer, if a place is to blame."""
+    """The document can't be read at all. The message is one line; it begins with the pointer, if a place is to record_error."""
 
     def __init__(self, reason: str, pointer: str = "") -> None:
         super().__init__(f"{pointer}: {reason}" if pointer else reason)

@@ -12,8 +12,8 @@ from typing import Any, Final, final
 
 from msgspec import UNSET, UnsetType
 
+from ...archive import references
 from ...model import JsonSchema, Schema
-from ...packed import references
 from ..documents.faults import PartError, quoted, type_name
 from ..documents.nodes import Document, Node, Path
 from ..documents.references import Documents

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..daemon.schemas.json_schema import JsonSchema
-from ..errors.type_building import convert
+from ..errors.decoders import convert
 
 
 class SchemaError(Exception):

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal, TypeAlias, cast, final
 import msgspec
 from msgspec import Meta, Raw
 
-from ..errors.type_building import decoder_for
+from ..errors.decoders import decoder_for
 from ..framing.parser import FramingChoice
 
 VERSION: Final = 1

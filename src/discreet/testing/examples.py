@@ -14,9 +14,9 @@ from ..client import ClientError, Peer, RemoteError
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.validation import check_method, check_strings, is_async, is_declared
 from ..daemon.operations.spec import OperationSpec
+from ..errors.decoders import decoder_for
 from ..errors.exceptions import OperationError
-from ..errors.given_schema import GivenSchema
-from ..errors.type_building import decoder_for
+from ..errors.external_schema import ExternalSchema
 
 Scenario: TypeAlias = Callable[[Peer], Awaitable[object]]
 """A test of more than one call, which makes its own assertions."""
@@ -62,7 +62,7 @@ class ExampleFailed(Exception):
 
 async def run_example(peer: Peer, example: Example, spec: OperationSpec | None) -> None:
     """Make the call of an example. Raises `ExampleFailed`. `spec` is None if there is no such operation."""
-    returns: Any = Any if spec is None or isinstance(spec.returns, GivenSchema) else spec.returns
+    returns: Any = Any if spec is None or isinstance(spec.returns, ExternalSchema) else spec.returns
     streams = example.events is not UNSET if spec is None else spec.kind == "subscription"
     if streams and example.result is not UNSET:
         raise ExampleFailed("is a subscription, which has `events` and no `result`")

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from discreet.a2a.types import TaskState
-from discreet.agents.cluster.following import Following
+from discreet.agents.cluster.event_follower import EventFollower
 from discreet.agents.stores.interface import LoggedEvent
 from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.agents.tasks.live_task import LiveTask
@@ -50,7 +50,7 @@ async def test_who_follows_a_task_has_all_that_was_stored_also_where_somebody_el
         await commit_all(theirs, change(task, owner=theirs.owner_id))
         ours = SlowLog(inner)
         cache = TaskCache(ours, lambda _: None)
-        following = Following(ours, cache, lost.append)
+        following = EventFollower(ours, cache, lost.append)
         known: list[int] = []
 
         async def follow_to_the_end(live: LiveTask) -> None:

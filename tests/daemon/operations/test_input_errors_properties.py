@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from discreet.daemon.operations.input_errors import find_input_error
+from discreet.errors.decoders import DECODE_ERRORS
 from discreet.errors.failures import InvalidParams
-from discreet.errors.type_building import DECODE_ERRORS
 from support.inputs import CLOSED, LEAVES, PATHS, Level, fault_of
 
 # Types and documents at random. Every key and every text in a document has the mark, which no type knows.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from discreet import Context, Numbered, Service
+from discreet import Context, ServerEvent, Service
 from discreet.daemon.operations.service import DeclarationError
 from discreet.daemon.schemas.documents import operation_schema
 
@@ -21,21 +21,21 @@ def clock() -> Service:
     service = Service("clock")
 
     @service.subscription()
-    async def ticks(ctx: Context, until: int) -> AsyncIterator[Numbered[str]]:
+    async def ticks(ctx: Context, until: int) -> AsyncIterator[ServerEvent[str]]:
         for number in range((ctx.last_event_id or 0) + 1, until + 1):
-            yield Numbered(f"tick {number}", number)
+            yield ServerEvent(f"tick {number}", id=number)
 
     @service.subscription()
-    async def anything() -> AsyncIterator[Numbered]:  # type: ignore[type-arg]
-        yield Numbered(1, 1)
+    async def anything() -> AsyncIterator[ServerEvent]:  # type: ignore[type-arg]
+        yield ServerEvent(1, id=1)
 
     @service.subscription()
     async def plain() -> AsyncIterator[int]:
         yield 1
 
     @service.subscription()
-    async def wrong(number: Any) -> AsyncIterator[Numbered[int]]:
-        yield Numbered(1, number)
+    async def wrong(number: Any) -> AsyncIterator[ServerEvent[int]]:
+        yield ServerEvent(1, id=number)
 
     return service
 
@@ -72,9 +72,9 @@ async def test_numbers_that_do_not_rise_are_told_once_for_each_stream(serving: S
     service = Service("log")
 
     @service.subscription()
-    async def lines(numbers: list[int]) -> AsyncIterator[Numbered[str]]:
+    async def lines(numbers: list[int]) -> AsyncIterator[ServerEvent[str]]:
         for number in numbers:
-            yield Numbered("line", number)
+            yield ServerEvent("line", id=number)
 
     async with serving(service) as wire:
         for numbers, told in (([1, 2, 5], 0), ([2, 2, 1, 0], 1), ([3, 1], 1), ([0, 1], 0)):
@@ -91,9 +91,9 @@ async def test_what_the_caller_has_is_left_out_where_the_handler_repeats_it_and_
     service = Service("log")
 
     @service.subscription()
-    async def lines() -> AsyncIterator[Numbered[int]]:
+    async def lines() -> AsyncIterator[ServerEvent[int]]:
         for number in range(5):
-            yield Numbered(number, number)
+            yield ServerEvent(number, id=number)
 
     async with serving(service) as wire:
         for has, wanted in (("0", [1, 2, 3, 4]), ("3", [4]), ("4", []), ("9", [])):
@@ -106,11 +106,11 @@ async def test_what_the_caller_has_is_left_out_where_the_handler_repeats_it_and_
             assert [name for name, _ in logged()].count("events.repeated") == 1
 
 
-@pytest.mark.parametrize("returns", [Numbered, Numbered[int]])
+@pytest.mark.parametrize("returns", [ServerEvent, ServerEvent[int]])
 @pytest.mark.parametrize("kind", ["query", "mutation"])
 def test_results_of_calls_have_no_numbers(kind: str, returns: Any) -> None:
     def handler() -> Any: ...
 
     handler.__annotations__["return"] = returns
-    with pytest.raises(DeclarationError, match="Numbered"):
+    with pytest.raises(DeclarationError, match="ServerEvent"):
         getattr(Service("one"), kind)(handler)

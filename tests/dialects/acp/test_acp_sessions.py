@@ -17,7 +17,7 @@ from discreet.daemon.operations.service import DeclarationError
 from discreet.dialects.acp.generated.methods_of_agents import McpServer
 from discreet.dialects.acp.sessions import Sessions
 from discreet.errors.codes import ERROR_TABLE
-from discreet.errors.type_building import decoder_for
+from discreet.errors.decoders import decoder_for
 from support.acp_client import AcpRefused, acp_client, agent_of, check
 from support.executors import ask_then_echo, echo
 

@@ -85,7 +85,7 @@ def test_any_notification_about_documents_leaves_a_session_that_is_whole(random:
             theirs.send_nowait(memoryview(encode_frame(body, "content-length")))
             connection.begin()
         assert set(logged.names()) <= {"document.unreadable_change", "message.malformed"}
-    documents = connection.context_host.documents
+    documents = connection.context_backend.documents
     books = documents.notebooks
     held = sum(one.size for one in documents.values()) + sum(one.size for one in books.values())
     assert held == documents.size == host.memory.by_kind()["documents"]
@@ -93,6 +93,6 @@ def test_any_notification_about_documents_leaves_a_session_that_is_whole(random:
     state = connection.state()
     connection.close()
     assert host.memory.by_kind()["documents"] == 0
-    following = Connection(host, memory_pair()[0], Alone(), state).context_host.documents
+    following = Connection(host, memory_pair()[0], Alone(), state).context_backend.documents
     assert {uri: (one.version, one.exact) for uri, one in following.items()} == versions
     assert {uri: one.cells for uri, one in following.notebooks.items()} == {u: one.cells for u, one in books.items()}

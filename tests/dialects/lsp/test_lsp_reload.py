@@ -40,7 +40,7 @@ async def test_the_handshake_and_the_documents_outlive_a_reload(serving: Any) ->
         left = wire.daemon.connection.state()
     ours, _ = memory_pair()
     following = Daemon(Host([language()], Settings(), version="2"), ours, state=left)
-    context = following.connection.context_host
+    context = following.connection.context_backend
     assert (context.client.name, context.documents.encoding) == ("vim", "utf-8")
     assert {uri: (one.version, one.text) for uri, one in context.documents.items()} == {
         "a": (7, "one"),

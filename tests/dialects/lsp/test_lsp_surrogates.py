@@ -77,7 +77,7 @@ async def test_cells_of_notebooks_keep_half_a_pair_too_and_their_metadata_none(s
         params = {"notebookDocument": {"uri": "nb", "version": 2}, "change": {"cells": {"textContent": [change]}}}
         await wire.send(note("notebookDocument/didChange", params))
         assert (await wire.call("texts/text", {"uri": "c"}))["result"] == "😀"
-        documents = wire.daemon.connection.context_host.documents
+        documents = wire.daemon.connection.context_backend.documents
         assert documents.notebooks["nb"].metadata == {"text": "\ufffd", "list": ["\ufffd"]}
         assert wire.daemon.connection.state().session
 
@@ -90,7 +90,7 @@ async def test_half_a_pair_outlives_a_reload(serving: Any) -> None:
         left = wire.daemon.connection.state()
     ours, _ = memory_pair()
     following = Daemon(Host([language()], Settings(), version="2"), ours, state=left)
-    assert following.connection.context_host.documents["a"].exact == "\ud83d"
+    assert following.connection.context_backend.documents["a"].exact == "\ud83d"
 
 
 async def test_requests_and_answers_have_u_fffd_for_half_a_pair(serving: Any) -> None:

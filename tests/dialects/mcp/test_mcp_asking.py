@@ -1,4 +1,4 @@
-"""Params that the user is asked for: by a request of the server's in the legacy era, within a result in the modern one."""
+"""Params that the user is asked for: by a request of the server's in the legacy protocol, within a result in the modern one."""
 
 from __future__ import annotations
 

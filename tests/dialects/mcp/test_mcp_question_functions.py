@@ -10,7 +10,7 @@ from discreet import Context, DeclarationError, OperationError, Service, mcp
 from discreet.dialects.mcp.asking.calls import Pending, answers_of
 from discreet.dialects.mcp.asking.questions import Questions
 from discreet.dialects.mcp.asking.seal import State
-from discreet.dialects.mcp.era import Era
+from discreet.dialects.mcp.revision import ProtocolRevision
 from support.mcp_rounds import ALL, PARIS, capable, rounds
 from support.mcp_wire import MCP, MODERN, McpClient
 
@@ -175,9 +175,9 @@ async def test_messages_may_be_given_and_taken_whole(serving: Any) -> None:
 
 async def test_answers_of_the_program_before_a_reload_count_where_they_still_fit() -> None:
     questions = Questions(declared(mcp.Ask("Which?"), int).operations[0])
-    era, arguments = Era(MODERN), msgspec.Raw(b'{"given":1}')
+    protocol, arguments = ProtocolRevision(MODERN), msgspec.Raw(b'{"given":1}')
     for values in ({"value": 5}, {"value": "five"}, {"other": 5}):
-        pending = Pending(arguments, "arguments", era, State(values), {})
+        pending = Pending(arguments, "arguments", protocol, State(values), {})
         assert answers_of(questions, pending) == (values if values == {"value": 5} else {})
 
 

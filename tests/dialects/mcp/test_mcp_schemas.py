@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from discreet import OperationError, Service
-from discreet.daemon.offers import variables_of
+from discreet.daemon.declarations import variables_of
 from discreet.dialects.mcp.tool_schemas import MAX_INLINED, inlined
 from discreet.dialects.mcp.tools import Tool, tool_name
 from support.mcp_wire import MCP, MODERN, McpClient, check

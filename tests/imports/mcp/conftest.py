@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import pytest
 
 from discreet import Service
+from discreet.imports.archive import pack
 from discreet.imports.mcp.model import Command
 from discreet.imports.mcp.read import read_mcp
 from discreet.imports.mcp.service import mcp_service
-from discreet.imports.packed import pack
 from discreet.imports.service import ImportOptions
 
 TESTS = Path(__file__).parents[2]

@@ -14,8 +14,8 @@ import pytest
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
 from discreet.imports.failures import ImportFailed
+from discreet.imports.mcp.connection.connector import Connector, Endpoint
 from discreet.imports.mcp.connection.conversation import Conversation, RpcError
-from discreet.imports.mcp.connection.opening import Opening, Way
 from discreet.imports.mcp.connection.server_messages import ListKind, ServerMessages
 from discreet.imports.mcp.connection.stdio import MAX_UNSENT_BYTES, ProcessLink
 from discreet.imports.mcp.model import Command, McpImport
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", rea
 
 @asynccontextmanager
 async def talking(command: Command, server: ServerMessages | None = None) -> AsyncGenerator[Conversation]:
-    opening = Opening(Way(command, server or ServerMessages("odd")))
+    opening = Connector(Endpoint(command, server or ServerMessages("odd")))
     with anyio.fail_after(DEADLINE_SECONDS):
         async with opening.open() as conversation:
             yield conversation
@@ -76,7 +76,7 @@ async def test_a_server_that_ignores_unknown_requests_is_started_anew(monkeypatc
 
 
 async def test_which_era_a_server_speaks_is_asked_once() -> None:
-    opening = Opening(Way(odd("python"), ServerMessages("odd")))
+    opening = Connector(Endpoint(odd("python"), ServerMessages("odd")))
     heard: list[str] = []
     for _ in range(2):
         async with opening.open() as conversation:

@@ -16,6 +16,7 @@ pytest.importorskip("starlette")
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
 from discreet.client.outbound.connection import LossReason
+from discreet.imports.mcp.connection.connector import Connector, Endpoint
 from discreet.imports.mcp.connection.conversation import Conversation, RpcError
 from discreet.imports.mcp.connection.http import (
     LEAST_RESUME_SECONDS,
@@ -24,7 +25,6 @@ from discreet.imports.mcp.connection.http import (
     _Stream,
     encoded,
 )
-from discreet.imports.mcp.connection.opening import Opening, Way
 from discreet.imports.mcp.connection.server_messages import ListKind, ServerMessages
 from discreet.imports.mcp.lists import list_all
 from discreet.imports.mcp.model import Era, Url
@@ -43,7 +43,7 @@ CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 async def talking(
     url: str, era: Era | None = "legacy", server: ServerMessages | None = None
 ) -> AsyncGenerator[Conversation]:
-    opening = Opening(Way(Url(url), server or ServerMessages("odd"), lambda: {"authorization": "Bearer t"}), era)
+    opening = Connector(Endpoint(Url(url), server or ServerMessages("odd"), lambda: {"authorization": "Bearer t"}), era)
     with anyio.fail_after(DEADLINE_SECONDS):
         async with opening.open() as conversation:
             yield conversation

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.complexity import TOO_MANY
 from discreet.imports.http.model import HttpImport, HttpOperation
 from discreet.imports.openapi import operations
 from discreet.imports.openapi.documents.faults import DocumentError
 from discreet.imports.openapi.reader import read_openapi
-from discreet.imports.packed import Packed, pack
 from discreet.imports.validation import Checker
 from support.openapi_documents import OK, document, read, require_sound, with_schema
 
@@ -218,7 +218,7 @@ def test_an_operation_is_imported_just_where_its_schema_can_be_checked(level: An
     imported = read(document(paths=paths, components={"schemas": {**types, f"S{depth}": {"type": "object"}}}))
     left_out = [(note.pointer, note.reason) for note in imported.notes if note.kind == "left-out"]
     names = {each.path for each in imported.operations}
-    packed = Packed(pack(imported), HttpImport, HttpOperation)
+    packed = ImportArchive(pack(imported), HttpImport, HttpOperation)
     for at in range(len(packed.entries)):
         Checker(packed.document(packed.operation(at).input))
     if depth == 5:

@@ -10,7 +10,7 @@ import msgspec
 from jsonschema import Draft202012Validator
 from msgspec import Meta
 
-from discreet import Numbered, OperationError, Service
+from discreet import OperationError, ServerEvent, Service
 from discreet.gateway.openapi.about import About, about
 from discreet.gateway.openapi.document import document_text, openapi_document
 
@@ -48,9 +48,9 @@ def book() -> Service:
         return []
 
     @service.subscription()
-    async def leaf(start: int) -> AsyncIterator[Numbered[Page]]:
+    async def leaf(start: int) -> AsyncIterator[ServerEvent[Page]]:
         """Leaf through it."""
-        yield Numbered(Page("one"), 1)
+        yield ServerEvent(Page("one"), id=1)
 
     @service.mutation()
     def mark(page: int, **more: str) -> None:

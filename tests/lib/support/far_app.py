@@ -11,7 +11,7 @@ import anyio
 import msgspec
 from msgspec import Meta
 
-from discreet import Context, Numbered, OperationError, Service
+from discreet import Context, OperationError, ServerEvent, Service
 
 
 class Empty(OperationError, code="EMPTY", http_status=409, retryable=True):
@@ -133,10 +133,10 @@ async def flood(name: str, size: int = 10) -> AsyncIterator[str]:
 
 
 @far.subscription()
-async def ticks(ctx: Context, until: int) -> AsyncIterator[Numbered[str]]:
+async def ticks(ctx: Context, until: int) -> AsyncIterator[ServerEvent[str]]:
     """Tick from behind the last number that the caller has."""
     for number in range((ctx.last_event_id or 0) + 1, until + 1):
-        yield Numbered(f"tick {number}", number)
+        yield ServerEvent(f"tick {number}", id=number)
 
 
 @far.query()

@@ -13,7 +13,7 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import UNSET, Meta
 
-from discreet import Numbered, OperationError, Service
+from discreet import OperationError, ServerEvent, Service
 
 
 class Color(enum.Enum):
@@ -111,7 +111,7 @@ def _handler(draw: st.DrawFn, kind: str) -> Any:
     returns = draw(TYPES | st.none())
     if kind == "subscription":
         event = draw(TYPES)
-        returns = AsyncIterator[Numbered[event]] if draw(st.booleans()) else AsyncIterator[event]  # type: ignore[valid-type]
+        returns = AsyncIterator[ServerEvent[event]] if draw(st.booleans()) else AsyncIterator[event]  # type: ignore[valid-type]
     scope: dict[str, Any] = {}
     body = "    yield None\n" if kind == "subscription" else "    return None\n"
     exec(f"async def handler({written}):\n{body}", scope)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from discreet.daemon.schemas.phrases import describe_schema, schema_kinds
+from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.failures import ImportFailed
 from discreet.imports.http.model import HttpImport, HttpOperation
 from discreet.imports.mcp.connection.conversation import Agreed
@@ -22,7 +23,6 @@ from discreet.imports.mcp.model import McpImport, McpOperation
 from discreet.imports.mcp.reading import read_listing
 from discreet.imports.openapi.documents.faults import DocumentError
 from discreet.imports.openapi.reader import read_openapi
-from discreet.imports.packed import Packed, pack
 from discreet.imports.validation import Checker
 
 NAMES = ("a", "b")
@@ -98,7 +98,7 @@ def imported_documents(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The schema as imports write it: of a tool, and of a document."""
     tool = {"name": "t", "inputSchema": schema, "outputSchema": schema}
     found = read_listing(Listing(tools=(tool,)), Agreed("2025-06-18"))
-    packed = Packed(pack(found), McpImport, McpOperation)
+    packed = ImportArchive(pack(found), McpImport, McpOperation)
     yield packed.document(packed.operation(0).input)
     text = msgspec.json.encode({name: part for name, part in schema.items() if name != "$defs"})
     own = msgspec.json.decode(text.replace(b"#/$defs/", b"#/components/schemas/"))
@@ -114,7 +114,7 @@ def imported_documents(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         read = read_openapi(msgspec.json.encode(document))
     except DocumentError:
         return
-    of = Packed(pack(read), HttpImport, HttpOperation)
+    of = ImportArchive(pack(read), HttpImport, HttpOperation)
     if of.entries:
         yield of.document(of.operation(0).input)
 

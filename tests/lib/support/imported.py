@@ -10,9 +10,9 @@ import anyio
 from msgspec import Raw
 
 from discreet import Context, Service
+from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.failures import UpstreamError
 from discreet.imports.model import Imported, ImportedError, ImportedOperation, Schema
-from discreet.imports.packed import Packed, pack
 from discreet.imports.service import ImportOptions, imported_service
 
 NODE: Schema = {
@@ -100,7 +100,7 @@ class Scripted:
 
 def nodes(upstream: Scripted, **options: Any) -> Service:
     """The service of these operations, all of them exposed."""
-    packed = Packed(pack(IMPORTED), Imported, ImportedOperation)
+    packed = ImportArchive(pack(IMPORTED), Imported, ImportedOperation)
     return imported_service("list", packed, upstream, ImportOptions(**{"expose": True, **options}))
 
 

@@ -13,8 +13,8 @@ import pytest
 from msgspec import Meta, Raw, Struct, UnsetType
 
 from discreet.daemon.operations.input_errors import find_input_error
+from discreet.errors.decoders import DECODE_ERRORS
 from discreet.errors.failures import InvalidParams, JsonScalar
-from discreet.errors.type_building import DECODE_ERRORS
 
 TOO_DEEP = 1_000_000
 """Levels of nesting that no decoder goes down: some thousand up to Python 3.11, and in 3.14 as many as the stack holds."""

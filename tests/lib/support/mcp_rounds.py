@@ -1,4 +1,4 @@
-"""Calls of MCP's modern era that bring answers: for tests."""
+"""Calls of MCP's modern revision that bring answers: for tests."""
 
 from typing import Any
 

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from discreet import Service
 from discreet.daemon.schemas.documents import snapshot
+from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.daemon.calls import PeerUpstream
 from discreet.imports.daemon.carried import MountIdentity
 from discreet.imports.daemon.contracts import import_of, without_numbers
 from discreet.imports.daemon.model import Command, DaemonImport, DaemonOperation
 from discreet.imports.daemon.reading import read_daemon
 from discreet.imports.from_daemon import upstream_of
-from discreet.imports.packed import Packed, pack
 from discreet.imports.service import ImportOptions, Upstream, imported_service
 from discreet.testing import in_memory
 
@@ -27,7 +27,7 @@ LIBRARY: Final = Path(__file__).parents[1]
 
 def assembled(found: DaemonImport, upstream: Upstream, namespace: str = "", **options: Any) -> Service:
     """The service of an import. Names are those of the daemon behind it, where it has no namespace of its own."""
-    packed = Packed(pack(found), DaemonImport, DaemonOperation)
+    packed = ImportArchive(pack(found), DaemonImport, DaemonOperation)
     chosen = {"expose": True, "validate": "off", "check_input": False, **options}
     return imported_service(namespace, packed, upstream, ImportOptions(**chosen))
 

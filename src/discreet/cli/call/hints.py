@@ -9,8 +9,8 @@ from ...a2a.methods import METHODS
 from ...client import LSP, MCP, PLAIN, ClientError, Peer, RemoteError
 from ...client.peer import LISTING_SECONDS
 from ...daemon.settings import Settings
+from ...errors.decoders import convert
 from ...errors.nearest import closest_match
-from ...errors.type_building import convert
 from .param_schemas import ParamSchemas
 from .request import RemoteCall
 

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from ...daemon.settings import UsageError
 from ...daemon.settings.reference import read_reference
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from .param_schemas import ParamSchemas
 
 STDIN_PATH: Final = "-"

@@ -27,7 +27,7 @@ from ...client import (
     connect,
 )
 from ...daemon.lifecycle import EXIT_OK, EXIT_USAGE
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 from ..exit_status import EXIT_DOMAIN, exit_status
 from ..json_output import note_json, print_json
 from ..output import write_stderr

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...client import RemoteError
 from ...dialects.acp.errors import AUTHENTICATION_REQUIRED
 from ...dialects.acp.generated.tables import PROTOCOL_VERSION
-from ...errors.type_building import convert
+from ...errors.decoders import convert
 from ...version import __version__
 from .conversation import Conversation, Implementation, Script, listed, shown
 

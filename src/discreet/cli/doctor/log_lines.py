@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors.codes import DialectChoice
-from ...errors.type_building import decoder_for
+from ...errors.decoders import decoder_for
 
 MAX_QUOTE_CHARS: Final = 200
 """Characters of what a daemon has written that are quoted."""

@@ -13,8 +13,8 @@ from ...client.errors import ClientError
 from ...client.policies.operation_kinds import ListedOperation
 from ...dialects.lsp.declarations import SIMILAR, slips
 from ...dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
+from ...errors.decoders import convert
 from ...errors.nearest import closest_match
-from ...errors.type_building import convert
 from ...version import __version__
 from .conversation import Conversation, Implementation, Script, listed, shown
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from ...daemon.offers import LONGEST_TOOL_NAME
+from ...daemon.declarations import LONGEST_TOOL_NAME
 from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
-from ...errors.type_building import convert
+from ...errors.decoders import convert
 from ...version import __version__
 from .conversation import Conversation, Implementation, Script, listed, shown
 
@@ -73,7 +73,7 @@ _MODERN: Final = {
         "io.modelcontextprotocol/clientCapabilities": {},
     }
 }
-"""The params of a request of the modern era, which has no handshake."""
+"""The params of a request of the modern revision, which has no handshake."""
 
 _MAX_PAGES: Final = 100
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 from ...client.messages import outgoing_request
 from ...daemon.settings.table import FramingSetting
 from ...errors.codes import DialectChoice
+from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
-from ...errors.type_building import decoder_for
 from .checks import Finding
 from .log_lines import MAX_QUOTE_CHARS, LogLine, error_line, log_lines
 

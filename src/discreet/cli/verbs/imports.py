@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from ...daemon.declarations import LONGEST_TOOL_NAME
 from ...daemon.lifecycle import EXIT_OK
-from ...daemon.offers import LONGEST_TOOL_NAME
 from ...daemon.settings import UsageError
 from ...dialects.mcp.tools import tool_name
 from ...errors.printable import printable

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...client.messages import DECODE_ERRORS, STREAM_EVENT
+from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
-from ...errors.type_building import decoder_for
 from ..format import MessageEntry, Sender
 from ..json_values import JSON_ERRORS, load
 

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...client.messages import DECODE_ERRORS
+from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable, printable_json
-from ...errors.type_building import decoder_for
 from ..format import ClosedEntry, EndEntry, Entry, MessageEntry, OmittedEntry, Sender, StartEntry, StderrEntry
 from .correlation import MAX_OPEN, Correlation, SeenMessage, text_of
 from .latencies import Latencies, MethodLatency

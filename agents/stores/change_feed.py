@@ -18,7 +18,7 @@ def _same(task_id: str) -> str:
 
 
 @final
-class ChangeInbox:
+class ChangeFeed:
     """Bounded. Any thread may add. `name_of(task_id)` is how those name a task who add it."""
 
     def __init__(self, name_of: Callable[[str], str] = _same) -> None:

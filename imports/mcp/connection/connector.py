@@ -32,7 +32,7 @@ def _no_headers() -> Mapping[str, str]:
     return {}
 
 
-class Way(Struct, frozen=True):
+class Endpoint(Struct, frozen=True):
     """To which server. `headers()` are those of each request by HTTP, beside those of the target."""
 
     target: Target
@@ -41,10 +41,10 @@ class Way(Struct, frozen=True):
 
 
 @final
-class Opening:
+class Connector:
     """`era` is what the server spoke last, None where nobody knows: then the first conversation finds out."""
 
-    def __init__(self, way: Way, era: Era | None = None, seconds: float = START_SECONDS) -> None:
+    def __init__(self, way: Endpoint, era: Era | None = None, seconds: float = START_SECONDS) -> None:
         self._way = way
         self._seconds = seconds
         self.era = era

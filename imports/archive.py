@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar, final
 import msgspec
 from msgspec import Raw, Struct, UnsetType
 
-from ..errors.type_building import build_msgpack_decoder
+from ..errors.decoders import build_msgpack_decoder
 from .model import Imported, ImportedOperation, JsonSchema, Schema
 
 FORMAT: Final = 6
@@ -79,7 +79,7 @@ def pack(imported: Imported) -> bytes:
 
 
 @final
-class Packed(Generic[Operation]):
+class ImportArchive(Generic[Operation]):
     """The import in these bytes. Raises `ValueError` for bytes that `pack` has not made."""
 
     def __init__(self, data: bytes, head: type[Imported], operation: type[Operation]) -> None:

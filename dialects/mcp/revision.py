@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, Failure, InvalidParams, MethodNotFound
-from ...errors.type_building import DECODE_ERRORS, decoder_for
 from .generated.methods import LEGACY_METHODS, MODERN_METHODS
 from .generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 
@@ -48,7 +48,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
     meta: Meta | None = msgspec.field(name="_meta", default=None)
 
 
-class Era(msgspec.Struct, frozen=True):
+class ProtocolRevision(msgspec.Struct, frozen=True):
     """How one request is to be answered. `log_level` is None where the client wants no log messages."""
 
     revision: str
@@ -65,15 +65,15 @@ class Era(msgspec.Struct, frozen=True):
         return self.revision >= revision
 
 
-def era_of(meta: Meta | None, legacy: Era) -> Era:
-    """The era of a request with this `_meta`; `legacy` is that of the session's requests without a version of their own."""
+def revision_of(meta: Meta | None, legacy: ProtocolRevision) -> ProtocolRevision:
+    """The protocol of a request with this `_meta`; `legacy` is that of the session's requests without a version of their own."""
     if meta is None:
         return legacy
     token = meta.token if _is_token(meta.token) else None
     if meta.protocol_version is None:
         return msgspec.structs.replace(legacy, token=token)
     level = meta.log_level if meta.log_level in LEVELS else None
-    return Era(MODERN_REVISION, token, level, meta.client_capabilities or {})
+    return ProtocolRevision(MODERN_REVISION, token, level, meta.client_capabilities or {})
 
 
 def _is_token(value: Any) -> bool:  # Any: JSON

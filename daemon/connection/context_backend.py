@@ -54,9 +54,9 @@ class Together:
 
 
 @final
-class ClientContextHost:
-    """The `ContextHost` of one client, or of one of its requests. `access` says who calls, and `url` is the address under which
-    the client reaches the daemon, where it has one.
+class ClientContextBackend:
+    """The `ContextBackend` of one client, or of one of its requests. `access` says who calls, and `url` is the address
+    under which the client reaches the daemon, where it has one.
     """
 
     def __init__(

@@ -7,11 +7,11 @@ from typing import Any, Final, final
 
 
 @final
-class GivenSchema:
+class ExternalSchema:
     """A schema as a document of its own: no reference leads out of it, and named types are in its `$defs`. `load` is called each
     time that somebody reads it, so nothing is kept of a large one.
 
-    It stands where a type would: `type_building` takes it for a type with any values, and whoever writes a schema of the type
+    It stands where a type would: `decoders` takes it for a type with any values, and whoever writes a schema of the type
     writes the given one.
     """
 

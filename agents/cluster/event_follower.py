@@ -18,7 +18,7 @@ MAX_READS: Final = 16
 
 
 @final
-class Following:
+class EventFollower:
     """One per daemon. `on_lost(live)` is called for a task whose events can't be read any more, and for one that this daemon
     works on although another one has taken it over."""
 

@@ -29,7 +29,7 @@ class Sender:
 
 
 @final
-class Senders:
+class ClientQuota:
     """Those with requests in flight. `limit` is how many each may have."""
 
     def __init__(self, limit: int) -> None:

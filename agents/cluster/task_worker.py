@@ -32,7 +32,7 @@ from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask
 from ..tasks.runner import Runner, Spawn, Work
 from ..tasks.task_cache import TaskCache
-from .following import Following
+from .event_follower import EventFollower
 from .ownership import take_ownership
 from .queued_message import QueuedMessage, decode_message
 
@@ -47,7 +47,7 @@ ADOPTION_BATCH: Final = 64
 
 
 @final
-class OwnedWork:
+class TaskWorker:
     """One per daemon that executes. At most `max_runs` executions are under way when it takes tasks from the queue or from the
     dead. `inherited` says that there may be requests that came with those tasks. Every method raises `StoreError`; what was not
     done then is done by a later call of `begin_forgotten`."""
@@ -57,7 +57,7 @@ class OwnedWork:
         store: TaskStore,
         cache: TaskCache,
         runner: Runner,
-        following: Following,
+        following: EventFollower,
         spawn: Spawn,
         *,
         max_runs: int,
@@ -65,7 +65,7 @@ class OwnedWork:
         self._store = store
         self._cache = cache
         self._runner = runner
-        self._following = following
+        self._event_follower = following
         self._spawn = spawn
         self._max_runs = max_runs
         self._one_at_a_time = anyio.Lock()
@@ -180,7 +180,7 @@ class OwnedWork:
                 live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
             if live.shared:
                 live.remote_owner = ""
-                await self._following.follow(live)
+                await self._event_follower.follow(live)
             yield live
 
     # -- the queue ---------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class OwnedWork:
             lives.append(live)
             if was_known and live.remote:
                 live.remote_owner = ""  # for `follow`, which asks
-                await self._following.follow(live)
+                await self._event_follower.follow(live)
         except (FailureError, StoreError) as exc:  # the task is gone, or can't be read
             if isinstance(exc, StoreError) and task_id not in self._unreadable:
                 log_failure(exc)

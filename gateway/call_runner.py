@@ -27,11 +27,11 @@ from ..errors.exceptions import FailureError
 from ..errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ..lazy import anyio
 from .answers import Answer, AnswerWriter, FailureWriter
-from .context_host import HttpContextHost
-from .exchange import Exchange, Overdue
+from .client_quota import ClientQuota, Sender
+from .context_backend import HttpContextBackend
+from .exchange import DisconnectTimer, Exchange
 from .hosted_agent import agent_of
 from .requests import ClientGone, GatewayRequest, address_of, read_body, service_params
-from .senders import Sender, Senders
 from .sse import send_events
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ REFRESH_SECONDS: Final = 8.0
 
 
 @final
-class Callers:
+class Authenticator:
     """Asks the identity provider who calls: once for each request, and after it has fetched keys where it lacks one."""
 
     def __init__(self, access: Access) -> None:
@@ -121,7 +121,7 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class Calls:
+class CallRunner:
     """Those of all clients of a gateway. `on_progress()` is called when a request has ended, which is put down in `recent`."""
 
     def __init__(self, host: Host, settings: CallSettings) -> None:
@@ -131,9 +131,9 @@ class Calls:
         self._api_keys = agent_of(host).api_keys
         anybody = Identity(ANONYMOUS, host.access.parent.scopes)
         self.access: Final = Access(anybody, host.access.provider, known_only=True, refused=host.access.refused)
-        self._callers = Callers(self.access)
-        self._senders = Senders(settings.max_in_flight)
-        self._overdue = Overdue(host.spawn, UNWATCHED_SECONDS)
+        self._callers = Authenticator(self.access)
+        self._senders = ClientQuota(settings.max_in_flight)
+        self._overdue = DisconnectTimer(host.spawn, UNWATCHED_SECONDS)
         self.keep_alive: Final = settings.keep_alive
         self.on_close: Final[list[Callable[[], None]]] = []
         """What is called when the end begins."""
@@ -295,8 +295,8 @@ class Calls:
             sender = self._senders.enter(key)
             exchange = Exchange(self._host, call)
             try:
-                context_host = HttpContextHost(self._host, access, partial(self.url, request))
-                exchange.begin(router, access, sender, context_host, closed=self.closed)
+                context_backend = HttpContextBackend(self._host, access, partial(self.url, request))
+                exchange.begin(router, access, sender, context_backend, closed=self.closed)
                 return await self._answer(request, send, exchange, writer)
             finally:
                 exchange.abandon()

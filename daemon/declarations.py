@@ -81,7 +81,7 @@ class ToolContent(msgspec.Struct, rename="camel", omit_defaults=True):
     structured_content: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class ForeignTool(msgspec.Struct, frozen=True):
+class ExternalTool(msgspec.Struct, frozen=True):
     """What another server of MCP says of a tool. With `whole` its results are `ToolContent`, else structured content alone."""
 
     annotations: Mapping[str, bool | str] = {}
@@ -91,10 +91,10 @@ class ForeignTool(msgspec.Struct, frozen=True):
 class Foreign(msgspec.Struct, frozen=True):
     """The `options` of an operation that another server of MCP offers. `tool()` is None where it is no tool there."""
 
-    tool: Callable[[], ForeignTool | None]
+    tool: Callable[[], ExternalTool | None]
 
 
-def foreign_tool(options: object) -> ForeignTool | None:
+def foreign_tool(options: object) -> ExternalTool | None:
     """The tool of another server that an operation with these options is; None for all others."""
     return options.tool() if isinstance(options, Foreign) else None
 

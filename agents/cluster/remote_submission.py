@@ -35,7 +35,7 @@ when its sender has gone."""
 
 
 @final
-class Delegation(Submitted):
+class RemoteSubmission(Submitted):
     """One message that is left to another daemon. `delegated` says that the store has it, and what is to be done for it. `fault`
     is what was raised before."""
 
@@ -89,7 +89,9 @@ class Delegator:
         """Whether the next message for this task is one for other daemons."""
         return live.remote or (self._queues and not live.busy)
 
-    def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str) -> Delegation:
+    def submit(
+        self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str
+    ) -> RemoteSubmission:
         """Leave the message of the context to another daemon. `save_configs()` stores the push configs that came with it, before
         anybody can work on it. `key` tells the message from all others, however often it is submitted.
 
@@ -98,38 +100,38 @@ class Delegator:
         self._runner.check(live, context)
         if self._count >= MAX_DELEGATIONS:
             raise FailureError(Overloaded())
-        delegation = Delegation(live, context, key)
+        remote_submission = RemoteSubmission(live, context, key)
         if not live.generation:
             live.ensure_created(call_of(context), begun=False)
             if save_configs is None:
                 live.queue()
-                delegation.delegated = True
-                return delegation
+                remote_submission.delegated = True
+                return remote_submission
         live.pins += 1
         self._count += 1
-        self._cache.count_message(delegation.message, 1)
-        self._spawn(partial(self._run, delegation, save_configs))
-        return delegation
+        self._cache.count_message(remote_submission.message, 1)
+        self._spawn(partial(self._run, remote_submission, save_configs))
+        return remote_submission
 
-    async def _run(self, delegation: Delegation, save_configs: SaveConfigs | None) -> None:
-        live = delegation.live
+    async def _run(self, remote_submission: RemoteSubmission, save_configs: SaveConfigs | None) -> None:
+        live = remote_submission.live
         try:
-            done = await attempt(partial(self._delegate, delegation, save_configs))
+            done = await attempt(partial(self._delegate, remote_submission, save_configs))
             if isinstance(done, Raised):
-                delegation.fault = done.exc
-            elif delegation.accepted_generation is None and live.ended and live.lost is None:
-                delegation.refusal = takes_no_message(live)
+                remote_submission.fault = done.exc
+            elif remote_submission.accepted_generation is None and live.ended and live.lost is None:
+                remote_submission.refusal = takes_no_message(live)
             else:
-                delegation.delegated = True
+                remote_submission.delegated = True
         finally:
             self._count -= 1
-            self._cache.count_message(delegation.message, -1)
+            self._cache.count_message(remote_submission.message, -1)
             live.notify()
             self._cache.unpin(live)
 
-    async def _delegate(self, delegation: Delegation, save_configs: SaveConfigs | None) -> None:
-        live = delegation.live
-        created = delegation.accepted_generation is not None
+    async def _delegate(self, remote_submission: RemoteSubmission, save_configs: SaveConfigs | None) -> None:
+        live = remote_submission.live
+        created = remote_submission.accepted_generation is not None
         await _until_stored(live)
         try:
             if save_configs is not None and live.lost is None:
@@ -138,20 +140,20 @@ class Delegator:
             if created:  # it is in the store, so a daemon must work on it
                 live.queue()
         if not created:
-            await self._leave_with_owner(delegation)
+            await self._leave_with_owner(remote_submission)
 
-    async def _leave_with_owner(self, delegation: Delegation) -> None:
+    async def _leave_with_owner(self, remote_submission: RemoteSubmission) -> None:
         """Have the message published: by the daemon that works on the task, or here where none does.
 
         The store drops a request when the task stops. An owner may drop it, too, when it has lost the task, or has no room; so
         it is sent again now and then. An owner knows the message by its key.
         """
-        live, key = delegation.live, delegation.key
-        request = OwnerRequest(live.id, MESSAGE, encode_message(delegation.context, key))
+        live, key = remote_submission.live, remote_submission.key
+        request = OwnerRequest(live.id, MESSAGE, encode_message(remote_submission.context, key))
         with live.expecting():
             while key not in live.received and not (live.ended or live.lost):
                 if not live.remote or live.remote_owner == QUEUED:
-                    return self._publish(delegation)
+                    return self._publish(remote_submission)
                 asked = live.remote_owner
                 if asked:
                     await self._store.send_owner_request(request)
@@ -159,23 +161,23 @@ class Delegator:
                     while self._still(live, asked) and key not in live.received:
                         await live.wait_for_change()
         if key in live.received:
-            delegation.accept(live.received[key])
+            remote_submission.accept(live.received[key])
 
     @staticmethod
     def _still(live: LiveTask, owner: str | None) -> bool:
         return live.remote_owner == owner and not (live.ended or live.lost)
 
-    def _publish(self, delegation: Delegation) -> None:
+    def _publish(self, remote_submission: RemoteSubmission) -> None:
         """No daemon works on the task. If another one publishes something now, the store decides which of them does."""
-        live, context, key = delegation.live, delegation.context, delegation.key
+        live, context, key = remote_submission.live, remote_submission.context, remote_submission.key
         if live.remote_owner != QUEUED and (live.busy or not self._queues):
             context = msgspec.structs.replace(context, task=live.task())
             position = self._runner.submit(live, context, key=key).position
             assert position is not None, "there is a task"
-            return delegation.accept(position)
+            return remote_submission.accept(position)
         if len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
-        delegation.accept(live.add_message(delegation.message, call_of(context, key), begun=False))
+        remote_submission.accept(live.add_message(remote_submission.message, call_of(context, key), begun=False))
         live.queue()
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @final
-class HttpContextHost:
-    """The `ContextHost` of requests that came by HTTP. Such a client takes no messages but its answers: what is sent to it
+class HttpContextBackend:
+    """The `ContextBackend` of requests that came by HTTP. Such a client takes no messages but its answers: what is sent to it
     goes nowhere, and a request to it is refused.
 
     `access` says who the callers are. `url()` is the address under which they reach the gateway; empty where it is not known.

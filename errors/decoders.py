@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, overload  # Any: types and values pass t
 
 import msgspec
 
-from .given_schema import GivenSchema
+from .external_schema import ExternalSchema
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ def type_info(tp: Any) -> msgspec.inspect.Type:
 
 def _known(tp: Any) -> Any:
     """What stands for a type that msgspec does not know."""
-    return Any if isinstance(tp, GivenSchema) else tp
+    return Any if isinstance(tp, ExternalSchema) else tp
 
 
 def address_space_limit() -> int | None:
