@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final, final, get_args
 
 from ..a2a.errors import NotCancelable
-from ..daemon.dispatch.execution import Raised, attempt, attempt_now
+from ..daemon.dispatch.execution import Raised, attempt, attempt_now, declared
 from ..daemon.logs import log
-from ..errors.exceptions import FailureError
-from ..errors.failures import Internal, TaskNotCancelable
+from ..errors.exceptions import FailureError, OperationError
+from ..errors.failures import DomainFailure, Failure, Internal, TaskNotCancelable
 from ..lazy import anyio
-from .faults import declared_failure
+from .editor import EditorAbility, EditorUnavailableError
 from .tasks.executor import AgentExecutor, RequestContext, SupportsCancel, SupportsCheck, SupportsResume
 from .tasks.task_events import TaskEvents, was_overtaken
+
+# What an exception of an agent's own code may tell its callers. Logs nothing: its users know the event.
+
+
+def declared_failure(exc: BaseException) -> Failure | None:
+    """The failure that an exception of an executor or an interceptor stands for.
+
+    None for an exception that callers may learn nothing of, also where the facts of a declared error are not of their types.
+    """
+    if issubclass(type(exc), FailureError):  # `isinstance` asks the class, which may raise
+        assert isinstance(exc, FailureError)
+        return exc.failure
+    if issubclass(type(exc), EditorUnavailableError):
+        assert isinstance(exc, EditorUnavailableError)
+        if exc.ability in get_args(EditorAbility):
+            text = f"This needs an editor that offers {exc.ability}"
+            return DomainFailure("EDITOR_UNAVAILABLE", text, http_status=501)
+    if issubclass(type(exc), OperationError):
+        assert isinstance(exc, OperationError)
+        return declared(exc)
+    return None
+
 
 CANCEL_SECONDS: Final = 30.0
 """How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""

@@ -27,9 +27,8 @@ from ..errors.exceptions import FailureError
 from ..errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ..lazy import anyio
 from .answers import Answer, AnswerWriter, FailureWriter
-from .client_quota import ClientQuota, Sender
 from .context_backend import HttpContextBackend
-from .exchange import DisconnectTimer, Exchange
+from .exchange import ClientQuota, DisconnectTimer, Exchange, Sender
 from .hosted_agent import agent_of
 from .requests import ClientGone, GatewayRequest, address_of, read_body, service_params
 from .sse import send_events

@@ -18,9 +18,9 @@ from .a2a.endpoint import A2AEndpoint
 from .answers import NO_SNIFFING
 from .call_runner import CallRunner, CallSettings
 from .context_backend import HttpContextBackend
-from .cors import Cors
 from .hosted_agent import agent_of
 from .monitoring.health import Liveness, Readiness
+from .origins import Cors
 from .requests import GatewayRequest, address_of, route_path
 
 if TYPE_CHECKING:

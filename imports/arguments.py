@@ -16,8 +16,7 @@ from ..daemon.logs import log
 from ..daemon.operations.options import check_name, check_names, check_text
 from ..errors.nearest import nearest_hint
 from ..errors.printable import cut, printable
-from .failures import ImportFailed
-from .model import Note
+from .model import ImportFailed, Note
 from .service import Validate
 
 _LISTS: Final = ("include", "exclude", "tags", "paths", "methods", "operation_ids", "scopes")

@@ -9,7 +9,7 @@ import msgspec
 
 from ..daemon.operations.service import Service
 from ..daemon.settings.imports import ImportSettings
-from .failures import ImportFailed
+from .model import ImportFailed
 
 
 def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private: bool = False) -> Service:

@@ -19,8 +19,8 @@ from .arguments import check_arguments, check_expose, check_matches, tell_notes
 from .daemon.carried import NOBODY, MountIdentity
 from .daemon.model import Command, DaemonImport, DaemonOperation, Target, Url
 from .daemon.reading import read_daemon
-from .failures import ImportFailed
-from .openapi.documents.faults import DocumentError
+from .model import ImportFailed
+from .openapi.documents.nodes import DocumentError
 from .openapi.naming import Found, Selection, check_distinct, is_selected, names_of
 from .service import ImportOptions, Upstream, Validate, imported_service
 from .validation import require_validator

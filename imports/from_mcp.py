@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from fnmatch import fnmatchcase
+from functools import partial
 from importlib.util import find_spec
 from time import time
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from ..client.outbound.ssrf import EXPECTED_PUBLIC_URL, parse_url
+from ..daemon.declarations import ExternalTool, Foreign
+from ..daemon.logs import log
+from ..daemon.operations.changes import Changes
 from ..daemon.operations.options import check_name
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import Timeout
@@ -24,12 +29,104 @@ from ..version import __version__
 from .archive import ImportArchive, pack
 from .arguments import check_arguments, check_expose, check_matches, tell_notes
 from .cache import keep, read_cached
-from .failures import ImportFailed
 from .mcp.model import Command, McpImport, McpOperation, Target, Url
-from .mcp.service import mcp_service
-from .model import Note
-from .service import ImportOptions, Validate
+from .model import ImportFailed, Note
+from .service import ImportOptions, Upstream, Validate, imported_service
 from .validation import require_validator
+
+if TYPE_CHECKING:
+    from ..daemon.operations.context import Context
+    from .mcp.upstream import McpUpstream
+
+
+# The service of an MCP server's operations, which become others when the server's lists do.
+
+
+Select: TypeAlias = Callable[[McpImport], McpImport]
+"""What becomes of an import before it is served: which operations, by which names."""
+
+
+def mcp_service(
+    namespace: str,
+    target: Target,
+    data: bytes,
+    options: ImportOptions,
+    *,
+    select: Select = lambda imported: imported,
+    credential: str | None = None,
+) -> Service:
+    """The service of what `read_mcp` found and `select` chose of it, as `pack` wrote it. `credential` is one of those in the
+    options: a server behind a URL gets it as its bearer token. Raises `ImportFailed`, and `ValueError` for other bytes.
+    """
+    packed = ImportArchive(data, McpImport, McpOperation)
+    head = packed.head
+    assert isinstance(head, McpImport)
+
+    def make_upstream() -> McpUpstream:
+        from .mcp.upstream import McpUpstream  # late: what it needs takes longer to load than all the rest
+
+        return McpUpstream(target, namespace, era=head.era, credential=credential, on_listed=follow)
+
+    upstream = _LateUpstream(make_upstream)
+    service = _service_of(namespace, packed, upstream, options)
+    service.changes = changes = Changes()
+    last = data
+
+    def follow(found: McpImport) -> None:
+        nonlocal last
+        try:
+            now = pack(select(found))
+            if now == last:
+                return
+            last = now
+            changed = _service_of(namespace, ImportArchive(now, McpImport, McpOperation), upstream, options)
+        except ImportFailed as exc:
+            log.error("import.changes_refused", import_=namespace, reason=str(exc))
+            return
+        service.operations = changed.operations
+        log.info("import.changed", import_=namespace, operations=len(changed.operations))
+        changes.announce()
+
+    return service
+
+
+@final
+class _LateUpstream:
+    """An upstream that is made when it is opened."""
+
+    def __init__(self, make: Callable[[], McpUpstream]) -> None:
+        self._make = make
+        self._made: McpUpstream
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        self._made = self._make()
+        async with self._made.opened():
+            yield
+
+    async def call(self, operation: McpOperation, arguments: dict[str, Any], ctx: Context) -> Raw:  # Any: JSON
+        return await self._made.call(operation, arguments, ctx)
+
+    def stream(self, operation: McpOperation, arguments: dict[str, Any], ctx: Context) -> AsyncGenerator[Raw, None]:
+        return self._made.stream(operation, arguments, ctx)
+
+
+def _service_of(
+    namespace: str, packed: ImportArchive[McpOperation], upstream: Upstream, options: ImportOptions
+) -> Service:
+    service = imported_service(namespace, packed, upstream, options)
+    service.operations = [
+        replace(spec, options=Foreign(partial(_tool, packed, index))) for index, spec in enumerate(service.operations)
+    ]
+    return service
+
+
+def _tool(packed: ImportArchive[McpOperation], index: int) -> ExternalTool | None:
+    operation = packed.operation(index)
+    if operation.method != "tools/call":
+        return None
+    return ExternalTool(operation.annotations, whole=not operation.structured)
+
 
 # What an author writes for a server, a command or a URL, as a target. Starts and reaches nothing.
 

@@ -20,10 +20,10 @@ from ..version import __version__
 from .archive import ImportArchive, pack
 from .arguments import check_arguments, check_expose, tell_left_out
 from .cache import Cached, digest_of, keep, read_cached, stamp_of
-from .failures import ImportFailed
 from .http.faults import UNDECLARED
 from .http.model import HttpImport, HttpOperation
-from .openapi.documents.faults import DocumentError, quoted
+from .model import ImportFailed
+from .openapi.documents.nodes import DocumentError, quoted
 from .openapi.naming import Selection
 from .service import ImportOptions, Validate, imported_service
 

@@ -7,9 +7,32 @@ that all operations of one import share as `#/$defs/NAME`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from ..daemon.operations.service import DeclarationError
+
+# What an upstream raises where a call of an imported operation fails, and where an import can't be made. Tells nobody.
+
+
+@final
+class UpstreamError(Exception):
+    """The other program has answered with a declared error: its code, and the details as JSON text if it sent any.
+
+    `retry_after_ms` is how long it asks to wait, in milliseconds.
+    """
+
+    def __init__(self, code: str, details: Raw | None = None, *, retry_after_ms: int | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.details = details
+        self.retry_after_ms = retry_after_ms
+
+
+class ImportFailed(DeclarationError):
+    """Operations can't be imported. The message is one line for the operator: what was asked for, and what is wrong with it."""
+
 
 JsonSchema: TypeAlias = dict[str, Any]
 Schema: TypeAlias = JsonSchema | bool

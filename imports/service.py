@@ -27,7 +27,7 @@ from ..errors.decoders import DECODE_ERRORS, build_decoder
 from ..errors.exceptions import ExternalError, FailureError, given_error
 from ..errors.external_schema import ExternalSchema
 from ..errors.failures import Internal, InvalidParams, Unavailable
-from .failures import ImportFailed, UpstreamError
+from .model import ImportFailed, UpstreamError
 from .validation import Checker, Fault, require_validator
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from ..daemon.operations.input_errors import is_plain, unknown_member
 from ..daemon.schemas.phrases import closed_list, describe_schema, json_kind, part_at
 from ..errors.failures import InvalidParams, JsonScalar
 from .complexity import TooMuchWork, Unbounded, Workload
-from .failures import ImportFailed
-from .model import JsonSchema
+from .model import ImportFailed, JsonSchema
 
 INSTALL: Final = "pip install 'discreet[openapi]'"
 

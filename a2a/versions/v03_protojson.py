@@ -36,8 +36,7 @@ from ..types import (
     TaskState,
     TaskStatus,
 )
-from .base64_text import decode_base64, encode_base64
-from .protojson import Normalizer
+from .protojson import Normalizer, decode_base64, encode_base64
 from .v03 import V03
 from .v03_protojson_model import (
     STATES,

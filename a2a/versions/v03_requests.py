@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ..types import Authentication, Message, Part, PushConfig, Role, SendConfiguration
-from .base64_text import decode_base64
+from .protojson import decode_base64
 from .v03_model import Authentication03, Configuration03, File03, Message03, Part03, PushConfig03
 
 WRAPPED_DATA = "data_part_compat"

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import UNSET
 
 from ..types import Artifact, JsonObject, Message, Part, PushConfig, Role, Task, TaskState, TaskStatus
-from .base64_text import encode_base64
+from .protojson import encode_base64
 from .v03_model import (
     Artifact03,
     Authentication03,

@@ -15,8 +15,7 @@ from ...daemon.logs import log
 from ...lazy import anyio
 from ..stores.failures import log_failure
 from ..stores.interface import TaskStore
-from ..tasks.change_signal import ChangeSignal
-from ..tasks.live_task import LiveTask
+from ..tasks.live_task import ChangeSignal, LiveTask
 from ..tasks.runner import Runner, Spawn
 from ..tasks.task_cache import TaskCache
 from .event_follower import EventFollower

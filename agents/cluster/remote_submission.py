@@ -11,18 +11,55 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ...a2a.errors import takes_no_message
-from ...a2a.types import Message, Task
+from ...a2a.types import CallFacts, Message, Task
 from ...daemon.dispatch.execution import Raised, attempt
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ...lazy import anyio
 from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
+from ..stores.serialization import decode_either
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, wait_committed
 from ..tasks.runner import MAX_WAITING, Runner, Spawn, call_of
 from ..tasks.submitted import Submitted
 from ..tasks.task_cache import TaskCache
-from .queued_message import encode_message
+
+# A message as one daemon leaves it to another, which works on its task: the body of a request of the kind `MESSAGE`. Holds no
+# credentials: the service params of the call, which may, stay behind.
+
+
+class QueuedMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """It may be left more than once, which the `key` of its call tells."""
+
+    message: Message
+    call: CallFacts
+
+    def context(self, task: Task) -> RequestContext:
+        """What an executor is told."""
+        call = self.call
+        return RequestContext(
+            task, self.message, call.metadata, call.accepted_output_modes, call.extensions, call.identity
+        )
+
+
+_msgpack: Final = msgspec.msgpack.Encoder()
+_decoders: Final = (msgspec.msgpack.Decoder(QueuedMessage), msgspec.json.Decoder(QueuedMessage))
+
+
+def encode_message(context: RequestContext, key: str) -> bytes:
+    """The context of a message, for another daemon."""
+    assert context.message is not None, "only messages are left to others"
+    queued = QueuedMessage(context.message, call_of(context, key))
+    try:
+        return _msgpack.encode(queued)
+    except OverflowError:  # JSON numbers have no limit, MessagePack's do
+        return msgspec.json.encode(queued)
+
+
+def decode_message(body: bytes) -> QueuedMessage:
+    """Raises `msgspec.DecodeError` for what another version of this program may have left."""
+    return decode_either(_decoders, body)
+
 
 SaveConfigs: TypeAlias = Callable[[], Awaitable[None]]
 

@@ -15,6 +15,9 @@ from typing import Final, final
 import msgspec
 
 from ...a2a.errors import TaskConflict
+from ...a2a.states import INACTIVE
+from ...a2a.timestamps import now
+from ...a2a.types import Part
 from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.logs import log
 from ...errors.exceptions import FailureError
@@ -24,17 +27,98 @@ from ..stores.interface import (
     CANCEL,
     MESSAGE,
     RELOAD_PUSH_TARGETS,
+    DamagedTaskError,
     OwnerRequest,
     StoreError,
+    TaskChange,
     TaskStore,
 )
 from ..tasks.executor import RequestContext
-from ..tasks.live_task import LiveTask
+from ..tasks.live_task import LiveTask, wait_committed
 from ..tasks.runner import Runner, Spawn, Work
+from ..tasks.status_messages import AGENT_FAILED_TEXT, fail_task
 from ..tasks.task_cache import TaskCache
 from .event_follower import EventFollower
-from .ownership import take_ownership
-from .queued_message import QueuedMessage, decode_message
+from .remote_submission import QueuedMessage, decode_message
+
+# Fails the tasks that this daemon has lost, as the store has them: none may look as if somebody still worked on it.
+
+
+RETRY_SECONDS: Final = 1.0
+"""The first pause before a store that has failed is tried again."""
+
+MAX_RETRY_SECONDS: Final = 60.0
+"""The longest pause."""
+
+
+@final
+class LostTasks:
+    """One per daemon."""
+
+    def __init__(self, cache: TaskCache, spawn: Spawn) -> None:
+        self._cache = cache
+        self._spawn = spawn
+
+    def add(self, live: LiveTask) -> None:
+        """Have a lost task failed in the store, unless another daemon has it or the store never took it.
+
+        One of a store that was away needs nothing: its owner is dead, so that it is taken over, and may be resumed.
+        """
+        if live.lost == "unstorable":
+            self._spawn(partial(self._fail_when_possible, live.id, 0.0))
+        elif live.lost == "failed":
+            self._spawn(partial(self._fail_when_possible, live.id, RETRY_SECONDS))
+
+    async def _fail_when_possible(self, task_id: str, pause: float) -> None:
+        while True:
+            await anyio.sleep(pause)
+            try:
+                return await self._fail(task_id)
+            except (FailureError, TaskConflict):  # the store never had it; or it was lost again, and is added again
+                return
+            except DamagedTaskError:  # it stays so
+                return
+            except StoreError:
+                pause = min(2 * pause + RETRY_SECONDS, MAX_RETRY_SECONDS)
+
+    async def _fail(self, task_id: str) -> None:
+        async with self._cache.pinned(task_id, None) as live:
+            if not (live.busy or live.remote or live.state in INACTIVE):
+                fail_task(live, Part(text=AGENT_FAILED_TEXT))
+                await wait_committed(live)
+
+
+# How a daemon becomes the owner of a task whose owner is dead, or that nobody has begun.
+
+
+async def take_ownership(store: TaskStore, lives: Sequence[tuple[LiveTask, str]]) -> Sequence[LiveTask]:
+    """Take tasks, each from the owner that the store has for it, in one commit. Returns those that this daemon got: they have
+    no other owner any more. Of several daemons that try, one gets a task. Raises `StoreError`.
+    """
+    changes = [_change_of_owner(live, previous_owner, store.owner_id) for live, previous_owner in lives]
+    refusals = await store.commit(changes) if changes else ()
+    taken = [live for (live, _), refusal in zip(lives, refusals, strict=True) if refusal is None]
+    for live in taken:
+        live.remote_owner = None
+        live.owned = True
+        live.notify()
+    return taken
+
+
+def _change_of_owner(live: LiveTask, previous_owner: str, owner: str) -> TaskChange:
+    task = live.task()
+    return TaskChange(
+        task_id=live.id,
+        expected_generation=live.generation,
+        events=(),
+        scope=live.scope,
+        context_id=live.context_id,
+        state=live.state,
+        status_timestamp=task.status.timestamp or now(),
+        owner=owner,
+        previous_owner=previous_owner,
+    )
+
 
 CLAIM_BATCH: Final = 16
 """Tasks that are claimed at once: others, which hear of a full queue at the same time, get their share."""

@@ -12,7 +12,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import TimedOut
 from ...lazy import anyio
 from ..caller import Caller
-from ..cluster.ownership import take_ownership
+from ..cluster.task_worker import take_ownership
 from ..stores.interface import CANCEL, QUEUED, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import MAX_LOSSES, LiveTask, raise_if_lost, wait_committed

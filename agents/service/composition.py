@@ -30,9 +30,8 @@ from ..skills import SkillExecutor, SkillHost
 from ..stores.interface import TaskStore
 from ..task_memory import TaskMemory
 from ..tasks.live_task import LiveTask
-from .admission import Admission
 from .authorization import Authorization
-from .call_pipeline import CallPipeline
+from .call_pipeline import Admission, CallPipeline
 from .card_builder import CardBuilder, stdio_interfaces
 from .extended_card import ExtendedCard
 from .jsonrpc_handler import JsonRpcHandler

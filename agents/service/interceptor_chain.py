@@ -13,7 +13,7 @@ from ...daemon.logs import log
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, Internal, TimedOut
 from ...lazy import anyio
-from ..faults import declared_failure
+from ..executor_calls import declared_failure
 from ..interceptor import AgentCall, CallResult, Interceptor, Outcome
 
 AFTER_CANCEL_SECONDS: Final = 1.0

@@ -21,8 +21,8 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Internal
 from ...lazy import anyio
 from ..cluster.cluster import SHARED_POLL_SECONDS, Cluster
-from ..cluster.lost_tasks import LostTasks
 from ..cluster.remote_submission import Delegator
+from ..cluster.task_worker import LostTasks
 from ..executor_calls import CANCEL_SECONDS, ExecutorCalls
 from ..push.publisher import PushPublisher
 from ..stores.failures import log_failure

@@ -15,7 +15,7 @@ import msgspec
 from ...a2a.requests import TaskPage, TaskQuery
 from ...a2a.types import TaskState
 from ...lazy import anyio
-from .checks import ReadPage, check_changes, page_bound
+from .checks import ReadPage, RetainedTasks, check_changes, page_bound
 from .failures import damaged_task_error, log_failure
 from .interface import (
     CommitRefusal,
@@ -27,7 +27,6 @@ from .interface import (
     TaskChange,
     Unserializable,
 )
-from .retained_tasks import RetainedTasks
 from .serialization import EncodedChange, encode, encode_change
 from .worker_thread import WorkerThread
 

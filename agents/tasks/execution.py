@@ -11,7 +11,7 @@ from ...daemon.logs import log
 from ...errors.codes import ACP_RESERVED
 from ...errors.failures import DomainFailure
 from ...lazy import anyio
-from ..faults import declared_failure
+from ..executor_calls import declared_failure
 from .executor import RequestContext
 from .live_task import LiveTask
 from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts, note_failed

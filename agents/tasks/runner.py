@@ -23,12 +23,10 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ...errors.redaction.safe_call import type_name
 from ...lazy import anyio
-from ..executor_calls import ExecutorCalls
-from ..faults import declared_failure
-from .change_signal import ChangeSignal
+from ..executor_calls import ExecutorCalls, declared_failure
 from .execution import Execution
 from .executor import RequestContext
-from .live_task import LiveTask, wait_committed
+from .live_task import ChangeSignal, LiveTask, wait_committed
 from .status_messages import ORPHANED_TEXT, fail_task, failure_parts
 from .task_cache import TaskCache
 from .task_events import TaskEvents

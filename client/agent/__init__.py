@@ -20,9 +20,7 @@ from ...a2a.types import (
 )
 from ..connect import ConnectOptions, connect
 from ..validation import StrPath, is_url
-from .client import AgentClient
-from .content import Content, text_of
-from .stream import AgentEvent, EventStream
+from .client import AgentClient, AgentEvent, Content, EventStream, text_of
 
 # Connects to an agent: by its command, or by the URL of its card or its server. Reads the card where there is HTTP.
 

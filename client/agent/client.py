@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar, final
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, TypeVar, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from ...a2a.card.model import AgentCard
+from ...a2a.ids import new_id
 from ...a2a.params import (
     CancelParams,
     CreateConfigParams,
@@ -21,20 +24,104 @@ from ...a2a.params import (
     SendParams,
     SubscribeParams,
 )
-from ...a2a.results import PushConfigList, SendResponse, TaskList
+from ...a2a.results import PushConfigList, SendResponse, TaskArtifactUpdate, TaskList, TaskStatusUpdate
 from ...a2a.types import (
+    Artifact,
     Authentication,
     JsonObject,
     Message,
+    Part,
     PushConfig,
+    Role,
     SendConfiguration,
     Task,
     TaskState,
 )
 from ..errors import InvalidReply
 from ..peer import Peer
-from .content import Content, message_of
-from .stream import EventStream, event_of
+from ..subscription import ASYNC_FOR, Subscription
+
+# The events of an agent as typed objects. Sends nothing itself.
+
+
+AgentEvent: TypeAlias = Task | Message | TaskStatusUpdate | TaskArtifactUpdate
+"""One event of a stream: a task as it is, an agent's reply without a task, or what has changed of a task."""
+
+
+@final
+class EventStream(AsyncIterator[AgentEvent]):
+    """The events of one stream, in order. It begins and ends as `Subscription` does; `async with` ends it with the block."""
+
+    def __init__(self, events: Subscription[SendResponse]) -> None:
+        self._events = events
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> AgentEvent:
+        return event_of(await anext(self._events))
+
+    async def aclose(self) -> None:
+        """End the stream. The task goes on."""
+        await self._events.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._events.__aexit__(kind, exc, traceback)
+
+    if not TYPE_CHECKING:  # type checkers report these by themselves
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(f"not to be awaited: {ASYNC_FOR}")
+
+        def __iter__(self) -> NoReturn:
+            raise TypeError(f"not for a plain `for`: {ASYNC_FOR}")
+
+
+def event_of(response: SendResponse) -> AgentEvent:
+    """The member that is set. Raises `InvalidReply` where none is."""
+    event = response.task or response.message or response.status_update or response.artifact_update
+    if event is None:
+        raise InvalidReply("the agent's answer holds neither a task nor a message nor an update")
+    return event
+
+
+# Makes messages of what a caller has to say, and reads the text of what comes back. Sends nothing.
+
+
+Content: TypeAlias = str | Part | Sequence[Part] | Message
+"""What can be sent: text, one part or several, or a whole message."""
+
+
+def message_of(content: Content, *, task_id: str | None = None, context_id: str | None = None) -> Message:
+    """The message of a user, with an id of its own. Raises `TypeError` and `ValueError` for what is no content.
+
+    A whole message keeps its id and its ids of task and context, unless others are given.
+    """
+    if isinstance(content, Message):
+        return replace(content, task_id=task_id or content.task_id, context_id=context_id or content.context_id)
+    return Message(new_id(), Role.USER, _parts(content), context_id=context_id, task_id=task_id)
+
+
+def _parts(content: str | Part | Sequence[Part]) -> tuple[Part, ...]:
+    parts = (Part(text=content),) if isinstance(content, str) else (content,) if isinstance(content, Part) else content
+    if not isinstance(parts, Sequence) or not all(isinstance(part, Part) for part in parts):
+        raise TypeError(f"content must be a text, a Part, several of them or a Message, not {content!r}")
+    if not parts:
+        raise ValueError("content must have at least one part")
+    if any(part.content_count != 1 for part in parts):
+        raise ValueError("a Part must have exactly one of text, raw, url and data")
+    return tuple(parts)
+
+
+def text_of(content: Message | Artifact) -> str:
+    """The text parts of a message or an artifact, one per line."""
+    return "\n".join(part.text for part in content.parts if part.text is not None)
+
 
 T = TypeVar("T")
 

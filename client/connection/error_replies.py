@@ -11,8 +11,7 @@ from ...errors import failures
 from ...errors.decoders import decoder_for
 from ...errors.wire import decode_error, encode_error
 from .. import errors as exceptions
-from ..error_text import decode_json
-from ..errors import ClientError, DeclaredErrors, InvalidReply, OperationFailed, RemoteError
+from ..errors import ClientError, DeclaredErrors, InvalidReply, OperationFailed, RemoteError, decode_json
 
 ERROR_CLASSES: Final[dict[type, type[RemoteError]]] = {
     failures.ParseFailure: exceptions.ParseFailed,

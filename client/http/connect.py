@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from ...errors.backoff import SYSTEM_TIMING
@@ -11,12 +12,23 @@ from ..task_group import background_tasks
 from ..validation import check_instance
 from .a2a import A2AKinds
 from .addresses import parse_address
-from .extra import INSTALL, has_httpx
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
     from .connection import HttpConnection
+
+
+# Whether httpx is installed, which is an extra. Imports nothing of it.
+
+
+INSTALL: Final = "pip install 'discreet[http]'"
+
+
+def has_httpx() -> bool:
+    """Whether HTTP can be spoken."""
+    return find_spec("httpx") is not None
+
 
 A2A_KINDS: Final = A2AKinds()
 

@@ -12,7 +12,7 @@ from ...lazy import anyio
 from ..operations.context import ClientRefused
 from ..rpc import envelope
 from ..rpc.envelope import Reply
-from .output import Output
+from .notices import Output
 
 
 @final

@@ -8,14 +8,43 @@ from __future__ import annotations
 import threading
 from _thread import get_ident
 from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from ..dispatch.thread_pool import ThreadPool
 from ..logs import log
-from .output import Output
 
 if TYPE_CHECKING:
     from ..memory import MemoryBudget
+
+
+# What whoever sends messages to a client needs of the way there: the connection's writer, or the answer to one HTTP request.
+
+
+class Output(Protocol):
+    """Used on the loop's thread only."""
+
+    @property
+    def congested(self) -> bool:
+        """True while producers should wait."""
+        ...
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much the client has not taken, although it could."""
+        ...
+
+    def post(self, body: bytes) -> None:
+        """Queue one message for the next flush. Never blocks."""
+        ...
+
+    def flush(self) -> None:
+        """Send what the client takes now. Never blocks, never raises."""
+        ...
+
+    async def wait_for_room(self) -> None:
+        """Return when it is not congested any more, or at once when the client has gone."""
+        ...
+
 
 MAX_UNSENT: Final = 64
 """Notifications of all worker threads that may be unsent before the next one waits."""

@@ -11,12 +11,31 @@ from starlette.responses import Response
 
 from ...a2a.card.v03 import card_to_v03
 from ...a2a.versions.version import covers_version
+from ...errors.failures import A2AVersion
 from ..responses.etags import with_etag
-from .version import asked_version
 
 if TYPE_CHECKING:
     from ...a2a.card.model import AgentCard
     from ..requests import GatewayRequest
+
+
+# Which version of A2A a request is of (A2A 1.0, section 3.6).
+
+
+DEFAULT_VERSION: Final = "0.3"
+"""The version of a request that names none (A2A 1.0, section 3.6.2)."""
+
+
+def asked_version(request: GatewayRequest) -> str | None:
+    """The version of A2A that a request names, in its headers or its query."""
+    version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version") or ""
+    return version.strip() or None
+
+
+def version_to_answer(request: GatewayRequest) -> A2AVersion:
+    """The version in which a request is answered whose method does not tell it."""
+    return "1.0" if covers_version("1.0", asked_version(request) or DEFAULT_VERSION) else "0.3"
+
 
 MAX_AGE_SECONDS: Final = 300
 """How long a cache may use a card without asking: cards change with a new start only."""

@@ -32,9 +32,8 @@ from ..answers import JSON, TRANSPORT_STATUSES, Answer, headers_of, status_of
 from ..call_runner import CallRunner, response_of
 from ..hosted_agent import agent_of
 from ..requests import GatewayRequest, note_route
-from .cards import CARD_PATHS, WELL_KNOWN, Cards
+from .cards import CARD_PATHS, DEFAULT_VERSION, WELL_KNOWN, Cards, asked_version, version_to_answer
 from .rest.routes import Found, NotAllowed, find_route, path_of, version_of_path
-from .version import DEFAULT_VERSION, asked_version, version_to_answer
 
 if TYPE_CHECKING:
     from starlette.datastructures import QueryParams

@@ -6,10 +6,15 @@ audience, within its time. A token never says where its key is, and its text app
 
 from __future__ import annotations
 
+import socket
+import ssl
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from time import monotonic
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
+from urllib.parse import urlsplit
 
 import jwt
 import msgspec
@@ -17,10 +22,166 @@ import msgspec
 from ...daemon.logs import log
 from ...daemon.operations.access import CredentialsRefused
 from ...daemon.operations.identity import Identity
-from ...errors.decoders import convert
+from ...errors.decoders import convert, decoder_for
 from ...errors.failures import WRONG_SCHEME
-from .key_set import FITTING, KeySet
-from .key_source import KeysUnavailable, source_of
+
+# Where a key set comes from: a file, or an address that is fetched over HTTP. Bounded in bytes and seconds.
+#
+# Blocks; never used on the event loop. Follows no redirect, uses no proxy, and sends nothing but the request.
+
+
+MAX_BYTES: Final = 256 * 1024
+"""Of a key set. That of an issuer with two keys has 2 KB."""
+FETCH_SECONDS: Final = 5.0
+"""The time limit of a fetch, from the first packet to the last."""
+
+
+class KeysUnavailable(Exception):
+    """`str()` says why, and holds nothing of what was fetched."""
+
+
+def source_of(place: str) -> Callable[[], bytes]:
+    """Reads the file, or fetches what is at the address. The function raises `KeysUnavailable`."""
+    if place.startswith(("https://", "http://")):
+        return lambda: _fetch(place)
+    return lambda: _read(place)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return _bounded(file.read(MAX_BYTES + 1))
+    except OSError:
+        raise KeysUnavailable("the file can't be read") from None
+
+
+def _fetch(url: str) -> bytes:
+    parts = urlsplit(url)
+    if parts.hostname is None:
+        raise KeysUnavailable("the address names no host")
+    secure = parts.scheme == "https"
+    connection = (
+        HTTPSConnection(parts.hostname, parts.port, timeout=FETCH_SECONDS, context=ssl.create_default_context())
+        if secure
+        else HTTPConnection(parts.hostname, parts.port, timeout=FETCH_SECONDS)
+    )
+    limit = threading.Timer(FETCH_SECONDS, _abort, [connection])
+    limit.daemon = True
+    limit.start()
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("GET", path, headers={"accept": "application/jwk-set+json, application/json"})
+        return _body(connection.getresponse())
+    except (OSError, HTTPException, ValueError):  # of sockets, of ssl, and of what is no HTTP
+        raise KeysUnavailable("the address does not answer") from None
+    finally:
+        limit.cancel()
+        connection.close()
+
+
+def _body(response: HTTPResponse) -> bytes:
+    if response.status != 200:
+        raise KeysUnavailable(f"the address answers with status {response.status}")
+    return _bounded(response.read(MAX_BYTES + 1))
+
+
+def _bounded(text: bytes) -> bytes:
+    if len(text) > MAX_BYTES:
+        raise KeysUnavailable(f"more than {MAX_BYTES // 1024} KiB")
+    return text
+
+
+def _abort(connection: HTTPConnection) -> None:
+    """Wake the thread that waits for the connection: the time-out of a socket begins anew with each packet."""
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+# The public keys of a JSON Web Key Set (RFC 7517), by algorithm. Fetches nothing, verifies nothing.
+#
+# Only algorithms of public keys are known here: neither `none` nor one with a shared secret can be chosen, by whomever.
+
+
+FITTING: Final = {
+    "RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "PS256": "RSA", "PS384": "RSA", "PS512": "RSA",
+    "ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519",
+}  # fmt: skip
+"""The algorithms, and the key that each needs: its type, or its curve where there are several of one type."""
+
+MIN_RSA_BITS: Final = 2048
+"""RFC 7518, sections 3.3 and 3.5."""
+MAX_KEYS: Final = 64
+"""Of one set. Issuers have two or three."""
+
+
+class _JsonWebKey(msgspec.Struct, frozen=True):
+    """The members that decide whether a key may be used. The key itself is read by PyJWT."""
+
+    kty: Literal["RSA", "EC", "OKP"]
+    crv: str = "RSA"
+    kid: str = ""
+    use: str = "sig"
+    alg: str | None = None
+    key_ops: tuple[str, ...] = ("verify",)
+    d: Any = None  # only private keys have it
+
+
+class _Members(msgspec.Struct, frozen=True):
+    keys: list[msgspec.Raw]
+
+
+class PublicKey(msgspec.Struct, frozen=True):
+    """A key that may verify signatures. `fits` is as in `FITTING`; `algorithm` is the one that it is for, if it says so."""
+
+    kid: str
+    fits: str
+    algorithm: str | None
+    key: Any  # of cryptography
+
+
+@final
+class KeySet:
+    """Raises `ValueError` for a text that is no key set, or holds no key for any of these algorithms."""
+
+    def __init__(self, text: bytes, algorithms: Collection[str]) -> None:
+        try:
+            members = decoder_for(_Members)(text).keys
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise ValueError("no JSON Web Key Set") from None
+        wanted = {FITTING[algorithm] for algorithm in algorithms}
+        found = (_public_key(bytes(member)) for member in members[:MAX_KEYS])
+        self._keys = [key for key in found if key is not None and key.fits in wanted]
+        if not self._keys:
+            raise ValueError("no key for the algorithms in use")
+
+    def find(self, algorithm: str, kid: str | None) -> PublicKey | None:
+        """The key that a token names, or the only one that there is for a token that names none."""
+        fitting = [
+            key
+            for key in self._keys
+            if key.fits == FITTING[algorithm] and key.algorithm in (None, algorithm) and kid in (None, key.kid)
+        ]
+        return fitting[0] if len(fitting) == 1 else None
+
+
+def _public_key(text: bytes) -> PublicKey | None:
+    """The key; None for one of another kind or use, a private, a weak or a broken one."""
+    try:
+        declared = decoder_for(_JsonWebKey)(text)
+        if declared.use != "sig" or "verify" not in declared.key_ops or declared.d is not None:
+            return None
+        fits = declared.crv if declared.kty != "RSA" else "RSA"
+        algorithm = next((name for name, needed in FITTING.items() if needed == fits), None)
+        if algorithm is None:
+            return None
+        key = jwt.PyJWK.from_json(text.decode(), algorithm).key
+    except (msgspec.DecodeError, jwt.PyJWTError, ValueError, KeyError, TypeError):
+        return None
+    if fits == "RSA" and key.key_size < MIN_RSA_BITS:
+        return None
+    return PublicKey(declared.kid, fits, declared.alg, key)
+
 
 DEFAULT_ALGORITHMS: Final = ("RS256", "ES256")
 MAX_TOKEN: Final = 16 * 1024

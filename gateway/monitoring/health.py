@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 from starlette.responses import Response
 
 from ...lazy import anyio
-from .answers import plain_text, refusal
 
 if TYPE_CHECKING:
     from starlette.types import Send
 
     from ..requests import GatewayRequest
+
+
+# Short answers in plain text, and what is refused before anything else is looked at.
+
+
+def plain_text(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer that holds for now only."""
+    return Response(f"{text}\n", status, {"cache-control": "no-store", **(headers or {})}, "text/plain")
+
+
+def refusal(request: GatewayRequest, path: str, expected: str) -> Response | None:
+    """What a request gets for another path than this, or with another method than GET and HEAD."""
+    if path != expected:
+        return plain_text("not found", 404)
+    if request.method not in ("GET", "HEAD"):
+        return plain_text("method not allowed", 405, {"allow": "GET, HEAD"})
+    return None
+
 
 Reason: TypeAlias = Literal["draining", "store"]
 """Why the daemon is not ready: it ends, or tasks can't be stored."""

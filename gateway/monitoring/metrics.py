@@ -13,8 +13,8 @@ from ...daemon.rpc.envelope import Call
 from ...errors.failures import Internal
 from ...lazy import anyio
 from ..answers import headers_of
-from .answers import plain_text, refusal
 from .exposition import exposed
+from .health import plain_text, refusal
 
 if TYPE_CHECKING:
     from starlette.types import Send

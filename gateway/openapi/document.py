@@ -17,7 +17,7 @@ from ...daemon.operations.spec import OperationSpec
 from ...daemon.schemas.documents import AccessSchema, OperationSchema, operation_schema
 from ...daemon.schemas.named_types import NamedTypes
 from ...errors.redaction import scrub_known
-from .about import About
+from .about import About, Security
 from .errors import JSON, ErrorResponses
 from .examples import example_of
 from .keywords import to_openapi, with_optional_members
@@ -39,7 +39,6 @@ from .objects import (
     Tag,
 )
 from .query_params import QueryParam, query_params
-from .security import Security
 
 PREFIX: Final = "/operations/"
 """What the name of an operation stands behind in its path."""

@@ -17,7 +17,7 @@ from ...daemon.logs import log
 from ...errors import failures
 from ...errors.exceptions import FailureError
 from ...errors.printable import cut
-from ..failures import UpstreamError
+from ..model import UpstreamError
 from .model import DaemonOperation
 
 LONGEST_TEXT: Final = 1000

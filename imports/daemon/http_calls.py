@@ -32,9 +32,8 @@ from ...errors.failures import (
 )
 from ...framing.http.retry_after import retry_after_seconds
 from ...framing.http.sse import SseEvent
-from ..failures import UpstreamError
 from ..http.faults import FaultReason, UpstreamFault, failure_of
-from ..model import ImportedOperation
+from ..model import ImportedOperation, UpstreamError
 from .carried import NOBODY, MountIdentity, carried
 from .failures import raised_for_failure
 from .gateway import Gateway, Refused, Reply, address_of

@@ -26,7 +26,7 @@ from ...daemon.logs import Level, log, parse_level
 from ...daemon.settings.option import PREFIX
 from ...errors.backoff import SYSTEM_TIMING
 from ...errors.printable import cut
-from .depth import VARIABLE, TooDeep, depth_of_process, next_depth
+from .carried import VARIABLE, TooDeep, depth_of_process, next_depth
 from .model import Command
 
 BOUNDS: Final = EndBounds(eof=0.7, terminate=0.5, kill=0.5)

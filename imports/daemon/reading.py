@@ -29,10 +29,9 @@ from ...daemon.schemas.named_types import require_schema
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub_secrets
-from ..failures import ImportFailed
-from .carried import MountIdentity
+from ..model import ImportFailed
+from .carried import TOO_DEEP, MountIdentity
 from .contracts import import_of, without_numbers
-from .depth import TOO_DEEP
 from .model import Command, DaemonImport, Target
 from .openrpc import read_openrpc
 from .process import endpoint_of, running

@@ -24,8 +24,8 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Internal
 from ...framing.http.retry_after import retry_after_seconds
 from ...version import __version__
-from ..failures import UpstreamError
-from .compression import ACCEPTED
+from ..model import UpstreamError
+from .exchange import ACCEPTED
 from .faults import UNDECLARED, FaultReason, UpstreamFault, failure_of
 from .model import HttpImport, HttpOperation, Reply
 from .replies import NULL, STREAMS, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type

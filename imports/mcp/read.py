@@ -11,7 +11,7 @@ from ...client.errors import ClientError
 from ...errors.exceptions import FailureError
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub
-from ..failures import ImportFailed
+from ..model import ImportFailed
 from .connection.connector import Connector, Endpoint
 from .connection.conversation import RpcError
 from .connection.server_messages import ServerMessages

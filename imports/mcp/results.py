@@ -12,7 +12,7 @@ from ...daemon.declarations import CONTENT, OF_SERVERS
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded, TimedOut, Unavailable
-from ..failures import UpstreamError
+from ..model import UpstreamError
 from .connection.conversation import RpcError
 from .model import McpOperation
 from .reading import SERVER_ERROR, TOOL_ERROR

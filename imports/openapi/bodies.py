@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from ..http.model import Body, Serialization, Style
 from ..model import Schema
-from .documents.faults import Noting, PartError, quoted
-from .documents.nodes import Node
+from .documents.nodes import Node, Noting, PartError, quoted
 from .documents.references import Documents
 from .media_types import OCTETS, body_form, body_rank, is_json, is_text, plain, sent_as
 from .schemas.reader import SchemaReader

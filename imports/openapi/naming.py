@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...daemon.operations.options import check_name
 from ...errors.nearest import nearest_hint
 from ..arguments import check_matches
-from .documents.faults import DocumentError, quoted
+from .documents.nodes import DocumentError, quoted
 
 _NOT_IN_NAMES: Final = re.compile(r"[^\w.$/-]+", re.ASCII)
 _NAME_CHARACTERS: Final = 200

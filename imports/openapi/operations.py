@@ -11,8 +11,7 @@ from msgspec import Struct
 from ..http.model import HttpOperation
 from ..model import JsonSchema, Schema
 from .bodies import BodyReader, ReadBody
-from .documents.faults import DocumentError, Noting, PartError, quoted
-from .documents.nodes import Node
+from .documents.nodes import DocumentError, Node, Noting, PartError, quoted
 from .documents.references import Documents
 from .naming import Found
 from .params import ParamReader, ReadParam, named

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from ..http.model import Location, Param, Serialization, Style
 from ..model import Schema
-from .documents.faults import Noting, quoted
-from .documents.nodes import Node
+from .documents.nodes import Node, Noting, quoted
 from .documents.references import Documents
 from .media_types import is_any, is_json, sent_as
 from .schemas.reader import SchemaReader

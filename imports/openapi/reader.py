@@ -13,8 +13,7 @@ from ..archive import references
 from ..complexity import TOO_MANY
 from ..http.model import HttpImport, HttpOperation
 from ..model import Note, NoteKind
-from .documents.faults import DocumentError, quoted, type_name
-from .documents.nodes import Document, Node, Path
+from .documents.nodes import Document, DocumentError, Node, Path, quoted, type_name
 from .documents.parsing import parse
 from .documents.references import Documents, Fetcher
 from .naming import Selection, check_distinct, check_patterns, check_selection, is_selected, names_of

@@ -12,8 +12,7 @@ from ..http.faults import code_of
 from ..http.model import Reply, ReplyForm
 from ..model import ImportedError, Schema
 from .bodies import any_of, binary_schema, text_schema
-from .documents.faults import Noting, PartError, quoted
-from .documents.nodes import Node
+from .documents.nodes import Node, Noting, PartError, quoted
 from .documents.references import Documents
 from .media_types import STREAMS, is_any, is_text, reply_form
 from .schemas.reader import SchemaReader

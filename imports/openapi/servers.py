@@ -8,8 +8,7 @@ from typing import Final, final
 from urllib.parse import urljoin, urlsplit
 
 from ..http.model import SecurityScheme
-from .documents.faults import DocumentError, Noting, PartError, quoted
-from .documents.nodes import Node
+from .documents.nodes import DocumentError, Node, Noting, PartError, quoted
 from .documents.references import Documents
 
 _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from discreet.imports.failures import ImportFailed
+from discreet.imports.model import ImportFailed
 from discreet.imports.validation import Checker
 from support import hostile_schemas
 

@@ -16,8 +16,7 @@ from discreet.errors import failures
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import DomainFailure
 from discreet.imports.archive import ImportArchive, pack
-from discreet.imports.failures import ImportFailed
-from discreet.imports.model import Imported, ImportedOperation
+from discreet.imports.model import Imported, ImportedOperation, ImportFailed
 from discreet.imports.service import ImportOptions, imported_service
 from discreet.testing import in_memory
 from support.imported import IMPORTED, Scripted, UpstreamError, nodes

@@ -24,8 +24,8 @@ from discreet.recording.format import (
     StderrEntry,
 )
 from discreet.recording.view import latencies, rows
-from discreet.recording.view.latencies import OTHER_METHODS, Latencies, MethodLatency
 from discreet.recording.view.page import page
+from discreet.recording.view.rows import OTHER_METHODS, Latencies, MethodLatency
 
 START = StartEntry(ms=0.0, version=1, framing="newline", command=("discreet", "serve"))
 HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(1)>\u2028\u2029\u202e\x7f&amp;'\""

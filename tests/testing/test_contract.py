@@ -16,7 +16,7 @@ from discreet.client import OperationFailed, Peer
 from discreet.daemon.operations.changes import Changes
 from discreet.daemon.schemas.documents import snapshot, snapshot_text
 from discreet.testing import ContractBroken, Example, Violation, check_contract, in_memory
-from discreet.testing.observer import OperationObserver
+from discreet.testing.contract import OperationObserver
 
 
 class Book(Struct):

@@ -26,7 +26,7 @@ from ....a2a.states import TERMINAL
 from ....a2a.types import TaskState
 from ....daemon.memory import MemoryBudget
 from ....lazy import anyio
-from ..checks import Listed, check_changes, find_conflict, page_bound, read_page, up_to_max_read_bytes
+from ..checks import Listed, RetainedTasks, check_changes, find_conflict, page_bound, read_page, up_to_max_read_bytes
 from ..interface import (
     QUEUED,
     Changes,
@@ -40,7 +40,6 @@ from ..interface import (
     TaskChange,
     Unserializable,
 )
-from ..retained_tasks import RetainedTasks
 from ..serialization import (
     EncodedChange,
     compact,

@@ -11,10 +11,9 @@ from typing import Any, Final, LiteralString
 
 from ....a2a.requests import TaskQuery
 from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskState
-from ..checks import MAX_READ_BYTES, Listed, ReadPage, read_page
+from ..checks import MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
-from ..retained_tasks import RetainedTasks
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
 from .rows import decode_bodies, from_text, to_text
 from .schema import ALL_SCOPES, OWNED, TERMINAL_NUMBERS, AnyConnection

@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, LiteralString
 
-from ..checks import Retention
+from ..checks import RetainedTasks, Retention
 from ..interface import QUEUED, OwnerRequest, PushTarget
-from ..retained_tasks import RetainedTasks
 from .batch import Batch, add_counts
 from .reader import expired_tasks
 from .rows import from_text, request_row, to_text

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from ....daemon.logs import log
-from ..checks import Retention
-from ..retained_tasks import RetainedTasks
+from ..checks import RetainedTasks, Retention
 from .owner_locks import OwnerLock, clock_of
 from .reader import expired_tasks, last_end_ms, list_owners
 from .writer import SqliteWriter

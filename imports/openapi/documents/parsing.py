@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from .faults import DocumentError
-from .nodes import Path
+from .nodes import DocumentError, Path
 from .yaml_tree import parse_yaml
 
 MAX_DEPTH: Final = 200

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias, final
 from urllib.parse import unquote, urldefrag, urljoin
 
-from .faults import DocumentError, PartError, quoted
-from .nodes import Document, Node, Path
+from .nodes import Document, DocumentError, Node, PartError, Path, quoted
 from .parsing import parse
 
 Fetcher: TypeAlias = Callable[[str], bytes]

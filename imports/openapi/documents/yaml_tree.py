@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from .faults import DocumentError, quoted
-from .nodes import Path
+from .nodes import DocumentError, Path, quoted
 
 _EXPANDED_MIN: Final = 200_000
 _EXPANDED_TIMES: Final = 10

@@ -14,8 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from ...archive import references
 from ...model import JsonSchema, Schema
-from ..documents.faults import PartError, quoted, type_name
-from ..documents.nodes import Document, Node, Path
+from ..documents.nodes import Document, Node, PartError, Path, quoted, type_name
 from ..documents.references import Documents
 from .keywords import (
     APPLICATORS,

@@ -13,15 +13,71 @@ from functools import partial
 from typing import Final
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from ..client import EndBounds, ServerProcess, spawn
 from ..client.task_group import background_tasks
+from ..daemon.settings import UsageError
+from ..framing.events import Framing
 from ..framing.stdio_guard import STDERR, STDIN, STDOUT
 from ..framing.transports.descriptors import is_open
 from ..framing.transports.stdio import StdioTransport
+from ..recording.format import Entry, Recording, RecordingError, read_entries, read_recording
 from ..recording.proxy import ClientStreams, forward_stderr, reader_is_gone, relay, terminate
 from ..recording.recorder import Recorder
+from ..recording.script import Script, build_script
+
+# Loads a recording, for `discreet replay` and `discreet show`. Plays nothing.
+
+
+class LoadedRecording(msgspec.Struct, frozen=True):
+    """What is needed of a recording to replay it. `exit_status` is the server's, None unless it ended by itself."""
+
+    script: Script
+    framing: Framing
+    exit_status: int | None
+
+
+def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
+    """Read the file. `framing` None is the recorded one. Raises `UsageError` for a file that is no recording."""
+    with _usage_errors(path):
+        recording = read_recording(path)
+        script = build_script(recording)
+    return LoadedRecording(script, framing or _framing(recording), _exit_status(recording))
+
+
+def open_entries(path: str) -> Iterator[Entry]:
+    """Read the file entry by entry. Raises `UsageError` where it is no recording."""
+    entries = read_entries(path)
+    while True:
+        with _usage_errors(path):
+            entry = next(entries, None)
+        if entry is None:
+            return
+        yield entry
+
+
+@contextmanager
+def _usage_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise UsageError(f"{path}: {os.strerror(exc.errno or 0)}") from exc
+    except RecordingError as exc:
+        raise UsageError(str(exc)) from exc
+
+
+def _framing(recording: Recording) -> Framing:
+    """Return the framing of the recorded client. `auto` that was never decided is the daemon's default."""
+    framing = recording.start.framing
+    return "content-length" if framing == "auto" else framing
+
+
+def _exit_status(recording: Recording) -> int | None:
+    ended = recording.end
+    return None if ended is None or ended.status is None or ended.status < 0 else ended.status
+
 
 # Kills a server's process group when this process dies, even by SIGKILL.
 #

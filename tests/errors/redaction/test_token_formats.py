@@ -16,7 +16,7 @@ import pytest
 
 from discreet.errors.redaction import Scrubber
 from discreet.errors.redaction.layers.rules import PATTERNS, PREFIXES
-from discreet.errors.redaction.layers.token_formats import RuleScrubber, literal_rules
+from discreet.errors.redaction.pipeline import RuleScrubber, literal_rules
 
 ALPHABETS = {
     "A": string.ascii_letters + string.digits,

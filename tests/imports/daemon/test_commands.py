@@ -14,12 +14,12 @@ import pytest
 
 from discreet.client import Peer, connect
 from discreet.client.errors import InternalError, InvalidParams, OperationFailed, Unavailable
-from discreet.imports.daemon.depth import MAX_DEPTH, TOO_DEEP, VARIABLE
+from discreet.imports.daemon.carried import MAX_DEPTH, TOO_DEEP, VARIABLE
 from discreet.imports.daemon.model import Command, Url
 from discreet.imports.daemon.process import child_environment, level_of
 from discreet.imports.daemon.reading import read_daemon
-from discreet.imports.failures import ImportFailed
 from discreet.imports.from_daemon import target_of, upstream_of
+from discreet.imports.model import ImportFailed
 from discreet.testing import in_memory
 from support.logged_events import logged_events
 from support.mounts import FAR_APP, assembled, by_command, serve_command

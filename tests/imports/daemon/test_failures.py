@@ -14,7 +14,7 @@ from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Failure
 from discreet.imports.daemon.failures import LONGEST_TEXT, raised_for, raised_for_failure
 from discreet.imports.daemon.model import DaemonOperation
-from discreet.imports.failures import UpstreamError
+from discreet.imports.model import UpstreamError
 from support.logged_events import logged_events
 
 OPERATION = DaemonOperation(name="a", method="s/a", kind="query", input={"type": "object"}, codes={-32050: "RPC_X"})

@@ -18,7 +18,7 @@ from discreet.client.errors import InternalError, OperationTimedOut, Overloaded,
 from discreet.gateway.openapi.about import About
 from discreet.gateway.openapi.document import document_text, openapi_document
 from discreet.imports.daemon.http_calls import RECONNECT_CAP, RECONNECT_INITIAL, reconnect_pause
-from discreet.imports.failures import ImportFailed
+from discreet.imports.model import ImportFailed
 from discreet.testing import in_memory
 from support.cutting_proxy import cutting_proxy
 from support.far_app import far

@@ -13,8 +13,8 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 from discreet.errors import FailureError
-from discreet.imports.failures import UpstreamError
 from discreet.imports.http.model import Reply
+from discreet.imports.model import UpstreamError
 from support.raw_upstream import answering, context, opened, operation, response
 from support.spans import Spans, attributes, recorded
 

@@ -230,8 +230,8 @@ async def test_a_connection_that_is_closed_under_the_request_is_lost_and_the_req
 
 
 async def test_an_answer_before_the_whole_request_was_read_counts() -> None:
-    from discreet.imports.failures import UpstreamError
     from discreet.imports.http.model import Body
+    from discreet.imports.model import UpstreamError
 
     async def handle(conversation: Conversation) -> None:
         await conversation.send(response(b"{}", "Connection: close", status=413))

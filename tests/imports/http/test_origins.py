@@ -10,8 +10,8 @@ import pytest
 
 from discreet.client.outbound.network import SystemNetwork
 from discreet.errors import FailureError, Internal, Unavailable
-from discreet.imports.failures import UpstreamError
 from discreet.imports.http.model import Reply, Serialization
+from discreet.imports.model import UpstreamError
 from support.logged_events import LoggedEvents
 from support.raw_upstream import (
     HttpOperation,

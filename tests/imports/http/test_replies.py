@@ -11,8 +11,8 @@ import pytest
 from msgspec import Raw
 
 from discreet.errors import Failure, FailureError, Internal, Overloaded, Unavailable
-from discreet.imports.failures import UpstreamError
 from discreet.imports.http.model import Reply
+from discreet.imports.model import UpstreamError
 from support.logged_events import LoggedEvents
 from support.raw_upstream import answering, called, context, opened, operation, response
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from discreet.errors import Failure, FailureError, Internal, Overloaded, TimedOut, Unavailable
-from discreet.imports.failures import UpstreamError
 from discreet.imports.http.events import event_decoder
 from discreet.imports.http.faults import UpstreamFault
 from discreet.imports.http.model import HttpOperation, Reply, ReplyForm
 from discreet.imports.http.upstream import HttpLimits
+from discreet.imports.model import UpstreamError
 from support.logged_events import LoggedEvents
 from support.raw_upstream import Conversation, answering, context, opened, operation, response, serving
 

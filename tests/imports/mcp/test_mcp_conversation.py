@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
-from discreet.imports.failures import ImportFailed
 from discreet.imports.mcp.connection.connector import Connector, Endpoint
 from discreet.imports.mcp.connection.conversation import Conversation, RpcError
 from discreet.imports.mcp.connection.server_messages import ListKind, ServerMessages
 from discreet.imports.mcp.connection.stdio import MAX_UNSENT_BYTES, ProcessLink
 from discreet.imports.mcp.model import Command, McpImport
 from discreet.imports.mcp.read import read_mcp
+from discreet.imports.model import ImportFailed
 from support.waits import DEADLINE_SECONDS, until
 
 from .conftest import SHOP, daemon, odd

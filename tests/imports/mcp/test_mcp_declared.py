@@ -13,12 +13,12 @@ pytest.importorskip("jsonschema_rs")
 from discreet import OperationError, Service
 from discreet.dialects.mcp.tools import tools_of
 from discreet.errors import FailureError, Overloaded, TimedOut, Unavailable
-from discreet.imports.failures import UpstreamError
 from discreet.imports.mcp.connection.conversation import Agreed, RpcError
 from discreet.imports.mcp.lists import Listing
 from discreet.imports.mcp.model import McpImport
 from discreet.imports.mcp.reading import read_listing
 from discreet.imports.mcp.results import read_result, server_error
+from discreet.imports.model import UpstreamError
 
 MODERN = Agreed("2026-07-28")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from discreet.imports.failures import ImportFailed
 from discreet.imports.from_mcp import mcp_target
 from discreet.imports.mcp.model import Command, Url
+from discreet.imports.model import ImportFailed
 
 
 def test_a_command_is_words_or_a_line_of_them() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.daemon.operations.options import check_name
-from discreet.imports.failures import ImportFailed
 from discreet.imports.http.model import SecurityScheme
-from discreet.imports.openapi.documents.faults import DocumentError
+from discreet.imports.model import ImportFailed
+from discreet.imports.openapi.documents.nodes import DocumentError
 from discreet.imports.openapi.naming import Selection
 from discreet.imports.openapi.reader import is_discreet_document, read_openapi
 from support.openapi_documents import OK, document, only, read, reasons, with_operation

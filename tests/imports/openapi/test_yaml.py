@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.imports.openapi.documents.faults import DocumentError
-from discreet.imports.openapi.documents.nodes import Document, Path
+from discreet.imports.openapi.documents.nodes import Document, DocumentError, Path
 from discreet.imports.openapi.documents.parsing import MAX_DEPTH, parse
 
 pytestmark = pytest.mark.needs("yaml")

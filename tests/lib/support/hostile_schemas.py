@@ -15,13 +15,13 @@ import msgspec
 
 from discreet.daemon.schemas.phrases import describe_schema, schema_kinds
 from discreet.imports.archive import ImportArchive, pack
-from discreet.imports.failures import ImportFailed
 from discreet.imports.http.model import HttpImport, HttpOperation
 from discreet.imports.mcp.connection.conversation import Agreed
 from discreet.imports.mcp.lists import Listing
 from discreet.imports.mcp.model import McpImport, McpOperation
 from discreet.imports.mcp.reading import read_listing
-from discreet.imports.openapi.documents.faults import DocumentError
+from discreet.imports.model import ImportFailed
+from discreet.imports.openapi.documents.nodes import DocumentError
 from discreet.imports.openapi.reader import read_openapi
 from discreet.imports.validation import Checker
 

@@ -11,8 +11,7 @@ from msgspec import Raw
 
 from discreet import Context, Service
 from discreet.imports.archive import ImportArchive, pack
-from discreet.imports.failures import UpstreamError
-from discreet.imports.model import Imported, ImportedError, ImportedOperation, Schema
+from discreet.imports.model import Imported, ImportedError, ImportedOperation, Schema, UpstreamError
 from discreet.imports.service import ImportOptions, imported_service
 
 NODE: Schema = {

@@ -18,7 +18,7 @@ from ...errors.codes import DialectChoice
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from .checks import Finding
-from .log_lines import MAX_QUOTE_CHARS, LogLine, error_line, log_lines
+from .conversation import MAX_QUOTE_CHARS, LogLine, error_line, log_lines
 
 REPLY_SECONDS: Final = 10.0
 """How long to wait for the reply, with the imports of apps in it."""

@@ -171,7 +171,7 @@ def _has_place_for_token(args: argparse.Namespace, params: Params) -> bool:
 def _server_url(args: argparse.Namespace, service_params: Mapping[str, str]) -> str:
     """Return the server's URL. Raises `UsageError` for one that is none, and for what can't go with one."""
     from ...client.http.addresses import parse_address  # late: most calls start their server
-    from ...client.http.extra import INSTALL, has_httpx
+    from ...client.http.connect import INSTALL, has_httpx
     from ...client.http.headers import checked_headers
 
     if args.server is not None:

@@ -19,7 +19,7 @@ from ...recording.report import Difference, ReplayReport, compare
 from ..argument_types import positive_seconds
 from ..exit_status import EXIT_CONNECTION
 from ..output import require_stdout, write_stderr, write_stdout
-from ..recordings import LoadedRecording, load_recording
+from ..recorded_session import LoadedRecording, load_recording
 from ..signals import Interrupted, run_until_signal
 
 

@@ -7,7 +7,7 @@ from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
 from ...recording.view.lines import SHOWN_CHARACTERS, Lines
 from ..output import has_colour, require_stdout, write_stdout
-from ..recordings import open_entries
+from ..recorded_session import open_entries
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

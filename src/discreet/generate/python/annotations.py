@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never, final
 
 import msgspec
 
+from ..descriptions import wrapped
 from ..ir import (
+    ANY_TYPE,
     Alias,
     ArrayType,
     Client,
@@ -24,9 +28,171 @@ from ..ir import (
     UnionType,
 )
 from ..names import member_name
-from ..pretty_printer import Group, on_one_line
-from .syntax import KEYWORDS, constant
-from .unions import DecodableUnions
+from ..pretty_printer import Code, Group, broken_lines, on_one_line
+
+# Unions as msgspec can decode them: members that it can't tell apart become one wider type. Writes no code.
+#
+# By the JSON type of a value msgspec chooses among at most one type for arrays, one for objects and one for texts. Only
+# tagged records and literals may stand beside each other.
+
+
+_TEXTS: Final[frozenset[ScalarKind]] = frozenset(
+    {"string", "bytes", "date", "datetime", "decimal", "duration", "time", "uuid"}
+)
+_STRING: Final = ScalarType("string")
+
+
+class DecodableUnions:
+    """Widens the unions of one client."""
+
+    def __init__(self, client: Client) -> None:
+        self._records: Mapping[str, Record] = {record.name: record for record in client.records}
+        self._aliases: Mapping[str, Type] = {alias.name: alias.type for alias in client.aliases}
+
+    def members(self, union: UnionType) -> tuple[Type, ...]:
+        """The members of the union, or wider ones in their place. Those that can be told apart stay as they are."""
+        flat = tuple(dict.fromkeys(part for member in union.members for part in self._parts(member)))
+        wider = self._arrays(self._objects(_texts(flat)))
+        return union.members if wider == flat else tuple(dict.fromkeys(wider))
+
+    def _parts(self, member: Type) -> Iterator[Type]:
+        match member:
+            case TypeReference(name=name) if name in self._aliases:
+                yield from self._parts(self._aliases[name])
+            case UnionType(members=members):
+                for part in members:
+                    yield from self._parts(part)
+            case _:
+                yield member
+
+    def _objects(self, members: tuple[Type, ...]) -> tuple[Type, ...]:
+        found = [member for member in members if self._is_object(member)]
+        if len(found) < 2 or self._are_tagged(found):
+            return members
+        return _replaced(members, found, MapType(ANY_TYPE))
+
+    def _arrays(self, members: tuple[Type, ...]) -> tuple[Type, ...]:
+        found = [member for member in members if self._is_array(member)]
+        beside_record = any(self._is_object(member) and self._record(member) is not None for member in members)
+        if len(found) > 1 and (beside_record or not self._are_tagged(found)):
+            return _replaced(members, found, ArrayType(ANY_TYPE))
+        record = self._record(found[0]) if len(found) == 1 else None
+        if record is None or not beside_record:
+            return members
+        return _replaced(members, found, _as_array(record))
+
+    def _record(self, member: Type) -> Record | None:
+        return self._records.get(member.name) if isinstance(member, TypeReference) else None
+
+    def _is_object(self, member: Type) -> bool:
+        record = self._record(member)
+        return isinstance(member, MapType) if record is None else not record.positional
+
+    def _is_array(self, member: Type) -> bool:
+        record = self._record(member)
+        return isinstance(member, ArrayType | TupleType) if record is None else record.positional
+
+    def _are_tagged(self, members: list[Type]) -> bool:
+        """Whether all are records with different values of one tag."""
+        tags = [record.tag for record in map(self._record, members) if record is not None and record.tag is not None]
+        same_place = len({(tag.wire_name, type(tag.value)) for tag in tags}) == 1
+        return len(tags) == len(members) == len({tag.value for tag in tags}) and same_place
+
+
+def _texts(members: tuple[Type, ...]) -> tuple[Type, ...]:
+    texts = [member for member in members if isinstance(member, ScalarType) and member.kind in _TEXTS]
+    literals = [m for m in members if isinstance(m, LiteralType) and any(isinstance(value, str) for value in m.values)]
+    if len(texts) > 1 or (literals and texts and texts != [_STRING]):
+        return _replaced(members, texts, _STRING)
+    return members
+
+
+def _as_array(record: Record) -> Type:
+    if record.tag is None and all(field.required for field in record.fields):
+        return TupleType(tuple(field.type for field in record.fields))
+    return ArrayType(ANY_TYPE)
+
+
+def _replaced(members: tuple[Type, ...], found: Sequence[Type], wider: Type) -> tuple[Type, ...]:
+    """The members, with one wider type in place of those that were found."""
+    first = found[0]
+    return tuple(wider if member == first else member for member in members if member == first or member not in found)
+
+
+# Pieces of Python source, formatted as ruff formats them: constants, docstrings, assignments.
+
+
+LINE_WIDTH: Final = 88
+"""The default of ruff and black."""
+
+DOCSTRING_WIDTH: Final = 80
+INDENT: Final = 4
+KEYWORDS: Final = frozenset(keyword.kwlist)
+
+_ESCAPES: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_UNESCAPED_QUOTE_AT_END: Final = re.compile(r'(?<!\\)(?:\\\\)*"$')
+
+
+def lines(code: Code, *, depth: int = 0) -> Iterator[str]:
+    """Yield the code, broken into lines."""
+    return broken_lines(code, width=LINE_WIDTH, indent=INDENT, depth=depth)
+
+
+def constant(value: str | float | None) -> str:
+    """Return a constant as an expression."""
+    return string(value) if isinstance(value, str) else repr(value)
+
+
+def string(value: str) -> str:
+    """Return a string literal, in the quotes that need fewer escapes."""
+    quote = "'" if value.count('"') > value.count("'") else '"'
+    return quote + "".join(_escaped(char, quote) for char in value) + quote
+
+
+def _escaped(char: str, quote: str) -> str:
+    if char == quote:
+        return f"\\{quote}"
+    return _ESCAPES.get(char) or (char if char.isprintable() else ascii(char)[1:-1])
+
+
+def docstring(*blocks: str | Sequence[str], depth: int) -> list[str]:
+    """Return the lines of a docstring; none if the blocks are empty. No text can end the docstring early."""
+    margin = " " * (INDENT * depth)
+    text = wrapped(*blocks, width=DOCSTRING_WIDTH)
+    found = [line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') for line in text]
+    if not found:
+        return []
+    found[0] = f" {found[0]}" if found[0].startswith('"') else found[0]
+    if len(found) == 1:
+        space = " " if _UNESCAPED_QUOTE_AT_END.search(found[0]) else ""
+        return [f'{margin}"""{found[0]}{space}"""']
+    inner = [f"{margin}{line}".rstrip() for line in found[1:]]
+    return [f'{margin}"""{found[0]}', *inner, f'{margin}"""']
+
+
+def assignment(left: str, right: Code, *, depth: int) -> Iterator[str]:
+    """Yield a statement `left = right`. A long right side is broken in its own brackets, or in a pair put around it."""
+    margin = " " * (INDENT * depth)
+    one_line = f"{margin}{left} = {on_one_line(right)}"
+    if len(one_line) <= LINE_WIDTH or (isinstance(right, str) and len(margin) + INDENT + len(right) > LINE_WIDTH):
+        yield one_line
+    elif isinstance(right, str):
+        yield from (f"{margin}{left} = (", f"{margin}    {right}", f"{margin})")
+    else:
+        group = Group(f"{left} = {right.opening}", right.items, right.closing, right.comma_if_single)
+        yield from lines(group, depth=depth)
+
+
+def union_assignment(left: str, members: Sequence[str]) -> Iterator[str]:
+    """Yield a statement at the margin that assigns the union of some types."""
+    whole = " | ".join(members)
+    if len(left) + len(" = ") + len(whole) <= LINE_WIDTH:
+        yield f"{left} = {whole}"
+    elif len(whole) + INDENT <= LINE_WIDTH:
+        yield from (f"{left} = (", f"    {whole}", ")")
+    else:
+        yield from (f"{left} = (", f"    {members[0]}", *(f"    | {member}" for member in members[1:]), ")")
+
 
 BUILTINS: Final = frozenset({"bool", "bytes", "dict", "float", "int", "list", "str", "tuple"})
 """The builtins that annotations use. A member of such a name would hide it in its class."""

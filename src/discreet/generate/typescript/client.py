@@ -2,31 +2,190 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, assert_never, final
+
+import msgspec
 
 from ...daemon.schemas.documents import OperationSchema
 from ..client_builder import build_client
+from ..descriptions import wrapped
 from ..ir import (
     ANY_TYPE,
     Alias,
+    ArrayType,
     Client,
     ErrorType,
     Field,
     LiteralType,
+    MapType,
     Namespace,
     Operation,
     Record,
     RecordTag,
+    ScalarKind,
+    ScalarType,
     TupleType,
+    Type,
+    TypeReference,
+    UnionType,
     union_of,
 )
 from ..names import NameScope, constant_name, member_name
-from ..pretty_printer import Code, Group
-from .annotations import TEXT_ALIASES, Annotations, TextAlias
+from ..pretty_printer import Code, Group, broken_lines
 from .session import IMPORT_STATEMENTS, SESSION
-from .syntax import comment, lines, property_name, string, union_declaration
+
+# Types as TypeScript expressions, and the aliases that a module must declare for them. Declares nothing.
+
+
+# Pieces of TypeScript source, formatted as prettier formats them: constants, comments, union types.
+
+
+LINE_WIDTH: Final = 80
+"""The default of prettier."""
+
+INDENT: Final = 2
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+
+
+def lines(code: Code, *, depth: int = 0) -> Iterator[str]:
+    """Yield the code, broken into lines."""
+    return broken_lines(code, width=LINE_WIDTH, indent=INDENT, depth=depth)
+
+
+def constant(value: str | int) -> str:
+    """Return a constant as an expression."""
+    return string(value) if isinstance(value, str) else json.dumps(value)
+
+
+def string(value: str) -> str:
+    """Return a string literal, in the quotes that need fewer escapes."""
+    escaped = "".join(json.dumps(char, ensure_ascii=not char.isprintable())[1:-1] for char in value)
+    if value.count('"') <= value.count("'"):
+        return f'"{escaped}"'
+    return "'" + escaped.replace('\\"', '"').replace("'", "\\'") + "'"
+
+
+def property_name(wire_name: str) -> str:
+    """Return the name of a property, in quotes if it is not an identifier."""
+    return wire_name if _IDENTIFIER.fullmatch(wire_name) else string(wire_name)
+
+
+def comment(*blocks: str | Sequence[str], margin: str = "") -> list[str]:
+    """Return the lines of a JSDoc comment; none if the blocks are empty. No text can end the comment early."""
+    text = wrapped(*blocks, width=LINE_WIDTH - len(margin) - len(" *  */"))
+    found = [line.replace("*/", "*\\/") for line in text]
+    if not found:
+        return []
+    one_line = f"{margin}/** {found[0]} */"
+    if len(found) == 1 and len(one_line) <= LINE_WIDTH:
+        return [one_line]
+    return [f"{margin}/**", *(f"{margin} * {line}".rstrip() for line in found), f"{margin} */"]
+
+
+def union_declaration(left: str, members: Sequence[str], *, margin: str = "") -> Iterator[str]:
+    """Yield `left` and the union of some types; `left` is `export type A =` or `readonly a:`."""
+    whole = f"{' | '.join(members)};"
+    if len(f"{margin}{left} {whole}") <= LINE_WIDTH or len(members) == 1:
+        yield from _broken_in_braces(f"{margin}{left} {whole}", margin)
+    elif len(f"{margin}  {whole}") <= LINE_WIDTH:
+        yield from (margin + left, f"{margin}  {whole}")
+    else:
+        yield margin + left
+        yield from (f"{margin}  | {member}" for member in members[:-1])
+        yield f"{margin}  | {members[-1]};"
+
+
+def _broken_in_braces(line: str, margin: str) -> Iterator[str]:
+    """Yield a line; if it is too long and has braces, broken inside them."""
+    before, brace, rest = line.partition("{ ")
+    inner, end, after = rest.rpartition(" }")
+    if len(line) <= LINE_WIDTH or not (brace and end):
+        yield line
+    else:
+        yield from (f"{before}{{", f"{margin}  {inner};", f"{margin}}}{after}")
+
+
+class TextAlias(msgspec.Struct, frozen=True):
+    """The alias for a kind of value that JSON has no type for."""
+
+    name: str
+    type: str
+    description: str
+
+
+TEXT_ALIASES: Final[dict[ScalarKind, TextAlias]] = {
+    "bytes": TextAlias("Base64", "string", "Bytes in base64."),
+    "date": TextAlias("DateText", "string", "A day, as in `2026-07-14`."),
+    "datetime": TextAlias(
+        "DateTimeText", "string", "A moment in the form of RFC 3339; without an offset if it has no time zone."
+    ),
+    "decimal": TextAlias("DecimalText", "string | number", "A decimal number. As text it keeps all its digits."),
+    "duration": TextAlias(
+        "DurationText", "string", "A duration in the form of ISO 8601, in days or less: `P1DT2H30M`."
+    ),
+    "time": TextAlias("TimeText", "string", "A time of day, as in `12:30:00`."),
+    "uuid": TextAlias("UuidText", "string", "A UUID."),
+}
+
+_SCALARS: Final[dict[ScalarKind, str]] = {
+    "any": "unknown",
+    "null": "null",
+    "boolean": "boolean",
+    "integer": "number",
+    "number": "number",
+    "string": "string",
+    **{kind: alias.name for kind, alias in TEXT_ALIASES.items()},
+}
+
+
+@final
+class Annotations:
+    """Writes the types of one module. `used` collects the kinds of scalars, so that their aliases can be declared."""
+
+    def __init__(self) -> None:
+        self.used: set[ScalarKind] = set()
+
+    def annotation(self, tp: Type) -> str:
+        """Return a type as an expression."""
+        return " | ".join(self.alternatives(tp))
+
+    def optional_item(self, tp: Type) -> str:
+        """Return the type of a tuple's item that may be left out."""
+        written = self.annotation(tp)
+        needs_brackets = len(self.alternatives(tp)) > 1 or written.startswith("readonly ")
+        return f"({written})?" if needs_brackets else f"{written}?"
+
+    def alternatives(self, tp: Type) -> list[str]:
+        """Return the members of a union, each as an expression; any other type is its only member."""
+        match tp:
+            case ScalarType():
+                self.used.add(tp.kind)
+                return [_SCALARS[tp.kind]]
+            case TypeReference():
+                return [tp.name]
+            case LiteralType():
+                return [constant(value) for value in tp.values]
+            case ArrayType():
+                items = self.alternatives(tp.items)
+                is_simple = len(items) == 1 and not items[0].startswith("readonly ")
+                return [f"readonly {items[0]}[]" if is_simple else f"readonly ({' | '.join(items)})[]"]
+            case TupleType():
+                return [f"readonly [{', '.join(map(self.annotation, tp.items))}]"]
+            case MapType(keys=()):
+                return [f"{{ readonly [name: string]: {self.annotation(tp.values)} }}"]
+            case MapType():
+                keys = self.annotation(LiteralType(tp.keys))
+                return [f"{{ readonly [name in {keys}]?: {self.annotation(tp.values)} }}"]
+            case UnionType():
+                written = (part for member in tp.members for part in self.alternatives(member))
+                return list(dict.fromkeys(written))
+            case _:
+                assert_never(tp)
+
 
 _HEADER: Final = "// generated by discreet\n"
 _GLOBALS: Final = "Array AsyncGenerator Boolean Error Function Map Number Object Promise String Symbol WeakMap"
