@@ -125,7 +125,7 @@ def let_pass(request: Request, backlog: Backlog[Request]) -> list[Request]:
 # gives. As long as some of them end now and then the others wait; when none has ended for a second, they are refused.
 
 
-INTERVAL_SECONDS: Final = 1.0
+STARVED_SECONDS: Final = 1.0
 
 
 @final
@@ -158,7 +158,7 @@ class StarvationWatch:
                 self._woken = anyio.Event()
                 await self._woken.wait()
             self._moving.clear()
-            await anyio.sleep(INTERVAL_SECONDS)
+            await anyio.sleep(STARVED_SECONDS)
             for group in self._watched - self._moving:
                 for request in self._groups.waiting(group):
                     self._refuse(request)

@@ -30,7 +30,7 @@ from discreet.agents.tasks.executor import (
 )
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
-from discreet.daemon.dispatch import starvation
+from discreet.daemon.dispatch.scheduler import STARVED_SECONDS
 from discreet.daemon.settings import Settings
 from support.programs import environment, install_commands
 from support.waits import DEADLINE_SECONDS
@@ -185,7 +185,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert shown == {
         "executions that run or wait": f"{runner.MAX_EXECUTIONS:,}; then OVERLOADED",
         "messages whose senders wait for their tasks at the same time": f"{methods.MAX_WAITING:,}; more wait while others end, "
-        f"and are OVERLOADED when none does for a {'second' if starvation.INTERVAL_SECONDS == 1 else starvation.INTERVAL_SECONDS}",
+        f"and are OVERLOADED when none does for a {'second' if STARVED_SECONDS == 1 else STARVED_SECONDS}",
         "executions under way with which a daemon takes more tasks from the queue of its store, or to resume them": "fewer than "
         f"`--max-runs`, {Settings().max_runs}",
         "events that an executor may be ahead of the store": f"{task_events.MAX_UNCOMMITTED}",

@@ -274,7 +274,7 @@ def test_the_processes_that_are_watched_are_bounded(spawn: Spawn) -> None:
     before = len(os.listdir(f"/proc/{child.process.pid}/fd"))
     for n, pid in enumerate(named):
         assert "result" in child.call(100 + n, "initialize", {"processId": pid})
-    assert len(os.listdir(f"/proc/{child.process.pid}/fd")) - before <= 16
+    wait_until(lambda: len(os.listdir(f"/proc/{child.process.pid}/fd")) - before <= 16)  # one more is open for a moment
     assert child.call("again", "initialize", {"processId": named[0]})["result"]
     os.kill(named[0], signal.SIGKILL)
     assert child.wait() == 0
