@@ -36,7 +36,6 @@ from .settings import Settings
 if TYPE_CHECKING:
     import anyio.abc
 
-    from ..errors.codes import DialectChoice
     from .hosted_agent import AgentDeclaration, AgentPart
     from .metrics.figures import Figures, Transport
     from .operations.context import Context, ContextHost, Sending
@@ -61,7 +60,8 @@ MAX_NAMED: Final = 5
 class Host:
     """Hosts `services` and an agent: `agent`, or one whose skills the services are.
 
-    `credentials` are those for outbound calls, by name. Raises `DeclarationError` for names that are declared twice, and
+    `credentials` are those for outbound calls, by name. `store` keeps the tasks, instead of what the settings name.
+    Raises `DeclarationError` for names that are declared twice, and
     `AppError` where the settings ask for what is not installed.
     """
 
@@ -74,6 +74,7 @@ class Host:
         access: Access | None = None,
         credentials: Mapping[str, str] | None = None,
         agent: AgentDeclaration | None = None,
+        store: object | None = None,
     ) -> None:
         self.version = version
         self._started = monotonic()
@@ -100,7 +101,7 @@ class Host:
         self.tracing: Final = _tracing() if settings.otel else None
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth, self.tracing)
         self.agent: Final[AgentPart] = plugins.load("agents", "host")(
-            self.catalogue, agent, self.access, settings, self.inner_calls, self.memory, self.tracing
+            self.catalogue, agent, self.access, settings, self.inner_calls, self.memory, self.tracing, store
         )
         self.lifespans: Final = Lifespans(services)
         self.registry: Final = Registry(
@@ -268,11 +269,11 @@ class Host:
         return await read_figures(sources, shows)
 
     @property
-    def dialect(self) -> DialectChoice:
+    def dialect(self) -> str:
         """What clients speak: what the setting says, else what the services declare."""
         if self.settings.dialect is not None:
             return self.settings.dialect
-        found: DialectChoice | None = None
+        found: str | None = None
         for service in self.catalogue.services:
             if found is not None and service.dialect not in (None, found):
                 raise DeclarationError(

@@ -9,7 +9,6 @@ import msgspec
 
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import Dialect
-from ...errors.codes import DialectName
 from ...errors.failures import InvalidParams
 from ...errors.type_building import decoder_for
 from ...errors.wire import error_object
@@ -31,7 +30,7 @@ class _Named(msgspec.Struct, rename="camel"):
 class AcpDialect(Dialect):
     """One per connection. A cancellation holds for the prompts of its session that were read before it, begun or not."""
 
-    name: ClassVar[DialectName] = "acp"
+    name: ClassVar[str] = "acp"
     cancellations: ClassVar[Mapping[str, str]] = {_CANCEL_REQUEST: "requestId"}
     mends_surrogates: ClassVar[bool] = True
     trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"

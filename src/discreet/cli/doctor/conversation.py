@@ -21,7 +21,6 @@ from .checks import Finding, Status
 from .log_lines import error_line
 
 if TYPE_CHECKING:
-    from ...errors.codes import DialectName
     from ...framing.events import Framing
 
 T = TypeVar("T")
@@ -52,7 +51,7 @@ class Implementation(Struct, frozen=True):
 class Conversation:
     """What a dialect asks with, and where it notes what a host would see."""
 
-    def __init__(self, dialect: DialectName, peer: Peer, process: ServerProcess) -> None:
+    def __init__(self, dialect: str, peer: Peer, process: ServerProcess) -> None:
         self.dialect: Final = dialect
         self.peer: Final = peer
         self.process: Final = process
@@ -96,7 +95,7 @@ class Script(Struct, frozen=True):
 async def converse(
     command: Sequence[str],
     framing: Framing,
-    dialect: DialectName,
+    dialect: str,
     script: Script,
     *,
     answer_seconds: float = ANSWER_SECONDS,

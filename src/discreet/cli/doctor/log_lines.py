@@ -9,7 +9,6 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ...errors.codes import DialectChoice
 from ...errors.type_building import decoder_for
 
 MAX_QUOTE_CHARS: Final = 200
@@ -23,7 +22,7 @@ class LogLine(Struct, frozen=True):
 
     event: str
     level: str = ""
-    dialect: DialectChoice = "plain"
+    dialect: str = "plain"
     exc: str = ""
     text: str = ""
     hint: str = ""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
-from ...errors.codes import DialectName
 from .conversation import Script
 
 
-def script_of(dialect: DialectName) -> Script:
-    """What a client of this dialect says and asks."""
+def script_of(dialect: str) -> Script:
+    """What a client of this dialect says and asks. Raises `LookupError` for one of an installed package."""
     match dialect:  # late imports: each needs the tables of its protocol
         case "plain":
             from .plain import SCRIPT as PLAIN
@@ -28,4 +25,4 @@ def script_of(dialect: DialectName) -> Script:
 
             return ACP
         case _:
-            assert_never(dialect)
+            raise LookupError(dialect)

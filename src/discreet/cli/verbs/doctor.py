@@ -3,16 +3,15 @@
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from typing import get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from ...client.dialects import DIALECTS
+from ...daemon import plugins
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import Settings, UsageError, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
-from ...errors.codes import DialectName
 from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
 from ..doctor.checks import CHECKS, CheckContext, Finding
@@ -84,13 +83,16 @@ def try_out(command: Sequence[str], settings: Settings) -> Iterator[Finding]:
     """Start the daemon once for its streams and its end, and once more for each dialect that it is to speak."""
     chosen = settings.dialect or "plain"
     framing = settings.framing_in(chosen)
-    spoken: tuple[DialectName, ...] = get_args(DialectName) if chosen == "auto" else (chosen,)
+    spoken: tuple[str, ...] = tuple(plugins.BUILT_IN["dialect"]) if chosen == "auto" else (chosen,)
     trial = run_trial(command, framing, script_of(spoken[0]).hello)
     findings = list(trial_findings(trial, framing, settings.drain_timeout))
     yield from findings
     if any(finding.check == "reply" and finding.status == "fail" for finding in findings):
         return  # nobody would get further
     for dialect in spoken:
+        if dialect not in DIALECTS:
+            yield Finding(dialect, "ok", f"no client here speaks {dialect}, so nothing was asked in it")
+            continue
         usual = DIALECTS[dialect].framing
         if dialect != "plain" and framing not in ("auto", usual):
             yield Finding(dialect, "warn", f"clients of {dialect} use --framing {usual}, and the framing is {framing}")
