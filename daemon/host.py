@@ -283,8 +283,8 @@ class Host:
         return found or "plain"
 
     def _check_reachable(self, agent: AgentDeclaration) -> None:
-        """LSP and MCP have no methods for agents: raises `DeclarationError` where nothing else is served, else logs it."""
-        if self.dialect not in ("lsp", "mcp"):
+        """Raise `DeclarationError` where the dialect has no methods for agents and nothing else is served; log it otherwise."""
+        if self.dialect == plugins.AUTO or plugins.load("dialect", self.dialect).HAS_AGENT_METHODS:
             return
         why = f"with --dialect {self.dialect} nobody can reach an agent; plain and acp have methods for it"
         if not self.catalogue.services:

@@ -1,4 +1,4 @@
-"""The parts that are chosen by name: dialects, task stores, services, identity providers and what serves HTTP.
+"""The parts that are chosen by name: dialects, task stores, services, identity providers, readers, verbs and what serves HTTP.
 
 The core imports none of them. Each loads when it is asked for. Installed packages add their own by entry points: a package
 whose metadata has, in the group `discreet`, `dialect.mine = my_package.dialect` is found by `--dialect mine`.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["agents", "dialect", "gateway", "identity", "service", "store", "verb"]
+Kind: TypeAlias = Literal["agents", "dialect", "gateway", "identity", "reader", "service", "store", "verb"]
 
 GROUP: Final = "discreet"
 """The group of entry points that installed packages add plug-ins with; their names are `KIND.NAME`."""
@@ -31,6 +31,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     },
     "gateway": {"http": "discreet.gateway.server.available:opened_listener"},
     "identity": {"jwt": "discreet.gateway.identity.jwt_provider:JwtProvider"},
+    "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
     "service": {
         "fs": "discreet.files.service:file_service",
         "import": "discreet.imports.configured:service_of",

@@ -77,6 +77,7 @@ class MethodDescription(msgspec.Struct, frozen=True):
 
 FRAMING: Final = "content-length"
 HAS_SHUTDOWN: Final = True
+HAS_AGENT_METHODS: Final = True
 
 
 def open_session(connection: ClientConnection, control: DaemonControl, saved: bytes) -> PlainSession:

@@ -52,6 +52,9 @@ class Plugin(Protocol):
     HAS_SHUTDOWN: bool
     """Whether its clients say that they are about to end."""
 
+    HAS_AGENT_METHODS: bool
+    """Whether its clients can reach an agent."""
+
     def open_session(self, connection: ClientConnection, control: DaemonControl, saved: bytes) -> Session:
         """Begin a session, or go on with one that a program before this one has saved. Raises `DeclarationError`."""
         ...

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FRAMING: Final = "newline"
 HAS_SHUTDOWN: Final = False
+HAS_AGENT_METHODS: Final = True
 
 
 def open_session(connection: ClientConnection, control: DaemonControl, saved: bytes) -> AcpSession:

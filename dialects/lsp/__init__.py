@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FRAMING: Final = "content-length"
 HAS_SHUTDOWN: Final = True
+HAS_AGENT_METHODS: Final = False
 
 
 def open_session(connection: ClientConnection, control: DaemonControl, saved: bytes) -> LspSession:

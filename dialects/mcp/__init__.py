@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FRAMING: Final = "newline"
 HAS_SHUTDOWN: Final = False
+HAS_AGENT_METHODS: Final = False
 
 
 def open_session(connection: ClientConnection, control: DaemonControl, saved: bytes) -> McpSession:

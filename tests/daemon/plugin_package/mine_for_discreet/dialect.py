@@ -13,6 +13,7 @@ from discreet.daemon.rpc.dialect import Dialect
 
 FRAMING: Final = "newline"
 HAS_SHUTDOWN: Final = False
+HAS_AGENT_METHODS: Final = True
 
 
 class MineDialect(Dialect):
