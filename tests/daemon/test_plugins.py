@@ -66,6 +66,12 @@ def test_a_service_may_declare_a_dialect_of_a_package(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["result"] == "hello 1"
 
 
+def test_the_doctor_says_that_it_does_not_speak_a_dialect_of_a_package() -> None:
+    done = run("doctor", "--dialect", "mine")
+    assert "the doctor does not speak mine" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
 def test_what_a_dialect_of_a_package_refuses_to_serve_ends_the_start(tmp_path: Path) -> None:
     code = "from discreet import Service\napp = Service()\n@app.query(name='mine/own')\ndef own() -> int: ...\n"
     (tmp_path / "app.py").write_text(code)

@@ -84,15 +84,15 @@ def try_out(command: Sequence[str], settings: Settings) -> Iterator[Finding]:
     chosen = settings.dialect or "plain"
     framing = settings.framing_in(chosen)
     spoken: tuple[str, ...] = tuple(plugins.BUILT_IN["dialect"]) if chosen == "auto" else (chosen,)
+    if spoken[0] not in DIALECTS:  # of an installed package
+        yield Finding(chosen, "ok", f"the doctor does not speak {chosen}, so it has asked nothing")
+        return
     trial = run_trial(command, framing, script_of(spoken[0]).hello)
     findings = list(trial_findings(trial, framing, settings.drain_timeout))
     yield from findings
     if any(finding.check == "reply" and finding.status == "fail" for finding in findings):
         return  # nobody would get further
     for dialect in spoken:
-        if dialect not in DIALECTS:
-            yield Finding(dialect, "ok", f"no client here speaks {dialect}, so nothing was asked in it")
-            continue
         usual = DIALECTS[dialect].framing
         if dialect != "plain" and framing not in ("auto", usual):
             yield Finding(dialect, "warn", f"clients of {dialect} use --framing {usual}, and the framing is {framing}")
