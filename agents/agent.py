@@ -36,6 +36,7 @@ from .acp_options import AcpOptions, checked_acp_options
 
 if TYPE_CHECKING:
     from .interceptor import Interceptor
+    from .stores.interface import TaskStore
     from .tasks.executor import AgentExecutor
 
 TEXT_MODES: Final = ("text/plain",)
@@ -56,6 +57,8 @@ class AgentOptions(TypedDict, total=False):
     called for every request of that card, with the public card without its signatures and with the caller's identity; it
     must not block. `interceptors` run around every call. `streaming` and `push_notifications` say what callers may request.
     `acp` is what clients of the Agent Client Protocol are told beside the card.
+
+    `store` keeps the tasks where the setting `store` names no other. It is opened and closed once.
 
     `replies_without_task` says that the executor may answer by `events.reply`. Then, and only then, `execute` begins before
     its new task is in the store: the task is made with the first event. Until then nobody sees it or can cancel it, and
@@ -79,6 +82,7 @@ class AgentOptions(TypedDict, total=False):
     streaming: bool
     push_notifications: bool
     replies_without_task: bool
+    store: TaskStore | None
 
 
 @final
@@ -100,6 +104,7 @@ class Agent(AgentDeclaration):
             self.extended: Final = _checked_extended(options.get("extended"))
             self.interceptors: Final = _checked_interceptors(options.get("interceptors", ()))
             self.acp: Final = checked_acp_options(options.get("acp"))
+            self.store: Final = _checked_store(options.get("store"))
             self.replies_without_task: Final = options.get("replies_without_task", False)
         except (TypeError, ValueError, msgspec.ValidationError) as exc:
             raise DeclarationError(f"agent {name!r}: {exc}") from exc
@@ -128,6 +133,12 @@ def _check_options(options: AgentOptions) -> None:
     unknown = sorted(options.keys() - known.keys())
     if unknown:
         raise TypeError(f"there is no option {', '.join(unknown)}{nearest_hint(unknown[0], known)}")
+
+
+def _checked_store(store: TaskStore | None) -> TaskStore | None:
+    if store is not None and (isinstance(store, type) or not callable(getattr(store, "commit", None))):
+        raise TypeError("the store must be an object with the methods of TaskStore")
+    return store
 
 
 def _check_executor(executor: object) -> None:

@@ -50,6 +50,7 @@ class AgentRunner:
         inner_calls: InnerCalls,
         memory: MemoryBudget,
         tracing: Tracing | None = None,
+        store: TaskStore | None = None,
     ) -> None:
         METHOD_VERSIONS.update(VERSIONS)
         self._lazy_operations = LazyOperations(METHODS, self._methods)
@@ -60,6 +61,9 @@ class AgentRunner:
         self._settings = settings
         self._inner_calls = inner_calls
         self._store: TaskStore | None = None
+        if store is None and settings.store == MEMORY and agent is not None:
+            store = agent.store
+        self._given_store = store
         self._memory = memory
         self._tracing = tracing
         self._composed: Composed | None = None
@@ -81,7 +85,7 @@ class AgentRunner:
 
         Blocks. Raises `AppError`, in one line.
         """
-        if self._settings.store == MEMORY:
+        if not self.durable:
             return
         from .stores.interface import StoreError  # late: only a durable store needs it
 
@@ -92,6 +96,8 @@ class AgentRunner:
             raise AppError(f"--store: {exc}") from None
 
     def _create_store(self) -> TaskStore:
+        if self._given_store is not None:
+            return self._given_store
         from .stores.checks import Retention  # late, as below
         from .stores.factory import create_store
 
@@ -119,7 +125,7 @@ class AgentRunner:
         self._tasks = tasks
         self._variables = copy_context()
         self._context_backend = context_backend
-        if self._settings.store != MEMORY:
+        if self.durable:
             load()
             self._compose().runtime.start()
 
@@ -178,8 +184,8 @@ class AgentRunner:
 
     @property
     def durable(self) -> bool:
-        """Whether tasks outlive the process."""
-        return self._settings.store != MEMORY
+        """Whether tasks are kept outside this process, in a store that is opened and closed."""
+        return self._given_store is not None or self._settings.store != MEMORY
 
     @property
     def pipeline(self) -> CallPipeline:

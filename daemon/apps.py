@@ -37,6 +37,8 @@ class Hosted(Struct, frozen=True, eq=False):
 
     services: list[Service]
     agent: AgentDeclaration | None = None
+    store: object | None = None
+    """A task store that the program has made, in the place of the setting's."""
 
 
 def services_of(settings: Settings) -> list[Service]:

@@ -35,7 +35,6 @@ from .settings import Settings
 if TYPE_CHECKING:
     import anyio.abc
 
-    from ..errors.codes import DialectChoice
     from .hosted_agent import AgentDeclaration, AgentPart
     from .metrics.figures import Figures, Transport
     from .operations.context import Context, ContextBackend, Sending
@@ -69,7 +68,8 @@ MAX_NAMED: Final = 5
 class Host:
     """Hosts `services` and an agent: `agent`, or one whose skills the services are.
 
-    `credentials` are those for outbound calls, by name. Raises `DeclarationError` for names that are declared twice, and
+    `credentials` are those for outbound calls, by name. `store` keeps the tasks, instead of what the settings name.
+    Raises `DeclarationError` for names that are declared twice, and
     `AppError` where the settings ask for what is not installed.
     """
 
@@ -82,6 +82,7 @@ class Host:
         access: Access | None = None,
         credentials: Mapping[str, str] | None = None,
         agent: AgentDeclaration | None = None,
+        store: object | None = None,
     ) -> None:
         self.version = version
         self._started = monotonic()
@@ -108,7 +109,7 @@ class Host:
         self.tracing: Final = _tracing() if settings.otel else None
         self.inner_calls: Final = InnerCalls(self.scheduler, settings.max_call_depth, self.tracing)
         self.agent: Final[AgentPart] = plugins.load("agents", "host")(
-            self.catalogue, agent, self.access, settings, self.inner_calls, self.memory, self.tracing
+            self.catalogue, agent, self.access, settings, self.inner_calls, self.memory, self.tracing, store
         )
         self.lifespans: Final = Lifespans(services)
         self.registry: Final = Registry(
@@ -278,11 +279,11 @@ class Host:
         return await read_figures(sources, shows)
 
     @property
-    def dialect(self) -> DialectChoice:
+    def dialect(self) -> str:
         """What clients speak: what the setting says, else what the services declare."""
         if self.settings.dialect is not None:
             return self.settings.dialect
-        found: DialectChoice | None = None
+        found: str | None = None
         for service in self.catalogue.services:
             if found is not None and service.dialect not in (None, found):
                 raise DeclarationError(
@@ -292,8 +293,8 @@ class Host:
         return found or "plain"
 
     def _check_reachable(self, agent: AgentDeclaration) -> None:
-        """LSP and MCP have no methods for agents: raises `DeclarationError` where nothing else is served, else logs it."""
-        if self.dialect not in ("lsp", "mcp"):
+        """Raise `DeclarationError` where the dialect has no methods for agents and nothing else is served; log it otherwise."""
+        if self.dialect == plugins.AUTO or plugins.load("dialect", self.dialect).HAS_AGENT_METHODS:
             return
         why = f"with --dialect {self.dialect} nobody can reach an agent; plain and acp have methods for it"
         if not self.catalogue.services:

@@ -44,6 +44,11 @@ class AgentPart(Protocol):
         """The agent's methods, for the registry."""
         ...
 
+    @property
+    def durable(self) -> bool:
+        """Whether tasks are kept outside this process, in a store that is opened and closed."""
+        ...
+
     def open_store(self) -> None:
         """Open a durable store. `close_store` must follow at the end. Blocks. Raises `AppError`, in one line."""
         ...

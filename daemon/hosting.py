@@ -15,7 +15,6 @@ from .hosted_agent import AgentDeclaration
 from .logs import AnyLevel, LogSettings
 from .operations.access import PARENT, Access, IdentityProvider
 from .settings import Settings
-from .settings.option import MEMORY
 
 
 def host_of(settings: Settings, hosted: Hosted | None = None, provider: IdentityProvider | None = None) -> Host:
@@ -36,6 +35,7 @@ def host_of(settings: Settings, hosted: Hosted | None = None, provider: Identity
         else Access(PARENT, checked_provider(provider)),
         credentials=credentials_of(settings, hosted.services),
         agent=hosted.agent,
+        store=hosted.store,
     )
 
 
@@ -47,7 +47,7 @@ def hosted_access(settings: Settings, agent: AgentDeclaration | None) -> Access:
 @contextmanager
 def opened_store(host: Host) -> Iterator[None]:
     """Keep the agent's tasks during the block. Raises `AppError`, in one line, where the store can't be used."""
-    if host.settings.store == MEMORY:
+    if not host.agent.durable:
         if host.settings.role != "both":
             raise AppError(
                 f"--role {host.settings.role} needs a store that other daemons share:"

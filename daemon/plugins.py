@@ -1,4 +1,4 @@
-"""The parts that are chosen by name: dialects, task stores, services, identity providers and what serves HTTP.
+"""The parts that are chosen by name: dialects, task stores, services, identity providers, readers, verbs and what serves HTTP.
 
 The core imports none of them. Each loads when it is asked for. Installed packages add their own by entry points: a package
 whose metadata has, in the group `discreet`, `dialect.mine = my_package.dialect` is found by `--dialect mine`.
@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["agents", "dialect", "gateway", "identity", "service", "store", "verb"]
+Kind: TypeAlias = Literal["agents", "dialect", "gateway", "identity", "reader", "service", "store", "verb"]
 
 GROUP: Final = "discreet"
 """The group of entry points that installed packages add plug-ins with; their names are `KIND.NAME`."""
 
-OPEN_KINDS: Final = ("dialect", "store", "verb")
-"""Kinds that installed packages may add to."""
+AUTO: Final = "auto"
+"""Stands for a dialect where the client's first message decides among those that are built in."""
+
+ADDED_KINDS: Final = ("dialect", "store", "verb")
+"""The kinds that installed packages may add to."""
 
 BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "agents": {"host": "discreet.agents.host:AgentRunner"},
@@ -28,17 +31,36 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     },
     "gateway": {"http": "discreet.gateway.server.available:opened_listener"},
     "identity": {"jwt": "discreet.gateway.identity.jwt_provider:JwtProvider"},
+    "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
     "service": {
         "fs": "discreet.files.service:file_service",
         "import": "discreet.imports.configured:service_of",
     },
     "store": {
-        "memory": "discreet.agents.stores.memory",
-        "sqlite": "discreet.agents.stores.sqlite",
-        "postgresql": "discreet.agents.stores.postgres",
-        "redis": "discreet.agents.stores.redis",
+        "memory": "discreet.agents.stores.memory:MemoryStore",
+        "sqlite": "discreet.agents.stores.sqlite.store:SqliteStore",
+        "postgresql": "discreet.agents.stores.postgres.store:PostgresStore",
+        "postgres": "discreet.agents.stores.postgres.store:PostgresStore",
+        "redis": "discreet.agents.stores.redis.store:RedisStore",
+        "rediss": "discreet.agents.stores.redis.store:RedisStore",
+        "unix": "discreet.agents.stores.redis.store:RedisStore",
     },
-    "verb": {},
+    "verb": {
+        "serve": "discreet.cli.verbs.serve",
+        "call": "discreet.cli.verbs.call",
+        "demo": "discreet.cli.verbs.demo",
+        "new": "discreet.cli.verbs.new",
+        "doctor": "discreet.cli.verbs.doctor",
+        "attach": "discreet.cli.verbs.attach",
+        "schema": "discreet.cli.verbs.schema",
+        "card": "discreet.cli.verbs.card",
+        "generate": "discreet.cli.verbs.generate",
+        "import": "discreet.cli.verbs.imports",
+        "record": "discreet.cli.verbs.record",
+        "replay": "discreet.cli.verbs.replay",
+        "show": "discreet.cli.verbs.show",
+        "completion": "discreet.cli.verbs.completion",
+    },
 }
 """Where each part of discreet itself is: a module, or an object in one."""
 
@@ -53,7 +75,7 @@ def load(kind: Kind, name: str) -> Any:  # Any: each kind has an interface of it
     if place is not None:
         module, _, attribute = place.partition(":")
         return getattr(import_module(module), attribute) if attribute else import_module(module)
-    found = _installed().get(f"{kind}.{name}")
+    found = _installed().get(f"{kind}.{name}") if kind in ADDED_KINDS else None
     if found is None:
         from ..errors.nearest import nearest_hint  # late: only a wrong name needs it
 
@@ -61,7 +83,7 @@ def load(kind: Kind, name: str) -> Any:  # Any: each kind has an interface of it
         raise PluginError(f"there is no {kind} {name!r}{nearest_hint(name, known)}; known are {', '.join(known)}")
     try:
         return found.load()
-    except Exception as exc:
+    except Exception as exc:  # the code of another package
         package = found.dist.name if found.dist is not None else found.value
         raise PluginError(
             f"{kind} {name!r} of the package {package} can't be loaded ({type(exc).__name__}); mend or remove the package"
@@ -73,11 +95,16 @@ def is_known(kind: Kind, name: str) -> bool:
     return name in BUILT_IN[kind] or f"{kind}.{name}" in _installed()
 
 
+def added(kind: Kind) -> list[str]:
+    """The names of the plug-ins of this kind that installed packages add. One that has the name of ours is left out."""
+    begin = f"{kind}."
+    found = (name.removeprefix(begin) for name in _installed() if name.startswith(begin))
+    return sorted(name for name in found if name not in BUILT_IN[kind])
+
+
 def names(kind: Kind) -> list[str]:
     """The names of all plug-ins of this kind: discreet's own first."""
-    begin = f"{kind}."
-    added = (name.removeprefix(begin) for name in _installed() if name.startswith(begin))
-    return [*BUILT_IN[kind], *sorted(name for name in added if name not in BUILT_IN[kind])]
+    return [*BUILT_IN[kind], *added(kind)]
 
 
 def _installed() -> dict[str, Any]:  # Any: importlib.metadata.EntryPoint, which loads late

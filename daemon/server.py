@@ -37,6 +37,7 @@ from .logs import (
     start_logging,
 )
 from .operations.service import DeclarationError
+from .plugins import PluginError
 from .process.address_space import save_address_space
 from .process.children import end_children, mark_children
 from .process.collector import begin_start, end_start
@@ -105,7 +106,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     status = EXIT_FAILED
     try:
         status = process.run()
-    except (AppError, DeclarationError) as exc:
+    except (AppError, DeclarationError, PluginError) as exc:
         status = complain(stderr, scrub_secrets(str(exc))[0], in_code=hosted is not None)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
@@ -140,7 +141,7 @@ def check(settings: Settings) -> NoReturn:
             check_dialect(host, "mcp")
         with opened_store(host):
             pass
-    except (AppError, DeclarationError) as exc:
+    except (AppError, DeclarationError, PluginError) as exc:
         os.write(report, printable(str(exc)).encode(errors="backslashreplace"))
         status = EXIT_USAGE
     os._exit(status)  # at once: threads that user code started at import would be waited for

@@ -84,12 +84,6 @@ MEMBER_RULES: Mapping[EnvelopeMember, str] = {
 """Follows the message of the INVALID_REQUEST row where a member of the envelope is missing or wrong."""
 
 
-DialectName: TypeAlias = Literal["plain", "lsp", "mcp", "acp"]
-"""What a client may speak."""
-
-DialectChoice: TypeAlias = Literal["plain", "lsp", "mcp", "acp", "auto"]
-"""The same as somebody chooses it; `auto` goes by the client's first message."""
-
 LSP_REQUEST_FAILED = -32803
 """LSP's code for a request that was right and failed (LSP 3.17, `LSPErrorCodes.RequestFailed`). New codes between −32099
 and −32000 are not allowed there."""
@@ -120,15 +114,15 @@ class ErrorRow(msgspec.Struct, frozen=True):
     http_status: int
     grpc_status: GrpcStatus
     log_level: LogLevel
-    codes: Mapping[DialectName, int] = {}
+    codes: Mapping[str, int] = {}
 
-    def code_in(self, dialect: DialectName) -> int:
+    def code_in(self, dialect: str) -> int:
         """The JSON-RPC code in this dialect."""
         return self.codes.get(dialect, self.code)
 
 
-_FAILED: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED, "acp": ACP_REQUEST_FAILED}
-_SIGN_IN: dict[DialectName, int] = {"lsp": LSP_REQUEST_FAILED}
+_FAILED: dict[str, int] = {"lsp": LSP_REQUEST_FAILED, "acp": ACP_REQUEST_FAILED}
+_SIGN_IN: dict[str, int] = {"lsp": LSP_REQUEST_FAILED}
 _AGENT_DATA = "{taskId?, currentState?, completedAt?, reason?, suggestion?, accepted?}"
 
 ERROR_TABLE: tuple[ErrorRow, ...] = (

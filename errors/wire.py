@@ -20,7 +20,6 @@ from .codes import (
     PARSE_ERROR,
     SERVER_ERROR,
     STORE_UNAVAILABLE,
-    DialectName,
     row_of,
     rows_of_code,
 )
@@ -103,7 +102,7 @@ class RetryAfter(msgspec.Struct, frozen=True, rename="camel"):
 _encode = msgspec.json.Encoder().encode
 
 
-def error_object(failure: Failure, dialect: DialectName = "plain", *, version: A2AVersion | None = None) -> ErrorObject:
+def error_object(failure: Failure, dialect: str = "plain", *, version: A2AVersion | None = None) -> ErrorObject:
     """The error object of a failure: the code of the table in this dialect, its message, and minimal data.
 
     `version` is that of the A2A method that failed: in 1.0 the data are `rpc_details`.
@@ -153,13 +152,13 @@ def message_of(failure: Failure, message: str) -> str:
             return message
 
 
-def encode_error(failure: Failure, dialect: DialectName = "plain") -> bytes:
+def encode_error(failure: Failure, dialect: str = "plain") -> bytes:
     """The error object of a failure, as JSON text."""
     return _encode(error_object(failure, dialect))
 
 
 def encode_error_response(
-    request_id: bytes, failure: Failure, dialect: DialectName = "plain", *, version: A2AVersion | None = None
+    request_id: bytes, failure: Failure, dialect: str = "plain", *, version: A2AVersion | None = None
 ) -> bytes:
     """The JSON-RPC response that answers a request with a failure. `request_id` is the JSON text of the request's id,
     `version` that of its method if it is one of A2A."""

@@ -4,37 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
+from ...daemon import plugins
 from ...daemon.memory import MemoryBudget
-from ...daemon.settings.option import POSTGRES, REDIS, SQLITE
+from ...daemon.settings.option import MEMORY, SQLITE
 from .checks import Retention
 from .interface import StoreError, TaskStore
 
+_LIBRARIES: Final = {
+    **dict.fromkeys(("postgresql", "postgres"), ("psycopg", "postgres")),
+    **dict.fromkeys(("redis", "rediss", "unix"), ("redis", "redis")),
+}
+"""What a store needs: a package, and the extra that installs it."""
+
 
 def create_store(setting: str, budget: MemoryBudget, retention: Retention) -> TaskStore:
-    """A closed store for `memory`, `sqlite:PATH`, `postgresql://…` or `redis://…`. What is in memory counts in the budget.
+    """A closed store for `memory`, `sqlite:PATH`, `postgresql://…`, `redis://…`, or for `NAME:…` of an installed package. What
+    is in memory counts in the budget.
 
-    Raises `StoreError` for an address that is wrong, and where the extra is missing.
+    Raises `StoreError` for an address that is wrong, where the extra is missing, and where the package can't be loaded.
     """
-    if setting.startswith(SQLITE):
-        from .sqlite.store import SqliteStore  # late: only daemons with such a store load sqlite3
+    name = setting.partition(":")[0]
+    if name == MEMORY:
+        from .memory import MemoryStore, StoreLimits  # late: of the stores, one loads
 
-        return SqliteStore(setting.removeprefix(SQLITE), retention)
-    if setting.startswith(POSTGRES):
-        with _needs("psycopg", extra="postgres"):
-            from .postgres.store import PostgresStore  # late, as above
-        return PostgresStore(setting, retention)
-    if setting.startswith(REDIS):
-        with _needs("redis", extra="redis"):
-            from .redis.store import RedisStore  # late, as above
-        return RedisStore(setting, retention)
-    from .memory import MemoryStore, StoreLimits
-
-    return MemoryStore(StoreLimits(retention=retention), budget=budget)
+        return MemoryStore(StoreLimits(retention=retention), budget=budget)
+    with _needs(*_LIBRARIES.get(name, ("", ""))):
+        try:
+            factory = plugins.load("store", name)
+        except plugins.PluginError as exc:
+            raise StoreError(str(exc)) from exc
+    store: TaskStore = factory(setting.removeprefix(SQLITE), retention)
+    return store
 
 
 @contextmanager
-def _needs(package: str, *, extra: str) -> Iterator[None]:
+def _needs(package: str, extra: str) -> Iterator[None]:
     """Raises `StoreError` where the block can't import this package."""
     try:
         yield

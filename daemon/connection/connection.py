@@ -34,7 +34,6 @@ from .session import Session, check_declarations, dialect_of, open_session
 from .writer import Writer
 
 if TYPE_CHECKING:
-    from ...errors.codes import DialectName
     from ...framing.transports.interface import ByteTransport
     from ..host import Host
     from ..operations.context import Sending
@@ -104,7 +103,7 @@ class Connection:
         self._client_requests = ClientRequests(self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
         self._backlog: Backlog[Request] = Backlog(self.writer)
-        self._speaks: DialectName | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
+        self._speaks: str | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
         if self._speaks is None:
             check_declarations(host)
         self.client = ClientInfo()

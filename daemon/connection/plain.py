@@ -75,6 +75,11 @@ class MethodDescription(msgspec.Struct, frozen=True):
     returns: str
 
 
+FRAMING: Final = "content-length"
+HAS_SHUTDOWN: Final = True
+HAS_AGENT_METHODS: Final = True
+
+
 def open_session(connection: ClientConnection, control: DaemonControl, saved: bytes) -> PlainSession:
     return PlainSession(connection, control)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from ...errors.codes import DialectName
 from ...errors.decoders import decoder_for
 from .. import plugins
 from ..logs import log
@@ -17,6 +16,7 @@ from ..rpc.dialect import Dialect
 from .client_connection import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
+    from ...framing.events import Framing
     from ..documents.store import Documents
     from ..host import Host
     from ..operations.spec import OperationSpec
@@ -44,14 +44,19 @@ class Session(Protocol):
 
 
 class Plugin(Protocol):
-    """What the module of a dialect has."""
+    """The interface of a dialect's module."""
+
+    FRAMING: Framing
+    """How its messages are separated, unless the setting `framing` says otherwise."""
+
+    HAS_SHUTDOWN: bool
+    """Whether its clients say that they are about to end."""
+
+    HAS_AGENT_METHODS: bool
+    """Whether its clients can reach an agent."""
 
     def open_session(self, connection: ClientConnection, control: DaemonControl, saved: bytes) -> Session:
         """Begin a session, or go on with one that a program before this one has saved. Raises `DeclarationError`."""
-        ...
-
-    def begins_with(self, first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
-        """Whether a client that begins with this call, with these members of its params, speaks this dialect."""
         ...
 
     def check(self, host: Host) -> None:
@@ -59,15 +64,21 @@ class Plugin(Protocol):
         ...
 
 
-def open_session(
-    name: DialectName, connection: ClientConnection, control: DaemonControl, saved: bytes = b""
-) -> Session:
+class BuiltInPlugin(Plugin, Protocol):
+    """A dialect that clients need not be told to speak: with `auto` their first message decides."""
+
+    def begins_with(self, first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+        """Whether a client that begins with this call, with these members of its params, speaks this dialect."""
+        ...
+
+
+def open_session(name: str, connection: ClientConnection, control: DaemonControl, saved: bytes = b"") -> Session:
     """Begin a session in this dialect, or go on with one that a program before this one left. Raises `DeclarationError`."""
-    unheard = connection.host.catalogue.shutdowns if name in ("mcp", "acp") else ()
+    plugin: Plugin = plugins.load("dialect", name)
+    unheard = () if plugin.HAS_SHUTDOWN else connection.host.catalogue.shutdowns
     if unheard:
         hint = f"clients of {name} send no shutdown; what must happen at the end belongs into Service(lifespan=…)"
         log.warning("shutdown.unheard", services=[spec.namespace for spec in unheard], hint=hint)
-    plugin: Plugin = plugins.load("dialect", name)
     try:
         return plugin.open_session(connection, control, saved)
     except DeclarationError as exc:
@@ -76,14 +87,14 @@ def open_session(
 
 def check_declarations(host: Host) -> None:
     """Raises `DeclarationError` where the services can't be served in every dialect."""
-    for name in get_args(DialectName):
+    for name in plugins.BUILT_IN["dialect"]:
         try:
             check_dialect(host, name)
         except DeclarationError as exc:
             raise DeclarationError(f"{exc} (dialect auto speaks {name}, too; choose one with --dialect)") from None
 
 
-def check_dialect(host: Host, name: DialectName) -> None:
+def check_dialect(host: Host, name: str) -> None:
     """Raises `DeclarationError` where what is hosted can't be served in this dialect."""
     plugin: Plugin = plugins.load("dialect", name)
     try:
@@ -100,13 +111,13 @@ def with_place(exc: DeclarationError, specs: Iterable[OperationSpec]) -> Declara
     return DeclarationError(f"{exc} ({', '.join(places)})") if places else exc
 
 
-def dialect_of(first: Call) -> DialectName:
+def dialect_of(first: Call) -> str:
     """What the client speaks that begins with this message."""
     params = members_of(first.params)
-    for name in get_args(DialectName):
-        plugin: Plugin = plugins.load("dialect", name)
+    for name in plugins.BUILT_IN["dialect"]:
+        plugin: BuiltInPlugin = plugins.load("dialect", name)
         if plugin.begins_with(first, params):
-            return cast("DialectName", name)
+            return name
     return "plain"
 
 

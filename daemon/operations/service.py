@@ -30,8 +30,8 @@ from typing import (
 import msgspec
 from msgspec import UNSET
 
-from ...errors.codes import DialectChoice
 from ...errors.exceptions import OperationError
+from .. import plugins
 from ..declarations import Completer, Offer, Prompt, Resource, asks_of, check_offer
 from .changes import Changes
 from .json_types import may_hold_floats, require_json_members, require_json_type
@@ -103,7 +103,7 @@ class Service:
         *,
         description: str = "",
         version: str = "",
-        dialect: DialectChoice | None = None,
+        dialect: str | None = None,
         uses: Sequence[str] = (),
         authority: Sequence[str] = (),
         credentials: Sequence[str] = (),
@@ -114,8 +114,8 @@ class Service:
             if namespace != "":
                 check_name(namespace)
             check_text("description", description)
-            if dialect is not None and dialect not in get_args(DialectChoice):
-                raise ValueError(f"dialect must be one of {', '.join(get_args(DialectChoice))}")
+            if dialect not in (None, plugins.AUTO) and not plugins.is_known("dialect", dialect):
+                raise ValueError(f"dialect must be one of {', '.join((*plugins.names('dialect'), plugins.AUTO))}")
             check_names("uses", uses, "files/read")
             for used in uses:
                 check_name(used.removeprefix("/"))
@@ -129,7 +129,7 @@ class Service:
         self.namespace = namespace
         self.description = description
         self.version = version
-        self.dialect: DialectChoice | None = dialect
+        self.dialect: str | None = dialect
         self.uses = frozenset(name.removeprefix("/") for name in uses)
         self.authority = frozenset(authority)
         self.credentials = frozenset(credentials)

@@ -14,8 +14,6 @@ from typing import Final, Literal, NoReturn
 
 import msgspec
 
-from ...errors.codes import DialectName
-
 VARIABLE: Final = "_DISCREET_HANDOVER"
 """The number of the descriptor that holds the `Handover`, or `CHECK`."""
 
@@ -37,7 +35,7 @@ class ConnectionState(msgspec.Struct, frozen=True, kw_only=True):
     framing: Literal["content-length", "newline"] | None = None
     watched: tuple[int, ...] = ()
     asked: int = 0
-    dialect: DialectName | None = None
+    dialect: str | None = None
     session: bytes = b""
 
 

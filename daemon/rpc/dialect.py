@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import msgspec
 
-from ...errors.codes import DialectName
 from ...errors.decoders import decoder_for
 from ...errors.failures import A2AVersion, Failure
 from ...errors.wire import encode_error_response
@@ -79,7 +78,7 @@ class Events:
 class Dialect:
     """The dialect `plain`: JSON-RPC 2.0 with the names of LSP for cancellation and progress."""
 
-    name: ClassVar[DialectName] = "plain"
+    name: ClassVar[str] = "plain"
 
     cancellations: ClassVar[Mapping[str, str]] = {CANCEL_REQUEST: "id"}
     """The notifications that cancel a request, and which member of their params is its id."""

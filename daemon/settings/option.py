@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors.printable import cut
+from .. import plugins
 from .addresses import (
     ADDRESS_FORM,
     KEYS_FORM,
@@ -25,6 +26,7 @@ OptionKind: TypeAlias = Literal[
     "integer",
     "seconds",
     "choice",
+    "dialect",
     "directory",
     "file",
     "words",
@@ -132,7 +134,7 @@ class Option(Struct, frozen=True, kw_only=True):
                 return f"a whole number {bounds}"
             case "seconds":
                 return f"seconds {bounds}" + (f", or {self.info.none_word}" if self.info.none_word else "")
-            case "choice":
+            case "choice" | "dialect":
                 return f"one of {', '.join(self.choices)}"
             case kind:
                 return _EXPECTED[kind]
@@ -177,6 +179,8 @@ def option_from_field(field: str, annotation: object, default: object) -> Option
     union = get_args(declared) if NoneType in get_args(declared) else (declared,)
     plain = next(member for member in union if member is not NoneType)
     choices = get_args(plain) if get_origin(plain) is Literal else ()
+    if info.kind == "dialect":
+        choices = (*plugins.BUILT_IN["dialect"], plugins.AUTO)
     plain_kinds: dict[object, OptionKind] = {bool: "switch", int: "integer", float: "seconds"}
     kind: OptionKind = info.kind or ("choice" if choices else plain_kinds[plain])
     key = info.key or field.replace("_", "-")
@@ -203,6 +207,10 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return float(value)
         case "choice", str() if (word := _choice(option, value)) in option.choices:
             return word
+        case "dialect", str() if (word := value.lower()) in option.choices:
+            return word
+        case "dialect", str() if plugins.is_known("dialect", value):
+            return value
         case "directory", str() if value and os.path.isdir(absolute(value, directory)):
             return absolute(value, directory)
         case "file", "-":
@@ -236,6 +244,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
             return SQLITE + absolute(value.removeprefix(SQLITE), directory)
         case "store", str() if value.startswith((*POSTGRES, *REDIS)) and value.split() == [value]:
             return value  # commas stand between hosts
+        case "store", str() if _is_added_store(value):
+            return value
         case "word", str() if _is_word(value):
             return value
         case "keys", str() if is_key_address(value):
@@ -255,6 +265,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:  # n
     if option.kind == "apps":
         raise UsageError(f"{given.source}: {_about_wrong_app(value)}")
     hint = about_wrong_address(str(value)) if option.kind == "address" else ""
+    if option.kind in ("dialect", "store"):
+        hint = f", or of installed packages {', '.join(added)}" if (added := plugins.added(option.kind)) else ""
     raise UsageError(f"{given.source}: expected {option.expected}{hint}")
 
 
@@ -294,7 +306,19 @@ def _read(kind: OptionKind, text: str) -> object:
                 return text.lower()
         case "words" | "tokens" | "files" | "apps" | "imports":
             return text.replace(",", " ").split()
-        case "choice" | "directory" | "file" | "object" | "store" | "readable" | "address" | "url" | "word" | "keys":
+        case (
+            "choice"
+            | "dialect"
+            | "directory"
+            | "file"
+            | "object"
+            | "store"
+            | "readable"
+            | "address"
+            | "url"
+            | "word"
+            | "keys"
+        ):
             return text
         case _:
             assert_never(kind)
@@ -322,8 +346,24 @@ def _is_array(option: Option, given: RawValue) -> bool:
     return given.typed and option.kind in ("words", "tokens", "files", "apps", "imports")
 
 
+def _is_added_store(value: str) -> bool:
+    """Whether this is the address of a store that an installed package adds: `NAME:`, and anything in one line."""
+    name, colon, _ = value.partition(":")
+    return (
+        bool(colon)
+        and value.isprintable()
+        and name not in plugins.BUILT_IN["store"]
+        and plugins.is_known("store", name)
+    )
+
+
 def without_password(store: str) -> str:
-    """The value of `store` as it may be shown: of an address, only whether it is one, and of which database."""
+    """The value of `store` as it may be shown: of an address, only whether it is one, and of which database; of a store of
+    another package, only its name.
+    """
+    name = store.partition(":")[0]
+    if name not in plugins.BUILT_IN["store"]:
+        return f"{name}:[…]"
     if not store.startswith((*POSTGRES, *REDIS)):
         return store
     scheme, _, rest = store.partition("://")

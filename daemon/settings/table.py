@@ -4,12 +4,11 @@ A field is a row: its type, its default, and what `OptionInfo` adds. The annotat
 imported, so it must not use `from __future__ import annotations`.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
-from ...errors.codes import DialectChoice
+from .. import plugins
 from .http_options import (
     HttpAddress,
     HttpCert,
@@ -156,14 +155,6 @@ JwtAlgorithms: TypeAlias = Annotated[
 
 FramingSetting: TypeAlias = Literal["content-length", "newline", "auto"]
 
-_FRAMINGS: Final[Mapping[DialectChoice, FramingSetting]] = {
-    "plain": "content-length",
-    "lsp": "content-length",
-    "mcp": "newline",
-    "acp": "newline",
-    "auto": "auto",
-}
-
 _PROTOCOL: Final = "protocol"
 _LIFECYCLE: Final = "time-outs and lifecycle"
 _LOGS: Final = "logs"
@@ -268,10 +259,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         OptionInfo(group=SERVICES, found_file="no", help="allow push notifications to private and loopback addresses"),
     ] = False
     dialect: Annotated[
-        DialectChoice | None,
+        str | None,
         OptionInfo(
             group=_PROTOCOL,
             found_file="no",
+            kind="dialect",
             help="what clients speak; auto goes by the first message",
             default_text="what the services declare, else plain",
         ),
@@ -504,9 +496,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = False
 
-    def framing_in(self, dialect: DialectChoice) -> FramingSetting:
-        """How messages are separated where clients speak this."""
-        return self.framing or _FRAMINGS[dialect]
+    def framing_in(self, dialect: str) -> FramingSetting:
+        """How messages are separated where clients speak this. Raises `PluginError`."""
+        if self.framing is not None:
+            return self.framing
+        if dialect == plugins.AUTO:
+            return "auto"
+        framing: FramingSetting = plugins.load("dialect", dialect).FRAMING
+        return framing
 
     @property
     def uses_stdio(self) -> bool:

@@ -26,7 +26,6 @@ from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import Dialect
-from ...errors.codes import DialectName
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, TaskNotFound
@@ -201,7 +200,7 @@ class _Named(msgspec.Struct, rename="camel"):
 class AcpDialect(Dialect):
     """One per connection. A cancellation holds for the prompts of its session that were read before it, begun or not."""
 
-    name: ClassVar[DialectName] = "acp"
+    name: ClassVar[str] = "acp"
     cancellations: ClassVar[Mapping[str, str]] = {_CANCEL_REQUEST: "requestId"}
     mends_surrogates: ClassVar[bool] = True
     trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"

@@ -13,7 +13,6 @@ from ...daemon.memory import MemoryBudget
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...daemon.rpc.envelope import Call, Message
-from ...errors.codes import DialectName
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, Failure, Overloaded, Unavailable
@@ -85,7 +84,7 @@ class LspDialect(Dialect):
     the progress that it sees.
     """
 
-    name: ClassVar[DialectName] = "lsp"
+    name: ClassVar[str] = "lsp"
     mends_surrogates: ClassVar[bool] = True
     trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = None
 

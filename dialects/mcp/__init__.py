@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from ...daemon.host import Host
     from ...daemon.rpc.envelope import Call
     from .session import McpSession
+
+
+FRAMING: Final = "newline"
+HAS_SHUTDOWN: Final = False
+HAS_AGENT_METHODS: Final = False
 
 
 def open_session(connection: ClientConnection, control: DaemonControl, saved: bytes) -> McpSession:

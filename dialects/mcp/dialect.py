@@ -12,7 +12,6 @@ from ...daemon.logs import log
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...daemon.rpc.envelope import Call, Rendering
-from ...errors.codes import DialectName
 from ...errors.decoders import convert
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, InvalidRequest
 from ...errors.wire import error_object
@@ -48,7 +47,7 @@ def _takes_all(method: str, meta: Meta | None) -> None: ...
 class McpDialect(Dialect):
     """One per session, since progress must rise. `guard` looks at every request, in the order of arrival."""
 
-    name: ClassVar[DialectName] = "mcp"
+    name: ClassVar[str] = "mcp"
     cancellations: ClassVar[Mapping[str, str]] = {"notifications/cancelled": "requestId"}
     unanswered: ClassVar[tuple[type[Failure], ...]] = (Cancelled,)
     named: ClassVar[bool] = False

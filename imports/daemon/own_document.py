@@ -6,8 +6,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...daemon import plugins
+from ...daemon.schemas.documents import Snapshot
 from ...errors.decoders import decoder_for
-from ...gateway.openapi.snapshot import is_openapi, read_openapi
 from .contracts import import_of
 from .model import DaemonImport
 
@@ -28,10 +29,11 @@ class _About(Struct, frozen=True):
 
 def read_own_document(text: bytes) -> DaemonImport | None:
     """What the document offers; None where it is one of another program, or none at all."""
-    if not is_openapi(text):
+    reader = plugins.load("reader", "openapi")
+    if not reader.is_openapi(text):
         return None
     try:
-        snapshot = read_openapi(text)
+        snapshot: Snapshot = reader.read_openapi(text)
         about = decoder_for(_About)(text)
     except (ValueError, msgspec.DecodeError):
         return None

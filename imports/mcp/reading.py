@@ -15,11 +15,10 @@ from ...daemon.declarations import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
 from ...daemon.declarations import SERVER_ERROR as SERVER_ERROR_CODE
 from ...daemon.declarations import TOOL_ERROR as TOOL_ERROR_CODE
 from ...daemon.schemas.phrases import schema_kinds
-from ...dialects.mcp.generated.revisions import MODERN_REVISION
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, convert
 from ..model import ImportedError, JsonSchema, Note, Schema
-from .connection.conversation import Agreed
+from .connection.conversation import MODERN_REVISION, Agreed
 from .lists import Item, Listing
 from .model import McpImport, McpMethod, McpOperation
 from .schemas import Schemas

@@ -16,7 +16,7 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
 
     The settings are those of docs/settings.md with `_` for `-`. What is not given comes from the environment and the
     settings file, as for `discreet serve`; with `isolated=True` from neither, and `config` names another file. `apps` and
-    `reload` are for the command line alone.
+    `reload` are for the command line alone. `store` may also be an object: a `TaskStore`.
 
     Raises `SystemExit` with the exit status: 0, 1, or 2 after one line on stderr for a setting or a declaration that is
     wrong. From its first line on, stdout carries nothing but frames, and what is
@@ -26,7 +26,7 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
 
     begin_start()
     from .cli.output import with_warning, write_stderr
-    from .daemon.apps import AppError, hosted_objects
+    from .daemon.apps import AppError, Hosted, hosted_objects
     from .daemon.lifecycle import EXIT_USAGE
     from .daemon.server import serve as serve_stdio
     from .daemon.settings import SettingsFile, UsageError, resolve_here
@@ -43,6 +43,7 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
         if threading.current_thread() is not threading.main_thread():
             raise UsageError("serve() takes the process's signals: call it in the main thread")
         file = SettingsFile(settings.pop("config", None), isolated=settings.pop("isolated", False))
+        store = None if isinstance(settings.get("store", ""), str) else settings.pop("store")
         flags = from_keywords(settings)
         apps = hosted_objects(hosted)
         resolved = with_warning(resolve_here(flags, file))
@@ -50,7 +51,8 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     except (AppError, UsageError, TypeError) as exc:  # a `TypeError` of `from_keywords`
         write_stderr(in_keywords(str(exc)))
         sys.exit(EXIT_USAGE)
-    sys.exit(serve_stdio(resolved.settings, hosted=apps))
+    hosting = Hosted(apps.services, apps.agent, store)
+    sys.exit(serve_stdio(resolved.settings, hosted=hosting))
 
 
 def _in_event_loop() -> bool:

@@ -16,7 +16,6 @@ from msgspec import Raw, Struct
 from ....client import messages
 from ....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
 from ....daemon.logs import log
-from ....dialects.mcp.generated.revisions import MODERN_REVISION
 from ....errors.decoders import DECODE_ERRORS, decoder_for
 from ....errors.exceptions import FailureError
 from ....errors.failures import Overloaded
@@ -38,6 +37,12 @@ _BATCHING: Final = "2025-03-26"
 _encode: Final = msgspec.json.Encoder().encode
 
 OnProgress = Callable[[dict[str, Any]], object]  # Any: JSON
+
+LEGACY_REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The revisions of MCP with a handshake that are spoken here, oldest first."""
+
+MODERN_REVISION: Final = "2026-07-28"
+"""The one without a handshake."""
 
 
 class RpcError(Exception):

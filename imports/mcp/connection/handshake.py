@@ -12,10 +12,9 @@ import anyio
 from msgspec import Struct
 
 from ....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
-from ....dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from ....errors.codes import METHOD_NOT_FOUND
 from ....errors.decoders import DECODE_ERRORS, decoder_for
-from .conversation import CLIENT_INFO, Agreed, Conversation, RpcError
+from .conversation import CLIENT_INFO, LEGACY_REVISIONS, MODERN_REVISION, Agreed, Conversation, RpcError
 
 PROBE_SECONDS: Final = 3.0
 """How long a server may take to answer `server/discover` before it counts as one that does not know it."""

@@ -9,6 +9,7 @@ from ..daemon.apps import AppError, Hosted, hosted_of
 from ..daemon.hosting import hosted_access
 from ..daemon.operations.registry import Registry
 from ..daemon.operations.service import DeclarationError
+from ..daemon.plugins import PluginError
 from ..daemon.schemas.documents import Snapshot, snapshot, snapshot_text
 from ..daemon.settings import Settings, UsageError
 from ..framing.stdio_guard import STDERR, STDOUT
@@ -49,7 +50,7 @@ def importing_apps() -> Iterator[None]:
     try:
         with _stdout_to_stderr():
             yield
-    except (AppError, DeclarationError) as exc:
+    except (AppError, DeclarationError, PluginError) as exc:
         raise UsageError(str(exc)) from exc
 
 

@@ -1,20 +1,20 @@
 """The table of verbs, and the parsers and help texts made from it. Runs nothing, and imports a verb only when asked to."""
 
 import argparse
-import importlib
 from collections.abc import Sequence
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 from msgspec import Struct
 
+from ..daemon import plugins
+from ..daemon.settings import UsageError
 from ..daemon.settings.flags import FlagParser
 from .output import write_stdout
 
 
 class Verb(Struct, frozen=True):
-    """One verb: the module in `verbs` that implements it, and what the help says about it."""
+    """What the help says about a verb. The table of plug-ins says which module implements it."""
 
-    module: str
     usage: str
     summary: str
     examples: tuple[str, ...]
@@ -29,7 +29,6 @@ class VerbModule(Protocol):
 
 VERBS: Final[dict[str, Verb]] = {
     "serve": Verb(
-        "serve",
         "[APP ...] [FLAG ...]",
         "Serve services, over stdin and stdout, to whatever started this.",
         (
@@ -39,7 +38,6 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "call": Verb(
-        "call",
         "METHOD [NAME=VALUE ... | JSON] [FLAG ...]",
         "Call one method of a daemon and print the result.",
         (
@@ -52,13 +50,11 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "demo": Verb(
-        "demo",
         "",
         "Start daemons, call them, and show what goes over the wire.",
         ("discreet demo",),
     ),
     "new": Verb(
-        "new",
         "KIND NAME",
         "Make a folder with a project that runs and passes its tests.",
         (
@@ -69,7 +65,6 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "doctor": Verb(
-        "doctor",
         "[APP ...] [FLAG ...] [--json]",
         "Check the environment, try out a daemon, and say what clients see.",
         (
@@ -79,13 +74,11 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "attach": Verb(
-        "attach",
         "[PID]",
         "Debug a daemon at breakpoint(), if it was started with --debug.",
         ("discreet attach", "discreet attach 4711"),
     ),
     "schema": Verb(
-        "schema",
         "[APP ...] [--check FILE] [-o FILE] [FLAG ...]",
         "Print the operations' schemas, or report what breaks callers.",
         (
@@ -95,7 +88,6 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "card": Verb(
-        "card",
         "[APP ...] [--a2a-version 1.0|0.3] [--extended] [FLAG ...]",
         "Print the agent card (A2A) of what would be served.",
         (
@@ -105,7 +97,6 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "generate": Verb(
-        "generate",
         "python|typescript [APP ... | --server COMMAND] [-o FILE]",
         "Write a typed client of an app, or of a running server.",
         (
@@ -115,7 +106,6 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "import": Verb(
-        "imports",
         "check FILE|URL [--namespace NAME] [--json] [--outside]",
         "Say what an OpenAPI document would offer as operations.",
         (
@@ -125,7 +115,6 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "record": Verb(
-        "record",
         "[-o FILE] [FLAG ...] -- COMMAND ...",
         "Run a server, and write a scrubbed recording of the session.",
         (
@@ -135,7 +124,6 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "replay": Verb(
-        "replay",
         "FILE [FLAG ...] -- COMMAND ...",
         "Send a server a recorded session; report answers that differ.",
         (
@@ -144,13 +132,11 @@ VERBS: Final[dict[str, Verb]] = {
         ),
     ),
     "show": Verb(
-        "show",
         "FILE [--full | --html]",
         "Print a recorded session for people, as lines or as a page.",
         ("discreet show session.jsonl", "discreet show session.jsonl --html > session.html"),
     ),
     "completion": Verb(
-        "completion",
         "bash|zsh|fish",
         "Print the completion script of a shell.",
         (
@@ -167,11 +153,16 @@ DEFAULT_VERB: Final = "serve"
 
 
 def load_verb(name: str) -> tuple[FlagParser, VerbModule]:
-    """Import a verb's module. Returns the parser with all the verb's arguments, and the module."""
-    verb = VERBS[name]
+    """Import a verb's module. Returns the parser with all the verb's arguments, and the module. Raises `UsageError` where an
+    installed package adds the verb and can't be loaded.
+    """
+    try:
+        module: VerbModule = plugins.load("verb", name)
+    except plugins.PluginError as exc:
+        raise UsageError(str(exc)) from exc
+    verb = VERBS.get(name) or Verb(getattr(module, "USAGE", "[ARGUMENT ...]"), getattr(module, "SUMMARY", ""), ())
     parser = FlagParser(f"discreet {name}", verb.usage, description=verb.summary)
     parser.add_argument("-h", "--help", action=_HelpAction, help="show this text and exit")
-    module = cast(VerbModule, importlib.import_module(f".verbs.{verb.module}", __package__))
     module.add_arguments(parser)
     return parser, module
 
@@ -190,14 +181,21 @@ class _HelpAction(argparse.Action):
         from .help_sections import sections_of  # late: only help needs it
 
         name = parser.prog.rpartition(" ")[2]
-        write_stdout("\n\n".join((parser.format_help().rstrip(), *sections_of(name, VERBS[name].examples))))
+        write_stdout(
+            "\n\n".join(
+                (parser.format_help().rstrip(), *sections_of(name, VERBS[name].examples if name in VERBS else ()))
+            )
+        )
         raise HelpShown
 
 
 def general_help() -> str:
     """Return the text of `discreet --help`. It fits on a screen of 24 lines and 80 columns."""
     width = max(map(len, VERBS))
-    return _GENERAL_HELP.format(verbs="\n".join(f"  {name:{width}}  {verb.summary}" for name, verb in VERBS.items()))
+    lines = [f"  {name:{width}}  {verb.summary}" for name, verb in VERBS.items()]
+    if added := plugins.added("verb"):
+        lines.append(f"  {'':{width}}  Of installed packages: {', '.join(added)}.")
+    return _GENERAL_HELP.format(verbs="\n".join(lines))
 
 
 _GENERAL_HELP: Final = """\

@@ -37,6 +37,8 @@ ENVIRONMENT: Final[Mapping[str, Mapping[str, str]]] = {
 
 def sections_of(name: str, examples: Sequence[str]) -> Iterator[str]:
     """Yield the sections that stand below the flags of a verb."""
+    if name not in VERB_STATUSES:
+        return  # a package adds the verb, and its own flags tell all
     yield "\n".join(("examples:", *(f"  {example}" for example in examples)))
     if name in ENVIRONMENT:
         yield "\n".join(("environment:", *_rows(ENVIRONMENT[name])))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..daemon.lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from ..daemon.plugins import is_known, names
 from ..daemon.settings import UsageError
 from ..daemon.settings.reference import EXPECTED
 from ..errors.nearest import nearest_hint
@@ -61,13 +62,15 @@ def _run(argv: Sequence[str]) -> int:
             raise UsageError(f"help: write discreet {''.join(f'{verb} ' for verb in rest[:1])}--help")
         case [name, *rest] if name in VERBS:
             pass
+        case [name, *rest] if not name.startswith("-") and ":" not in name and is_known("verb", name):
+            pass
         case [word, *_] if not word.startswith("-") and ":" not in word:
             from ..daemon.settings.meant_app import meant_by  # late: only errors need it
 
             if word.endswith(".py"):
                 meant = meant_by(word) or f": ./{word.removeprefix('./')}:name"
                 raise UsageError(f"{word}: an app is a name in a file{meant}")
-            near = f"; nearest: {_MEANT[word]}" if word in _MEANT else nearest_hint(word, VERBS)
+            near = f"; nearest: {_MEANT[word]}" if word in _MEANT else nearest_hint(word, names("verb"))
             meant = meant_by(word) or near
             raise UsageError(f"{word}: neither a command nor an app ({EXPECTED}){meant}")
         case _:

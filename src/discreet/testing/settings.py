@@ -13,7 +13,6 @@ from ..daemon.settings.flags import to_argv
 from ..daemon.settings.keywords import from_keywords
 from ..daemon.settings.option import RawValue, parse_value
 from ..daemon.settings.table import OPTIONS
-from ..errors.codes import DialectChoice
 from ..framing.events import Framing
 
 _OPTION_OF_FIELD: Final = {option.field: option for option in OPTIONS}
@@ -39,7 +38,7 @@ def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any], directory: Str
 
 def client_framing(settings: Settings, hosted: Sequence[object] = ()) -> Framing:
     """Return the framing for the client of a daemon that hosts these. A daemon with `auto` accepts either."""
-    dialect: DialectChoice | None = settings.dialect
+    dialect: str | None = settings.dialect
     for found in hosted:
         if isinstance(found, Service):
             dialect = dialect or found.dialect

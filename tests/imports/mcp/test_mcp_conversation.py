@@ -13,6 +13,8 @@ import msgspec
 import pytest
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
+from discreet.dialects.mcp.generated import revisions
+from discreet.imports.mcp.connection import conversation
 from discreet.imports.mcp.connection.connector import Connector, Endpoint
 from discreet.imports.mcp.connection.conversation import Conversation, RpcError
 from discreet.imports.mcp.connection.server_messages import ListKind, ServerMessages
@@ -275,3 +277,10 @@ async def test_a_server_does_not_inherit_the_settings_of_the_daemon(monkeypatch:
         names = (await act(conversation, "environment"))["content"][0]["text"].split()
     assert {"INHERITED", "OWN"} <= set(names)
     assert "DISCREET_TOKENS" not in names
+
+
+def test_the_revisions_that_imports_speak_are_those_of_the_published_schemas() -> None:
+    assert (conversation.LEGACY_REVISIONS, conversation.MODERN_REVISION) == (
+        revisions.LEGACY_REVISIONS,
+        revisions.MODERN_REVISION,
+    )

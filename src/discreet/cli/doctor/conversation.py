@@ -17,13 +17,11 @@ from msgspec.structs import replace
 
 from ...client import ClientError, EndBounds, Peer, RemoteError, ServerProcess, attach, spawn
 from ...client.dialects import DIALECTS
-from ...errors.codes import DialectChoice
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut
 from .checks import Finding, Status
 
 if TYPE_CHECKING:
-    from ...errors.codes import DialectName
     from ...framing.events import Framing
 
 
@@ -41,7 +39,7 @@ class LogLine(Struct, frozen=True):
 
     event: str
     level: str = ""
-    dialect: DialectChoice = "plain"
+    dialect: str = "plain"
     exc: str = ""
     text: str = ""
     hint: str = ""
@@ -99,7 +97,7 @@ class Implementation(Struct, frozen=True):
 class Conversation:
     """What a dialect asks with, and where it notes what a host would see."""
 
-    def __init__(self, dialect: DialectName, peer: Peer, process: ServerProcess) -> None:
+    def __init__(self, dialect: str, peer: Peer, process: ServerProcess) -> None:
         self.dialect: Final = dialect
         self.peer: Final = peer
         self.process: Final = process
@@ -143,7 +141,7 @@ class Script(Struct, frozen=True):
 async def converse(
     command: Sequence[str],
     framing: Framing,
-    dialect: DialectName,
+    dialect: str,
     script: Script,
     *,
     answer_seconds: float = ANSWER_SECONDS,

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from ...client.messages import outgoing_request
 from ...daemon.settings.table import FramingSetting
-from ...errors.codes import DialectChoice
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from .checks import Finding
@@ -204,7 +203,7 @@ def _end_finding(trial: TrialResult, drain_timeout: float) -> Finding:
     )
 
 
-def declared_dialect(command: Sequence[str], seconds: float = REPLY_SECONDS) -> DialectChoice:
+def declared_dialect(command: Sequence[str], seconds: float = REPLY_SECONDS) -> str:
     """Start the command without input, and return the dialect that it says it speaks; plain if it does not start."""
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True

@@ -3,16 +3,15 @@
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from typing import assert_never, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from ...client.dialects import DIALECTS
+from ...daemon import plugins
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import Settings, UsageError, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
-from ...errors.codes import DialectName
 from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
 from ..doctor.checks import CHECKS, CheckContext, Finding
@@ -25,8 +24,8 @@ from ..signals import Interrupted, run_until_signal
 # Finds what the doctor says and asks in a dialect. Says nothing itself.
 
 
-def script_of(dialect: DialectName) -> Script:
-    """What a client of this dialect says and asks."""
+def script_of(dialect: str) -> Script:
+    """What a client of this dialect says and asks. Raises `LookupError` for one of an installed package."""
     match dialect:  # late imports: each needs the tables of its protocol
         case "plain":
             from ..doctor.plain import SCRIPT as PLAIN
@@ -45,7 +44,7 @@ def script_of(dialect: DialectName) -> Script:
 
             return ACP
         case _:
-            assert_never(dialect)
+            raise LookupError(dialect)
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -108,7 +107,10 @@ def try_out(command: Sequence[str], settings: Settings) -> Iterator[Finding]:
     """Start the daemon once for its streams and its end, and once more for each dialect that it is to speak."""
     chosen = settings.dialect or "plain"
     framing = settings.framing_in(chosen)
-    spoken: tuple[DialectName, ...] = get_args(DialectName) if chosen == "auto" else (chosen,)
+    spoken: tuple[str, ...] = tuple(plugins.BUILT_IN["dialect"]) if chosen == "auto" else (chosen,)
+    if spoken[0] not in DIALECTS:  # of an installed package
+        yield Finding(chosen, "ok", f"the doctor does not speak {chosen}, so it has asked nothing")
+        return
     trial = run_trial(command, framing, script_of(spoken[0]).hello)
     findings = list(trial_findings(trial, framing, settings.drain_timeout))
     yield from findings

@@ -1,0 +1,1 @@
+"""A package that brings a dialect, a task store and a verb."""

@@ -1,0 +1,137 @@
+"""Plug-ins of an installed package: a dialect, a task store and a verb, found by the entry points in its metadata."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from discreet.daemon import plugins
+from support.programs import DISCREET, environment
+
+PACKAGE: Final = Path(__file__).parent / "plugin_package"
+
+AGENT: Final = """
+import discreet
+from discreet.agents import Agent
+from discreet.agents.stores.checks import Retention
+from mine_for_discreet.store import MineStore
+
+class Greeter:
+    async def execute(self, request, events):
+        await events.reply("hello")
+    async def cancel(self, request, events): ...
+
+store = MineStore({path!r}, Retention())
+agent = Agent(Greeter(), name="greeter", description="Greets.", {agent_store})
+if __name__ == "__main__":
+    discreet.serve(agent, framing="newline", isolated=True, {serve_store})
+"""
+
+
+def run(*arguments: str, sent: str = "", program: tuple[str, ...] = DISCREET) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*program, *arguments],
+        env=environment(PACKAGE),
+        input=sent,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+
+
+def call(method: str, call_id: int = 1, **params: object) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": call_id, "method": method, "params": params}) + "\n"
+
+
+def test_a_dialect_of_a_package_is_spoken_beside_the_operations_that_are_served(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    sent = call("mine/hello") + call("fs/read", 2, path="a.txt") + call("mine/nothing", 3)
+    done = run("--dialect", "mine", "--root", str(tmp_path), sent=sent)
+    replies = {
+        reply["id"]: reply for reply in map(json.loads, done.stdout.splitlines())
+    }  # the framing is the dialect's
+    assert (replies[1]["result"], replies[3]["error"]["code"]) == ("hello 1", -32601)
+    assert "result" in replies[2]
+    assert done.returncode == 0
+
+
+def test_a_service_may_declare_a_dialect_of_a_package(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("from discreet import Service\napp = Service('app', dialect='mine')\n")
+    done = run(f"{tmp_path}/app.py:app", sent=call("mine/hello"))
+    assert json.loads(done.stdout)["result"] == "hello 1"
+
+
+def test_the_doctor_says_that_it_does_not_speak_a_dialect_of_a_package() -> None:
+    done = run("doctor", "--dialect", "mine")
+    assert "the doctor does not speak mine" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_what_a_dialect_of_a_package_refuses_to_serve_ends_the_start(tmp_path: Path) -> None:
+    code = "from discreet import Service\napp = Service()\n@app.query(name='mine/own')\ndef own() -> int: ...\n"
+    (tmp_path / "app.py").write_text(code)
+    done = run("--dialect", "mine", f"{tmp_path}/app.py:app")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the dialect mine has methods of this name" in done.stderr
+
+
+def test_a_store_of_a_package_keeps_the_tasks(tmp_path: Path) -> None:
+    done = run("--framing", "newline", "--store", f"mine:{tmp_path}/events", sent=call("GetTask", id="x"))
+    assert json.loads(done.stdout)["error"]["code"] == -32001
+    assert (tmp_path / "events").read_text().split() == ["open", "close"]
+
+
+@pytest.mark.parametrize(("agent_store", "serve_store"), [("store=store", ""), ("", "store=store")])
+def test_a_program_may_bring_its_store_as_an_object(tmp_path: Path, agent_store: str, serve_store: str) -> None:
+    path = str(tmp_path / "events")
+    code = AGENT.format(path=path, agent_store=agent_store, serve_store=serve_store)
+    (tmp_path / "app.py").write_text(code)
+    done = run(str(tmp_path / "app.py"), sent=call("GetTask", id="x"), program=(DISCREET[0], "-P"))
+    assert json.loads(done.stdout)["error"]["code"] == -32001, done.stderr
+    assert Path(path).read_text().split() == ["open", "close"]
+
+
+def test_a_verb_of_a_package_is_run_and_explains_itself() -> None:
+    done = run("mine", "a", "b", "--status", "3")
+    assert (done.returncode, done.stdout) == (3, "a b\n")
+    assert "Print the words." in run("mine", "--help").stdout
+    assert "Of installed packages: broken, mine." in run("--help").stdout
+
+
+def test_a_package_takes_no_name_of_a_plug_in_that_is_built_in() -> None:
+    assert "Print the words." not in run("serve", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("--dialect", "nothing"), "plain, lsp, mcp, acp, auto, or of installed packages broken, mine"),
+        (("--store", "nothing:x"), "redis://..., or of installed packages broken, mine"),
+        (("mien",), "nearest: mine"),
+        (("--dialect", "broken"), "mine-for-discreet"),
+        (("--store", "broken:x"), "mine-for-discreet"),
+        (("broken",), "mine-for-discreet"),
+        (("--store", "mine:/nowhere/events"), "its folder does not exist"),
+    ],
+)
+def test_a_wrong_name_or_a_plug_in_that_fails_is_one_line_and_status_2(arguments: tuple[str, ...], names: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("discreet: ")
+    assert (done.stderr.count("\n"), names in done.stderr) == (1, True), done.stderr
+
+
+def test_entry_points_are_not_read_for_what_is_built_in() -> None:
+    code = "import sys; from discreet.daemon import plugins; plugins.load('dialect', 'plain'); plugins.load('verb', 'show')\n"
+    asked = code + "assert plugins.is_known('store', 'sqlite'); print('importlib.metadata' in sys.modules)"
+    assert run(asked, program=(DISCREET[0], "-P", "-c")).stdout == "False\n"
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, known in plugins.BUILT_IN.items() for name in known])
+def test_every_plug_in_of_the_table_is_there(kind: plugins.Kind, name: str) -> None:
+    assert plugins.load(kind, name) is not None
