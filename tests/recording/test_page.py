@@ -23,7 +23,7 @@ from discreet.recording.format import (
     StartEntry,
     StderrEntry,
 )
-from discreet.recording.view import latencies, rows
+from discreet.recording.view import rows
 from discreet.recording.view.page import page
 from discreet.recording.view.rows import OTHER_METHODS, Latencies, MethodLatency
 
@@ -214,8 +214,8 @@ def test_median_p95_and_maximum_are_of_the_nearest_rank() -> None:
 
 
 def test_latencies_take_bounded_memory_and_stay_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latencies, "MAX_SAMPLES", 64)
-    monkeypatch.setattr(latencies, "MAX_METHODS", 3)
+    monkeypatch.setattr(rows, "MAX_SAMPLES", 64)
+    monkeypatch.setattr(rows, "MAX_METHODS", 3)
     found = Latencies()
     for at in range(10_000):
         found.asked("client", f"m{at % 2}")

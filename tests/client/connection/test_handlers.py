@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from discreet.client import ConnectionFailed, InvalidReply
-from discreet.client.connection import answers, incoming
+from discreet.client.connection import connection, incoming
 from discreet.errors import FailureError, InvalidParams, OperationError
 
 pytestmark = pytest.mark.anyio
@@ -215,7 +215,7 @@ async def test_a_server_with_too_many_open_requests_loses_the_connection(wired: 
 
         async def serve() -> None:
             await server.read()
-            for number in range(answers.MAX_SERVER_REQUESTS + 1):
+            for number in range(connection.MAX_SERVER_REQUESTS + 1):
                 await server.write(request("ask", number))
 
         tasks.start_soon(serve)
@@ -226,7 +226,7 @@ async def test_a_server_with_too_many_open_requests_loses_the_connection(wired: 
 async def test_a_server_with_too_many_bytes_of_open_requests_loses_the_connection(
     wired: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "MAX_REQUEST_BYTES", 10_000)
+    monkeypatch.setattr(connection, "MAX_REQUEST_BYTES", 10_000)
 
     async def forever(_: Any) -> None:
         await anyio.sleep_forever()
@@ -245,8 +245,8 @@ async def test_a_server_with_too_many_bytes_of_open_requests_loses_the_connectio
 
 
 async def test_one_large_request_is_answered(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "MAX_REQUEST_BYTES", 100)
-    monkeypatch.setattr(answers, "MAX_REPLY_BYTES", 100)
+    monkeypatch.setattr(connection, "MAX_REQUEST_BYTES", 100)
+    monkeypatch.setattr(connection, "MAX_REPLY_BYTES", 100)
 
     async def echo(params: Any) -> Any:
         return params
@@ -261,7 +261,7 @@ async def test_one_large_request_is_answered(wired: Any, monkeypatch: pytest.Mon
 async def test_a_server_that_leaves_too_many_bytes_of_replies_unread_loses_the_connection(
     wired: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "MAX_REPLY_BYTES", 3_000_000)
+    monkeypatch.setattr(connection, "MAX_REPLY_BYTES", 3_000_000)
 
     async def large(_: Any) -> str:
         return "x" * 1_000_000
@@ -280,7 +280,7 @@ async def test_a_server_that_leaves_too_many_bytes_of_replies_unread_loses_the_c
 
 
 async def test_what_nobody_handles_is_refused_without_being_kept(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "MAX_REQUEST_BYTES", 1000)
+    monkeypatch.setattr(connection, "MAX_REQUEST_BYTES", 1000)
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:

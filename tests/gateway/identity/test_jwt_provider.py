@@ -15,8 +15,15 @@ pytest.importorskip("cryptography")
 from cryptography.hazmat.primitives import serialization
 
 from discreet import CredentialsRefused, Identity
-from discreet.gateway.identity import jwt_provider, key_source
-from discreet.gateway.identity.jwt_provider import MAX_SUBJECT, MAX_TOKEN, RETRY_SECONDS, USABLE_SECONDS, JwtProvider
+from discreet.gateway.identity import jwt_provider
+from discreet.gateway.identity.jwt_provider import (
+    MAX_BYTES,
+    MAX_SUBJECT,
+    MAX_TOKEN,
+    RETRY_SECONDS,
+    USABLE_SECONDS,
+    JwtProvider,
+)
 from support.issuer import (
     AUDIENCE,
     ISSUER,
@@ -238,7 +245,7 @@ def test_a_file_without_a_key_is_refused_at_the_start(tmp_path: Path, text: byte
 
 
 def test_an_oversize_file_is_refused_at_the_start(tmp_path: Path) -> None:
-    (tmp_path / "keys.json").write_bytes(key_set(public(rsa_key())) + b" " * key_source.MAX_BYTES)
+    (tmp_path / "keys.json").write_bytes(key_set(public(rsa_key())) + b" " * MAX_BYTES)
     with pytest.raises(ValueError):
         JwtProvider(ISSUER, AUDIENCE, str(tmp_path / "keys.json"))
 
@@ -323,7 +330,7 @@ def test_keys_that_cannot_be_fetched_again_are_used_for_a_while_and_no_longer() 
 
 @pytest.mark.parametrize("fault", ["status", "redirect", "oversize", "no keys", "nobody", "silence"])
 def test_an_address_that_has_no_keys_is_tried_again_later(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_source, "FETCH_SECONDS", 0.2 if fault == "silence" else 20.0)
+    monkeypatch.setattr(jwt_provider, "FETCH_SECONDS", 0.2 if fault == "silence" else 20.0)
     clock = Clock()
     good = key_set(public(rsa_key(0), kid="one"))
     with serving_keys(good) as other, serving_keys(good) as served:
@@ -334,7 +341,7 @@ def test_an_address_that_has_no_keys_is_tried_again_later(fault: str, monkeypatc
             case "redirect":
                 served.status, served.location = 302, other.url
             case "oversize":
-                served.keys += b" " * key_source.MAX_BYTES
+                served.keys += b" " * MAX_BYTES
             case "no keys":
                 served.keys = b"<html>"
             case "nobody":
@@ -348,7 +355,7 @@ def test_an_address_that_has_no_keys_is_tried_again_later(fault: str, monkeypatc
             return
         served.status, served.keys = 200, good
         served.held.set()
-        monkeypatch.setattr(key_source, "FETCH_SECONDS", 20.0)
+        monkeypatch.setattr(jwt_provider, "FETCH_SECONDS", 20.0)
         clock.time += RETRY_SECONDS
         given.refresh()
         assert given.resolve(f"Bearer {token()}") == ADA
