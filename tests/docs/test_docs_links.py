@@ -129,9 +129,7 @@ def test_no_page_or_module_names_places_of_one_machine() -> None:
     assert found == set()
 
 
-@pytest.mark.parametrize(
-    "page", ["http.md", "imports-measured.md", "monitoring.md", "redaction.md", "scale.md", "tracing.md"]
-)
+@pytest.mark.parametrize("page", ["http.md", "monitoring.md", "redaction.md", "scale.md", "tracing.md"])
 def test_a_page_with_times_says_where_the_machine_is_named(page: str) -> None:
     """A time without its machine is read as a promise."""
     assert "machine (`bench/README.md` names it)" in (DOCS / page).read_text(encoding="utf-8")

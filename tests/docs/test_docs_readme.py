@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,31 +72,3 @@ def test_the_readme_shows_commands_and_programs() -> None:
         "noisy.py",
         "test_shop.py",
     ]
-
-
-def needs(program: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
-
-
-@needs("emacs")
-def test_the_emacs_snippet_of_the_readme_works(folder: Path) -> None:
-    (folder / "shop.el").write_text(blocks("elisp")[0] + "(princ (jsonrpc-request shop 'version nil))")
-    stdout, _ = run(["emacs", "--batch", "-Q", "-l", "shop.el"], folder)
-    assert stdout == "(:version 0.1.0)"
-
-
-@needs("nvim")
-def test_the_neovim_snippet_of_the_readme_works(folder: Path) -> None:
-    told = blocks("lua")[0].replace("print(err and err.message or result)", 'io.write(result) vim.cmd("qa!")')
-    (folder / "shop.lua").write_text(told + "vim.wait(30000, function() return false end)\n")
-    stdout, _ = run(["nvim", "--headless", "-u", "NONE", "-c", "luafile shop.lua"], folder)
-    assert stdout == "80"
-
-
-@needs("node")
-def test_the_node_snippet_of_the_readme_works(folder: Path) -> None:
-    (folder / "probe.js").write_text('try { require("vscode-jsonrpc/node") } catch { process.stdout.write("missing") }')
-    if run(["node", "probe.js"], folder)[0]:
-        pytest.skip("vscode-jsonrpc is not installed; NODE_PATH may name where it is")
-    (folder / "shop.js").write_text(blocks("js")[0])
-    assert run(["node", "shop.js"], folder)[0] == "80\n"
