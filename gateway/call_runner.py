@@ -39,10 +39,8 @@ if TYPE_CHECKING:
     from ..daemon.dispatch.request import Outcome
     from ..daemon.dispatch.router import Router
     from ..daemon.host import Host
-    from ..daemon.operations.access import Access, Refreshing
+    from ..daemon.operations.access import Refreshing
     from ..daemon.operations.spec import OperationSpec
-    from ..daemon.rpc.envelope import Call
-    from ..errors.failures import Internal
     from .page.recent_requests import RecentRequests
 
 

@@ -30,11 +30,7 @@ from .task_pool import HandlerLoop, TaskPool
 from .thread_pool import ThreadPool
 
 if TYPE_CHECKING:
-    import anyio.abc
-
     from ..rpc.envelope import Call
-    from .backlog import Backlog
-    from .request import Request
 
 
 # Groups of requests of which only so many run at a time (`serial`, `keyed`): one after the other, in order.

@@ -52,10 +52,8 @@ if TYPE_CHECKING:
     from ...agents.service.call_pipeline import CallPipeline, Settle
     from ...agents.service.request_handler import RequestHandler
     from ...daemon.connection.client_connection import ClientConnection
-    from ...daemon.rpc.dialect import Dialect, Ignored
+    from ...daemon.rpc.dialect import Ignored
     from ...daemon.rpc.envelope import Call
-    from ...errors.failures import Failure
-    from .sessions import Sessions
 
 
 # What is in the store of a session: its tasks, and the list of sessions. A session is a context of A2A.

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from ...daemon.host import Host
     from ...daemon.operations.params import InputModel
-    from .rest.routes import Found
 
 
 # From path, query and body to the params of a method, as JSON (A2A 1.0, section 11.5). Checks no values: their method does.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,11 +12,6 @@ from ...daemon.operations.access import AccessRule, IdentityProvider
 from ...daemon.operations.catalogue import server_of
 from ...daemon.operations.service import Service
 from .objects import SecurityRequirement
-
-if TYPE_CHECKING:
-    from ...a2a.card.model import AgentCard
-    from ...daemon.operations.access import IdentityProvider
-
 
 # How callers authenticate, as OpenAPI says it: the schemes of the agent's card, else those of the identity provider.
 

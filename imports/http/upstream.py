@@ -35,7 +35,7 @@ from .security import Alternatives, Chosen, Credentials, authorize, check_scheme
 if TYPE_CHECKING:
     from ...client.outbound.network import Network
     from ...client.outbound.pool import ConnectionPool
-    from ...client.outbound.ssrf import Destination, Origin
+    from ...client.outbound.ssrf import Origin
     from ...daemon.operations.context import Context
     from ..model import ImportedOperation
     from .exchange import Response
