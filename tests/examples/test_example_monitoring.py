@@ -112,11 +112,11 @@ def test_grafana_knows_every_member_of_the_dashboard() -> None:
     python = os.environ.get("DISCREET_INTEROP_PYTHON")
     if (
         python is None
-        or subprocess.run([python, "-c", "import grafana_foundation_sdk"], capture_output=True).returncode
+        or subprocess.run([python, "-P", "-c", "import grafana_foundation_sdk"], capture_output=True).returncode
     ):
         pytest.skip("grafana-foundation-sdk is not installed")
     done = subprocess.run(
-        [python, "-c", LOST],
+        [python, "-P", "-c", LOST],
         input=json.dumps(DASHBOARD),
         capture_output=True,
         text=True,

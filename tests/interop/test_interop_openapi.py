@@ -161,7 +161,7 @@ def test_schemathesis_finds_nothing_wrong_in_operations_that_are_imported(tmp_pa
     """Those of an app of FastAPI, which checks what it is sent itself."""
     for library in ("uvicorn", "jsonschema_rs", "yaml", "httpx"):
         pytest.importorskip(library)
-    if subprocess.run([python(), "-c", "import fastapi, uvicorn"], capture_output=True, check=False).returncode:
+    if subprocess.run([python(), "-P", "-c", "import fastapi, uvicorn"], capture_output=True, check=False).returncode:
         missing("DISCREET_OPENAPI_PYTHON has no fastapi and uvicorn")
     (tmp_path / "empty.py").write_text('from discreet import Service\n\nempty = Service("empty")\n')
     with imported_app() as (document, port):

@@ -75,7 +75,7 @@ def test_the_sdk_reads_every_member(variable: str) -> None:
         pytest.skip(f"{variable} names no interpreter with a2a-sdk")
     all_cards = [card if variable == "DISCREET_A2A_V1" else card_to_v03(card) for card in CARDS.values()]
     done = subprocess.run(
-        [interpreter, "-c", PARSERS[variable]],
+        [interpreter, "-P", "-c", PARSERS[variable]],
         input="\n".join(msgspec.json.encode(card).decode() for card in all_cards),
         capture_output=True,
         text=True,

@@ -114,7 +114,7 @@ def read_by_sdk(version: ProtocolVersion, batch: list[tuple[str, str]]) -> list[
         pytest.skip("no interpreter with the SDK is named")
     script = READ_V10 if version is V10 else READ_V03
     done = subprocess.run(
-        [interpreter, "-c", script], input=json.dumps(batch), capture_output=True, text=True, timeout=60
+        [interpreter, "-P", "-c", script], input=json.dumps(batch), capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     answers: list[str] = json.loads(done.stdout)

@@ -441,7 +441,7 @@ async def test_a_store_that_the_server_has_forgotten_is_begun_anew_and_the_log_s
                 assert await store.commit([change(a_task(store.owner_id), owner=store.owner_id)]) == [None]
                 await store.probe()
             events = logged.names()
-        assert events.count("store.forgotten") == 1
+        assert 1 <= events.count("store.forgotten") <= 2  # each may notice before the other has begun it anew
         assert await ours.load("t") is None
         assert sum((await ours.count()).values()) == 2
         assert [*await theirs.list_owned()] == [theirs.owner_id]
