@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
+from ..lazy import anyio
 from . import plugins
 from .apps import AppError
 from .dispatch.execution import APP_LOOP
@@ -33,8 +34,6 @@ from .process.wakeup import Wakeup
 from .settings import Settings
 
 if TYPE_CHECKING:
-    import anyio.abc
-
     from .hosted_agent import AgentDeclaration, AgentPart
     from .metrics.figures import Figures, Transport
     from .operations.context import Context, ContextBackend, Sending
@@ -210,10 +209,20 @@ class Host:
 
     async def _listen(self, on_wakeup: Callable[[], None]) -> None:
         """Take what worker threads and signal handlers have to say."""
-        while True:
-            await self._wakeup.wait()
+
+        def take() -> None:
             self.scheduler.collect()
             on_wakeup()
+
+        stop = self._wakeup.watch(take)
+        try:
+            while stop is None:
+                await self._wakeup.wait()
+                take()
+            await anyio.sleep_forever()
+        finally:
+            if stop is not None:
+                stop()
 
     @property
     def idle(self) -> bool:

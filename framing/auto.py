@@ -97,6 +97,10 @@ class AutoParser:
         self._parser.input_fell_silent()
 
     @property
+    def idle(self) -> bool:
+        return not self._held and self._parser.idle
+
+    @property
     def mid_frame(self) -> bool:
         return self._parser.mid_frame
 

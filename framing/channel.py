@@ -7,13 +7,14 @@ silences that end a loss or make its fault due (section 1.1, rules 7 to 9).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from time import monotonic
 from typing import Final, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
 from ..lazy import anyio
 from .encoder import encode_frame
-from .events import Event, Frame, Framing, Silence
+from .events import Event, Framing, Silence
 from .parser import Parser
 from .transports.interface import ByteTransport, PeerGone
 
@@ -65,17 +66,12 @@ class Channel:
         self.broken = False
         self.activity = 0
         self.opening = received[:OPENING_BYTES]
+        self.next_event: Final[Callable[[], Event]] = parser.next_event
+        """The next frame or fault of what was received, or `NEED_DATA`, or `END_OF_INPUT`."""
         if received:
             parser.receive_data(received)
 
     # -- receiving ---------------------------------------------------------------------------------------------
-
-    def next_event(self) -> Event:
-        """The next frame or fault of what was received, or `NEED_DATA`, or `END_OF_INPUT`."""
-        event = self._parser.next_event()
-        if type(event) is Frame:
-            self._frame_began = None
-        return event
 
     def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:
         """Report that the last frame is no JSON object or array; `next_event` returns the fault when it is due."""
@@ -100,6 +96,25 @@ class Channel:
             return False
         self._feed_parser(data)
         return True
+
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+        """Do what `ByteTransport.watch_input` does."""
+        return self._transport.watch_input(on_input)
+
+    @property
+    def idle(self) -> bool:
+        """True while no clock runs: no frame has begun, and no silence would change anything."""
+        return self._parser.idle
+
+    def frame_seconds(self) -> float | None:
+        """The seconds that the frame which has begun may still take: infinite where none has.
+
+        None while a silence is awaited, so that only `receive_more` will do.
+        """
+        if self._parser.awaited_silence is not None:
+            return None
+        seconds, on_expiry = self._next_timer()
+        return inf if on_expiry is None else seconds
 
     async def receive_more(self) -> None:
         """Wait for bytes, or until silence or a time-out changes the state; then call `next_event`.

@@ -151,6 +151,7 @@ class ContentLengthParser:
                 end = start + int(match[1])
                 if end <= len(data) and end - start <= self._limits.max_body:
                     buffer.pos = end
+                    self.progress += 1
                     self._last_body = body = data[start:end]
                     return Frame(body)
         return self._next_event_slowly()
@@ -168,6 +169,10 @@ class ContentLengthParser:
                     return END_OF_INPUT
             elif event is not None:
                 return event
+
+    @property
+    def idle(self) -> bool:
+        return self.state == "in-step"
 
     @property
     def mid_frame(self) -> bool:
@@ -323,6 +328,7 @@ class ContentLengthParser:
             self._drop_body(began)
             return None
         self.state = "in-step"
+        self.progress += 1
         return Frame(body)
 
     def _drop_body(self, began: int) -> None:

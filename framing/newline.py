@@ -73,6 +73,7 @@ class NewlineParser:
             if start < end <= start + self._max_body and data[start] > _LAST_BLANK:
                 buffer.pos = end + 1
                 self._last_line = buffer.pos - start
+                self.progress += 1
                 return Frame(data[start:end].rstrip(_BLANKS))
         return self._next_event_slowly()
 
@@ -94,6 +95,10 @@ class NewlineParser:
                 return event
             if not self._buffer.load_more():
                 return self._at_end() if self._buffer.ended else NEED_DATA
+
+    @property
+    def idle(self) -> bool:
+        return self.state == self._line_due
 
     @property
     def mid_frame(self) -> bool:
@@ -194,6 +199,7 @@ class NewlineParser:
         if self.state == "undecided":
             self._last_body = body
         self._last_line = self._buffer.offset - self._line_start
+        self.progress += 1
         return Frame(body)
 
     def _drop_line(self, failure: InvalidRequest | ParseFailure) -> None:

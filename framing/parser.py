@@ -1,7 +1,7 @@
 """Turns bytes into frames and faults: one interface for both framings. Never reads, never waits, has no clock.
 
 Pass in what happened (`receive_data`, `end_of_input`, `frame_timed_out`, `input_fell_silent`), then call `next_event`
-until it returns `NEED_DATA`. Then `mid_frame` and `waits_for_silence` tell which clock must run.
+until it returns `NEED_DATA`. Then `idle`, `mid_frame` and `awaited_silence` tell which clock must run.
 """
 
 from __future__ import annotations
@@ -56,13 +56,19 @@ class Parser(Protocol):
         ...
 
     @property
+    def idle(self) -> bool:
+        """True while no frame has begun and no silence is awaited. No clock need run."""
+        ...
+
+    @property
     def mid_frame(self) -> bool:
         """True while a frame has begun and not ended: the frame time-out runs."""
         ...
 
     @property
     def progress(self) -> int:
-        """Bytes of oversize bodies that were discarded so far. When it changes, the frame time-out starts anew."""
+        """Changes with every frame, and with the bytes of oversize bodies that are discarded: the frame time-out then starts
+        anew."""
         ...
 
     @property

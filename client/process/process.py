@@ -181,6 +181,9 @@ class ServerProcess:
         self._pipes.close()  # otherwise bytes that another process writes later would follow the end
         return b""
 
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+        return self._pipes.watch_input(on_input)
+
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
         return self._pipes.send_nowait(data)
 

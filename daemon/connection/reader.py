@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from ...errors.failures import InvalidRequest
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
 from ...lazy import anyio
-from ..dispatch.task_guard import Switch, task_switch
+from ..dispatch.task_guard import task_switch
 from ..logs import log
 from ..memory import SMALL, reserve
 from ..process.allocator import map_large_blocks
@@ -98,26 +99,65 @@ class Reader:
         leave_task, enter_task = task_switch()
         while not self.ended:
             try:
-                await self._read_once(leave_task, enter_task)
+                leave_task()  # inline handlers and identity providers run in a turn
+                try:
+                    hungry = self._turn()
+                finally:
+                    enter_task()
+                if self.ended:
+                    break
+                if not hungry:
+                    await self._wait_for_room()
+                elif not await self._watch():
+                    await self._channel.receive_more()
             except MemoryError:  # what came is still there: go on when others have ended
                 await self._wait_for_memory()
         self._writer.flush()
 
-    async def _read_once(self, leave_task: Switch, enter_task: Switch) -> None:
-        leave_task()  # inline handlers and identity providers run in here
+    def _turn(self) -> bool:
+        """Work off what was received and send what came of it; True when more bytes are needed."""
+        hungry = self._read_received()
+        self._writer.flush()
+        if self._metrics.inline:
+            self._metrics.end_read()
+        return hungry
+
+    async def _watch(self) -> bool:
+        """Take turns in callbacks of the event loop for as long as nothing but input is awaited, and no clock but that of the
+        frame time-out. False where the loop has no such way, or something else is awaited.
+        """
+        seconds = self._channel.frame_seconds()
+        if seconds is None:
+            return False
+        unwatched = anyio.Event()
+        fault: BaseException | None = None
+        timed = seconds < inf
+
+        def on_input() -> None:
+            nonlocal fault
+            if unwatched.is_set():
+                return
+            try:
+                if not self._channel.receive_more_nowait():
+                    return
+                hungry = self._turn()
+                if hungry and (self._channel.idle or (timed and self._channel.frame_seconds() is not None)):
+                    return
+            except BaseException as exc:  # noqa: BLE001 - for `run`, whose task it would end
+                fault = exc
+            unwatched.set()
+
+        stop = self._channel.watch_input(on_input)
+        if stop is None:
+            return False
         try:
-            hungry = self._read_received()
-            self._writer.flush()
-            if self._metrics.inline:
-                self._metrics.end_read()
+            with anyio.move_on_after(seconds):
+                await unwatched.wait()
         finally:
-            enter_task()
-        if self.ended:
-            return
-        if hungry:
-            await self._channel.receive_more()
-        else:
-            await self._wait_for_room()
+            stop()
+        if fault is not None:
+            raise fault
+        return unwatched.is_set()
 
     @staticmethod
     async def _wait_for_memory() -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import final
 
+from ...framing.transports.readiness import watch_readable
 from ...lazy import anyio
 
 
@@ -44,8 +46,23 @@ class Wakeup:
             self._pending = True
             self._write()
 
+    def watch(self, on_wakeup: Callable[[], None]) -> Callable[[], None] | None:
+        """Have the running event loop call `on_wakeup()` after `notify`, outside of all tasks; many may fold into one call.
+
+        Returns what ends that. None where the loop has no such way: then `wait` is to be awaited.
+        """
+
+        def take() -> None:
+            self._take()
+            on_wakeup()
+
+        return watch_readable(self._wait_on, take)
+
     async def wait(self) -> None:
         """Wait for the next `notify`, or take the one that came meanwhile. What is new is to be looked for afterwards."""
         await anyio.wait_readable(self._wait_on)
+        self._take()
+
+    def _take(self) -> None:
         self._read()
         self._pending = False  # before anyone looks, so that what comes later notifies again

@@ -5,6 +5,7 @@ Each `x_nowait` does the work at once; `x` waits and then does the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ...lazy import anyio
@@ -31,6 +32,13 @@ class ByteTransport(Protocol):
         """The next bytes as soon as there are any, b"" at the end of input. Always a checkpoint.
 
         Cancelling it loses nothing: the next call returns what arrives later.
+        """
+        ...
+
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+        """Have the running event loop call `on_input()` whenever `receive_nowait` is worth calling, outside of all tasks.
+
+        Returns what ends that. None where this loop or this transport has no such way: then `receive` is to be awaited.
         """
         ...
 

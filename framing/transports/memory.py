@@ -40,6 +40,9 @@ class MemoryTransport:
             await self._incoming.wait_until(self._incoming.is_readable)
         return chunk
 
+    def watch_input(self, on_input: Callable[[], None]) -> None:
+        """There is no way in memory."""
+
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
         return self._outgoing.write(data)
 

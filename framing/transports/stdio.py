@@ -24,6 +24,7 @@ from .descriptors import (
     require_output,
 )
 from .interface import PeerGone, send_all
+from .readiness import watch_readable
 
 if TYPE_CHECKING:
     import socket
@@ -102,6 +103,7 @@ class StdioTransport:
         self._peer_gone = False
         self._failure: OSError | None = None
         self._waiters = 0
+        self._on_input: Callable[[], None] | None = None
 
     def receive_nowait(self) -> bytes | None:
         if self._input_ended:
@@ -120,6 +122,12 @@ class StdioTransport:
         while (chunk := self.receive_nowait()) is None:
             await self._wait(anyio.wait_readable, self._reader.wait_on)
         return chunk
+
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+        if self._reader.wait_on is None:
+            return None
+        self._on_input = on_input
+        return watch_readable(self._reader.wait_on, on_input)
 
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
         if self._output_ended:
@@ -168,6 +176,8 @@ class StdioTransport:
             return
         self._input_closed = self._input_ended = True
         self._wake(self._reader.wait_on)
+        if self._on_input is not None:
+            self._on_input()  # finds the end
         self._reader.close()
         self._release(self._owned)
 

@@ -52,6 +52,9 @@ class CapturingTransport:
         self._capture_received(data)
         return data
 
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+        return self._transport.watch_input(on_input)
+
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
         count = self._transport.send_nowait(data)
         self._frames += memoryview(data)[:count]
