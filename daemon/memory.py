@@ -91,16 +91,20 @@ class Reserve:
 
     def __init__(self) -> None:
         self._kept: bytearray | None = bytearray(RESERVE_BYTES)
+        self.used = False
+        """Whether it was given up, and should be kept again."""
 
     def free(self) -> None:
         """There is no memory left: give up what is kept. Call it before a `MemoryError` is answered or logged."""
         self._kept = None
+        self.used = True
 
     def keep(self) -> None:
         """Keep it again if there is memory. Called whenever a request has ended."""
         if self._kept is None:
             try:
                 self._kept = bytearray(RESERVE_BYTES)
+                self.used = False
             except MemoryError:
                 pass  # the next request tries again
 

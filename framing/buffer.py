@@ -21,10 +21,11 @@ _PART: Final = 1 << 16
 class InputBuffer:
     """`data[pos:]` are the next bytes. Parsers advance `pos`; the buffer changes everything else.
 
+    `pending` are the chunks behind `data`.
     `starved` is true if `load_more` found nothing: all input was consumed as far as it can be, so silence is meaningful.
     """
 
-    __slots__ = ("_base", "_pending", "_pending_size", "data", "ended", "pos", "starved")
+    __slots__ = ("_base", "_pending_size", "data", "ended", "pending", "pos", "starved")
 
     def __init__(self, offset: int) -> None:
         self.data = b""
@@ -32,7 +33,7 @@ class InputBuffer:
         self.ended = False
         self.starved = False
         self._base = offset
-        self._pending: list[bytes] = []
+        self.pending: list[bytes] = []
         self._pending_size = 0
 
     def append(self, data: bytes) -> None:
@@ -42,12 +43,12 @@ class InputBuffer:
         if self.ended:
             raise RuntimeError("bytes after the end of the input")
         self.starved = False
-        if self.pos == len(self.data) and not self._pending:
+        if self.pos == len(self.data) and not self.pending:
             self._base += self.pos
             self.data = data
             self.pos = 0
         else:
-            self._pending.append(data)
+            self.pending.append(data)
             self._pending_size += len(data)
 
     def end(self) -> None:
@@ -56,14 +57,14 @@ class InputBuffer:
 
     def load_more(self) -> bool:
         """Append the chunks that were added since to `data`; returns False if there are none."""
-        if not self._pending:
+        if not self.pending:
             self.starved = True
             return False
         ahead = self.data[self.pos :]
         self._base += self.pos
-        self.data = b"".join((ahead, *self._pending))
+        self.data = b"".join((ahead, *self.pending))
         self.pos = 0
-        self._pending.clear()
+        self.pending.clear()
         self._pending_size = 0
         return True
 
@@ -91,7 +92,7 @@ class InputBuffer:
 
     def remaining(self) -> bytes:
         """A copy of everything that is not consumed."""
-        return b"".join((self.data[self.pos :], *self._pending))
+        return b"".join((self.data[self.pos :], *self.pending))
 
     @property
     def offset(self) -> int:

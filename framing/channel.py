@@ -97,7 +97,7 @@ class Channel:
         self._feed_parser(data)
         return True
 
-    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], object] | None:
         """Do what `ByteTransport.watch_input` does."""
         return self._transport.watch_input(on_input)
 
@@ -168,7 +168,10 @@ class Channel:
     def post(self, body: bytes) -> None:
         """Queue one frame; `flush` sends it. Never blocks. If the channel is broken, the frame is dropped."""
         if not self.broken:
-            frame = encode_frame(body, self._parser.framing or "content-length")
+            if self._parser.framing == "newline":
+                frame = encode_frame(body, "newline")
+            else:
+                frame = b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
             self._outgoing.append(frame)
             self.unsent += len(frame)
             self.congested = self.unsent >= HIGH_WATER_BYTES

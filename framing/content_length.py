@@ -154,6 +154,9 @@ class ContentLengthParser:
                     self.progress += 1
                     self._last_body = body = data[start:end]
                     return Frame(body)
+            elif buffer.pos == len(data) and not (buffer.pending or buffer.ended):
+                self._last_body = None
+                return NEED_DATA
         return self._next_event_slowly()
 
     def _next_event_slowly(self) -> Event:

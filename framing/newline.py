@@ -75,6 +75,9 @@ class NewlineParser:
                 self._last_line = buffer.pos - start
                 self.progress += 1
                 return Frame(data[start:end].rstrip(_BLANKS))
+            if start == len(data) and not (buffer.pending or buffer.ended):
+                self._last_line = 0
+                return NEED_DATA
         return self._next_event_slowly()
 
     def _next_event_slowly(self) -> Event:

@@ -101,7 +101,7 @@ class Exchange:
             return self._refuse(router, route)
         call, spec = route
         self.name = spec.name
-        if self._at_limit(spec) or sender.backlog.full():
+        if self._at_limit(spec) or sender.backlog.full:
             return self._refuse(router, Overloaded(RETRY_AFTER_MS))
         if spec.mode == "stream":
             self._events = EventQueue(self._host.memory, self._wake)

@@ -122,6 +122,7 @@ class OpeningBytes:
         self._transport = transport
         self._kept = bytearray()
         self._wanted = True
+        self.watch_input = transport.watch_input
         self.send_nowait = transport.send_nowait
         self.wait_sendable = transport.wait_sendable
         self.send = transport.send

@@ -181,7 +181,7 @@ class ServerProcess:
         self._pipes.close()  # otherwise bytes that another process writes later would follow the end
         return b""
 
-    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], object] | None:
         return self._pipes.watch_input(on_input)
 
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:

@@ -14,7 +14,7 @@ from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
 from ...lazy import anyio
-from ..dispatch.backlog import STRETCH, Backlog
+from ..dispatch.backlog import Backlog
 from ..dispatch.dispatcher import Dispatcher
 from ..dispatch.request import Client, Request
 from ..dispatch.responder import Responder
@@ -116,6 +116,7 @@ class Connection:
             dispatcher if self._speaks else DialectDetector(self._learn),
             self._responder,
             self.writer,
+            host.scheduler,
             self,
             self._metrics,
         )
@@ -174,9 +175,9 @@ class Connection:
     @property
     def full(self) -> bool:
         """True while nothing more should be read."""
-        if self.writer.congested or self.session.dialect.busy:
+        if self._channel.congested or self.session.dialect.busy:
             return True
-        return self._backlog.full() and (not self._client_requests or self._backlog.full(times=STRETCH))
+        return self._backlog.full and (not self._client_requests or self._backlog.overfull)
 
     @property
     def batches(self) -> bool:

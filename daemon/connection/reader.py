@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...framing.channel import Channel
     from ..dispatch.request import RequestMetrics
     from ..dispatch.responder import Responder
+    from ..dispatch.scheduler import Scheduler
     from .writer import Writer
 
 
@@ -68,6 +69,7 @@ class Reader:
         dispatcher: Acceptor,
         responder: Responder,
         writer: Writer,
+        scheduler: Scheduler,
         intake: Intake,
         metrics: RequestMetrics,
     ) -> None:
@@ -75,6 +77,7 @@ class Reader:
         self._dispatcher = dispatcher
         self._responder = responder
         self._writer = writer
+        self._scheduler = scheduler
         self._intake = intake
         self._metrics = metrics
         self._room: anyio.Event | None = None
@@ -118,6 +121,8 @@ class Reader:
         """Work off what was received and send what came of it; True when more bytes are needed."""
         hungry = self._read_received()
         self._writer.flush()
+        if self._scheduler.progressed:
+            self._scheduler.flush()
         if self._metrics.inline:
             self._metrics.end_read()
         return hungry

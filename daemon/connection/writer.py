@@ -7,7 +7,7 @@ sent by one task.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from ...framing.transports.interface import PeerGone
 from ...lazy import anyio
@@ -36,6 +36,8 @@ class Writer:
         on_sent: Callable[[], None],
     ) -> None:
         self._channel = channel
+        self.post: Final = channel.post
+        """Queue one message for the next flush. Never blocks."""
         self._memory = memory
         self._counted = 0
         self._on_lost = on_lost
@@ -50,10 +52,6 @@ class Writer:
     def congested(self) -> bool:
         """True while producers should wait."""
         return self._channel.congested
-
-    def post(self, body: bytes) -> None:
-        """Queue one message for the next flush. Never blocks."""
-        self._channel.post(body)
 
     def fail(self, failure: Failure, body: bytes | None) -> None:
         """Queue a response that tells of a failure; None where none is sent."""
@@ -70,8 +68,10 @@ class Writer:
 
     def flush(self) -> None:
         """Send what the client takes now; `run` sends the rest as it reads. Never blocks, never raises."""
-        self._flush()
-        self._count()
+        if self._channel.unsent or self._streams.ready:
+            self._flush()
+        if self._channel.unsent != self._counted:
+            self._count()
 
     def close(self) -> None:
         """Nothing more is sent: free what is queued."""
@@ -81,10 +81,8 @@ class Writer:
 
     def _count(self) -> None:
         """Tell the memory budget how much waits for the client."""
-        unsent = self._channel.unsent
-        if unsent != self._counted:
-            change, self._counted = unsent - self._counted, unsent
-            self._memory.add("replies", change)
+        change, self._counted = self._channel.unsent - self._counted, self._channel.unsent
+        self._memory.add("replies", change)
 
     def _flush(self) -> None:
         while self._channel.unsent or self._streams.ready:

@@ -48,7 +48,7 @@ class Backlog(Generic[R]):
     While `output` is congested nothing of it may start, because the client does not read.
     """
 
-    __slots__ = ("_bytes", "_ready", "_waiting", "last_notification", "notifications", "open", "output")
+    __slots__ = ("_waiting", "bytes", "full", "last_notification", "notifications", "open", "output", "ready")
 
     def __init__(self, output: Congestible) -> None:
         self.output = output
@@ -58,49 +58,37 @@ class Backlog(Generic[R]):
         """How many of them are notifications, which are handled one at a time."""
         self.last_notification: R | None = None
         """The last one of a plain `def` that has not ended: requests that come now wait for it."""
-        self._ready: tuple[deque[R], deque[R]] = deque(), deque()
+        self.ready: tuple[deque[R], deque[R]] = deque(), deque()
+        """Those that may start, for each pool, in the order in which they became ready. `take` removes the first."""
+        self.bytes = 0
+        """The size of all that wait."""
+        self.full = False
+        """Whether the bound is reached."""
         self._waiting = 0
-        self._bytes = 0
 
     def __len__(self) -> int:
         return self._waiting
 
     @property
-    def bytes(self) -> int:
-        """The size of all that wait."""
-        return self._bytes
-
-    def full(self, *, times: int = 1) -> bool:
-        """Whether the bound, or a multiple of it, is reached."""
-        return self._waiting >= times * MAX_REQUESTS or self._bytes >= times * MAX_BYTES
+    def overfull(self) -> bool:
+        """Whether `STRETCH` times the bound is reached."""
+        return self._waiting >= STRETCH * MAX_REQUESTS or self.bytes >= STRETCH * MAX_BYTES
 
     def add(self, request: R) -> None:
         """Count a request that waits, whether it is ready or held back by its concurrency group."""
         self.open += 1
         self._waiting += 1
-        self._bytes += request.size
-
-    def make_ready(self, request: R, pool: int) -> bool:
-        """It may start behind those of its pool that became ready before it. True when it is the first."""
-        ready = self._ready[pool]
-        ready.append(request)
-        return len(ready) == 1
-
-    def ready(self, pool: int) -> bool:
-        """True while a request may start in this pool."""
-        return bool(self._ready[pool])
-
-    def first(self, pool: int) -> R:
-        """The next request that may start in this pool. Only while there is one."""
-        return self._ready[pool][0]
+        self.bytes += request.size
+        self.full = self._waiting >= MAX_REQUESTS or self.bytes >= MAX_BYTES
 
     def take(self, pool: int) -> R:
         """Remove the first request of this pool: it does not wait any more."""
-        request = self._ready[pool].popleft()
+        request = self.ready[pool].popleft()
         self.withdraw(request)
         return request
 
     def withdraw(self, request: R) -> None:
         """It does not wait any more."""
         self._waiting -= 1
-        self._bytes -= request.size
+        self.bytes -= request.size
+        self.full = self._waiting >= MAX_REQUESTS or self.bytes >= MAX_BYTES

@@ -61,6 +61,8 @@ class Dispatcher:
         self._metrics = metrics
         self._access = access
         self._tracing = tracing
+        self._receive = dialect.receive if type(dialect).receive is not Dialect.receive else None
+        self._unanswered = responder.inflight.waiting
         self._closed = False
 
     def close(self) -> None:
@@ -73,16 +75,17 @@ class Dispatcher:
 
     def accept(self, call: Call) -> None:
         """Take a call: run it, queue it, or refuse it."""
-        if call.id is not None and self._responder.in_flight(call.id):
+        if call.id is not None and self._unanswered and self._responder.in_flight(call.id):
             return self._responder.refuse_duplicate(call.id)
         cancels = call.method in self._dialect.cancellations
         if cancels and call.id is None:
             return self._cancel(call)
         if self._tracing is not None:
             self._begin_span(self._tracing, call)
-        verdict = self._dialect.receive(call)
-        if verdict is not None:
-            return None if isinstance(verdict, Ignored) else self.refuse(call, verdict)
+        if self._receive is not None:
+            verdict = self._receive(call)
+            if verdict is not None:
+                return None if isinstance(verdict, Ignored) else self.refuse(call, verdict)
         if cancels:  # normally a notification; sent as a request, it is answered like one
             self._cancel(call)
             return self._responder.result(call, b"null")
@@ -115,18 +118,14 @@ class Dispatcher:
         return self._scheduler.may_start_now(self._backlog)
 
     def _enqueue(self, call: Call, spec: OperationSpec) -> None:
-        refusal = self._refusal(call, spec)
-        if refusal is not None:
-            return self.refuse(call, refusal)
+        if spec.mode == "stream" and (call.id is None or self._scheduler.streams_full):
+            return self.refuse(call, Overloaded())  # events of a notification would belong to nothing
+        if spec.limit is not None and self._scheduler.at_limit(spec):
+            return self.refuse(call, Overloaded())
         request = Request(call, spec, self._responder, self._context_backend, self._backlog)
         if call.id is not None:
-            self._responder.admit(request)
+            self._unanswered[request.key] = request
         self._scheduler.submit(request)
-
-    def _refusal(self, call: Call, spec: OperationSpec) -> Failure | None:
-        if spec.mode == "stream" and (call.id is None or self._scheduler.streams_full):
-            return Overloaded()  # events of a notification would belong to nothing
-        return Overloaded() if self._scheduler.at_limit(spec) else None
 
     def refuse(self, call: Call, failure: Failure) -> None:
         """Answer a call that is not even looked at, or that does not run."""

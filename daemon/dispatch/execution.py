@@ -83,7 +83,8 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
     """
     variables = copy_context() if call.span is None and INLINE.call is call else _variables(call)
     try:
-        return spec.encode_output(variables.run(spec.invoke, context, _arguments(spec, call)))
+        arguments = spec.input.decode(call.params, call.prefix) if call.arguments is None else call.arguments
+        return spec.encode_output(variables.run(spec.invoke, context, arguments))
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
         return context.ended_by or outcome_of(exc, spec, call)
     finally:
@@ -96,8 +97,16 @@ async def run_async(request: Request, context: Context, memory: MemoryBudget, lo
     """The same for a coroutine. The outcome of a request that was ended meanwhile is why it was ended."""
     spec, call = request.spec, request.call
     try:
-        work = spec.invoke(context, _decoded(request, context, memory))
-        return spec.encode_output(await in_context(work, _variables(call), loop, spec.name))
+        if request.large:
+            arguments = _decoded(request, context, memory)
+        else:
+            arguments = spec.input.decode(call.params, call.prefix) if call.arguments is None else call.arguments
+        work = spec.invoke(context, arguments)
+        variables = copy_context()
+        variables.run(BOUND.set, call)
+        if call.span is not None:
+            variables.run(call.span.enter)
+        return spec.encode_output(await in_context(work, variables, loop, spec.name))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
         return request.ended_by or outcome_of(exc, spec, call)
     finally:

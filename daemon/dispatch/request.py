@@ -15,7 +15,7 @@ from ...errors.codes import row_of
 from ...errors.failures import Failure
 from ...lazy import anyio
 from ..memory import SMALL
-from ..rpc.inflight import id_key
+from ..rpc.inflight import BACKSLASH, id_key
 from .backlog import LOOP
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ class Client(msgspec.Struct, frozen=True, eq=False):
     on_progress: Callable[[], None]
 
 
-@final
-class Request:
+class Request(msgspec.Struct, eq=False):
     """A call and its operation. One object per request that can't be answered at once.
 
     `backlog` is the queue of the client that sent it; None for a call between operations. `parent` made the call and waits
@@ -88,77 +87,52 @@ class Request:
     handler's own outcome is then dropped. It is set on the loop and read in worker threads.
     """
 
-    __slots__ = (
-        "answered",
-        "backlog",
-        "behind",
-        "call",
-        "children",
-        "context_backend",
-        "deadline",
-        "decoded_size",
-        "depth",
-        "ended_by",
-        "group",
-        "identity",
-        "key",
-        "large",
-        "limit",
-        "parent",
-        "pool",
-        "requester",
-        "scope",
-        "since",
-        "size",
-        "spec",
-        "stopped",
-        "takes_slot",
-        "withdraw",
-    )
+    call: Call
+    spec: OperationSpec
+    requester: Requester
+    context_backend: ContextBackend
+    backlog: Backlog[Request] | None = None
+    key: bytes = b""
+    answered: bool = False
+    since: float = 0.0
+    """When it came."""
+    ended_by: Failure | None = None
+    limit: float | None = None
+    deadline: float | None = None
+    group: object = None
+    scope: anyio.CancelScope | None = None
+    stopped: threading.Event | None = None
+    children: list[Endable] | None = None
+    parent: CurrentRequest | None = None
+    depth: int = 0
+    decoded_size: int = 0
+    identity: Identity | None = None
+    pool: int = LOOP
+    withdraw: Callable[[Request], None] | None = None
+    """Takes it out of the concurrency group in which it waits for its turn."""
+    behind: list[Request] | None = None
+    """For a notification: the requests that wait until it was handled."""
+    size: int = 0
+    """Bytes that are held while the request waits."""
+    large: bool = False
+    """Whether its decoded form may take so much that the memory budget is asked before it runs."""
+    takes_slot: bool = False
+    """Whether it counts among those of its pool that run at the same time.
 
-    def __init__(
-        self,
-        call: Call,
-        spec: OperationSpec,
-        requester: Requester,
-        context_backend: ContextBackend,
-        backlog: Backlog[Request] | None = None,
-    ) -> None:
-        self.call = call
-        self.spec = spec
-        self.requester = requester
-        self.context_backend = context_backend
-        self.backlog = backlog
-        self.key = b"" if call.id is None else id_key(call.id)
-        self.answered = call.id is None
+    Subscriptions don't, nor what only waits, or a handful of watchers would stop all calls. Calls between operations
+    don't either: their caller has a slot already, and would wait for ever for a second one.
+    """
+
+    def __post_init__(self) -> None:
+        call, spec = self.call, self.spec
+        if call.id is None:
+            self.answered = True
+        else:
+            self.key = id_key(call.id) if BACKSLASH in call.id else call.id
         self.since = monotonic()
-        """When it came."""
-        self.ended_by: Failure | None = None
-        self.limit: float | None = None
-        self.deadline: float | None = None
-        self.group: object = None
-        self.scope: anyio.CancelScope | None = None
-        self.stopped: threading.Event | None = None
-        self.children: list[Endable] | None = None
-        self.parent: CurrentRequest | None = None
-        self.depth = 0
-        self.decoded_size = 0
-        self.identity: Identity | None = None
-        self.pool = LOOP
-        self.withdraw: Callable[[Request], None] | None = None
-        """Takes it out of the concurrency group in which it waits for its turn."""
-        self.behind: list[Request] | None = None
-        """For a notification: the requests that wait until it was handled."""
         self.size = call.size
-        """Bytes that are held while the request waits."""
         self.large = call.size > SMALL
-        """Whether its decoded form may take so much that the memory budget is asked before it runs."""
-        self.takes_slot = backlog is not None and spec.mode != "stream" and not spec.only_waits
-        """Whether it counts among those of its pool that run at the same time.
-
-        Subscriptions don't, nor what only waits, or a handful of watchers would stop all calls. Calls between operations
-        don't either: their caller has a slot already, and would wait for ever for a second one.
-        """
+        self.takes_slot = self.backlog is not None and spec.mode != "stream" and not spec.only_waits
 
     @property
     def name(self) -> str:

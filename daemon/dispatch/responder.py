@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 from ...errors.failures import Failure, Internal, InvalidRequest, Overloaded
 from ..logs import log
@@ -70,25 +70,25 @@ class Responder:
         self._metrics = metrics
         self._memory = memory
         self._dialect = dialect
-        self._inflight: Inflight[Request] = Inflight() if inflight is None else inflight
+        self.inflight: Final[Inflight[Request]] = Inflight() if inflight is None else inflight
         self._streams: dict[Request, tuple[ReplyStream, Events]] = {}
 
     @property
     def unanswered(self) -> int:
         """How many requests still wait for their answer."""
-        return len(self._inflight)
+        return len(self.inflight)
 
     def admit(self, request: Request) -> None:
         """Expect one answer to this request, whose id is not in flight."""
-        self._inflight.admit(request)
+        self.inflight.admit(request)
 
     def in_flight(self, call_id: bytes) -> bool:
         """Whether a request of this id (a JSON text) waits for its answer."""
-        return self._inflight.holds(call_id)
+        return self.inflight.holds(call_id)
 
     def find(self, call_id: bytes) -> Request | None:
         """The request of this id (a JSON text) that waits for its answer."""
-        return self._inflight.find(id_key(call_id))
+        return self.inflight.find(id_key(call_id))
 
     # -- outcomes of requests that were admitted ---------------------------------------------------------------
 
@@ -103,7 +103,7 @@ class Responder:
         if call.id is None:
             return self.result(call, outcome) if isinstance(outcome, bytes) else self.fail(call, outcome)
         ended = request.ended_by is not None
-        if not self._inflight.settle(request, hold=events is not None and not ended):
+        if not self.inflight.settle(request, hold=events is not None and not ended):
             return
         if events is not None and not ended:
             return self._finish_stream(request, call.id, *events, outcome)
@@ -128,7 +128,7 @@ class Responder:
             response = envelope.encode_result(call_id, shown)
         else:
             response = self._dialect.encode_failure(call_id, shown, request.call.method)
-        stream.finish(response, lambda: self._inflight.release(request))
+        stream.finish(response, lambda: self.inflight.release(request))
 
     def _has_memory(self, request: Request, result: bytes) -> bool:
         """Whether a large result may wait for the client. That of a mutation always may: refused, it would be tried again."""

@@ -47,7 +47,9 @@ class Router:
         `access` is that of one caller, where it is known already.
         """
         access = access or self._access
-        spec = self._find(call.method) if self._named else self._builtins.find(call.method)
+        spec = self._registry.by_name.get(call.method) if self._named else None
+        if spec is None or spec.visibility != "external":
+            spec = self._find(call.method) if self._named else self._builtins.find(call.method)
         if spec is None:
             return MethodNotFound()
         mismatch = False

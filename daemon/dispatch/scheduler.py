@@ -262,7 +262,9 @@ class Scheduler:
         self._groups = ConcurrencyGroups()
         self._present: Counter[str] = Counter()
         self._streams = 0
-        self._pumping = self._progressed = False
+        self._pumping = False
+        self.progressed = False
+        """Whether requests have started or ended since the last `flush`, which tells the clients."""
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._loop = HandlerLoop(watch, self.flush)
@@ -295,12 +297,9 @@ class Scheduler:
     def may_start_now(self, backlog: Backlog[Request]) -> bool:
         """True when a request that started at once would overtake none that this client sent before."""
         return (
-            not (backlog.ready(LOOP) or self._tasks.waiting or backlog.last_notification)
+            not (backlog.ready[LOOP] or self._tasks.waiting or backlog.last_notification)
             and self._running[LOOP] < self._limits[LOOP]
         )
-
-    def _pool_of(self, spec: OperationSpec) -> int:
-        return THREADS if spec.mode == "thread" and self._limits[THREADS] else LOOP
 
     @property
     def streams_full(self) -> bool:
@@ -333,17 +332,21 @@ class Scheduler:
             request.end(Overloaded())
         else:
             self._submit(request, group)
+            self._tell_progress()
 
     def _submit(self, request: Request, group: Hashable) -> None:
         spec, backlog = request.spec, request.backlog
         self._requests[request] = None
-        request.pool = self._pool_of(spec)
+        request.pool = THREADS if spec.mode == "thread" and self._limits[THREADS] else LOOP
         if spec.limit is not None or spec.mode == "stream":
             self._count(spec, 1)
         request.group = group
         self._memory.add("requests", request.size)
         if spec.only_waits:
             self._starvation.watch(request)
+        if group is None and backlog is not None and self._may_begin(request, backlog):
+            backlog.open += 1
+            return self._start(request)
         if backlog is not None:
             backlog.add(request)
             if spec.kind == "notification":
@@ -352,6 +355,17 @@ class Scheduler:
                 return wait_behind(request, backlog.last_notification)
         if self._line_up(request):
             self._start_ready()
+
+    def _may_begin(self, request: Request, backlog: Backlog[Request]) -> bool:
+        """Whether nothing at all stands before it or holds it back, so that it need not be queued."""
+        pool = request.pool
+        return not (
+            self._ready[pool]
+            or self._pumping
+            or request.large
+            or backlog.last_notification is not None
+            or self._running[pool] >= self._limits[pool]
+        )
 
     def _line_up(self, request: Request) -> bool:
         """Take a slot in its group, if it has one. False when others stand before it, there or in the queue."""
@@ -394,21 +408,29 @@ class Scheduler:
             "limited": sum(self._present.values()),
             "groups": len(self._groups),
             "deadlines": len(self._deadlines),
-            "tasks_waiting": len(self._tasks),
+            "tasks_waiting": len(self._tasks.waiting),
             **self.threads.counts(),
         }
 
     def flush(self) -> None:
-        """Send what was posted to any client."""
+        """Send what was posted to any client, and tell them of progress."""
         for client in self._clients:
             client.flush()
+        self._tell_progress()
 
     # -- waiting and starting ----------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Start what may start. Called whenever a slot or room for replies became free."""
-        self._progressed = True
+        """Start what may start, now that there is room for more."""
+        self.progressed = True
         self._start_ready()
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        if self.progressed and not self._pumping:
+            self.progressed = False
+            for client in self._clients:
+                client.on_progress()
 
     def _start_ready(self) -> None:
         if self._pumping:
@@ -420,10 +442,6 @@ class Scheduler:
             else:
                 self._leave(request)
         self._pumping = False
-        if self._progressed:
-            self._progressed = False
-            for client in self._clients:
-                client.on_progress()
 
     def _next(self) -> Request | None:
         if self._inner:
@@ -435,11 +453,11 @@ class Scheduler:
             for backlog in ready:
                 if backlog.output.congested:
                     continue
-                request = backlog.first(pool)
+                request = backlog.ready[pool][0]
                 if (taken and request.takes_slot) or (request.large and not self._has_memory(request)):
                     continue
                 backlog.take(pool)
-                if not backlog.ready(pool):
+                if not backlog.ready[pool]:
                     del ready[backlog]
                 elif len(ready) > 1:
                     ready[backlog] = ready.pop(backlog)  # behind the other clients
@@ -463,7 +481,9 @@ class Scheduler:
             self._inner.append(request)
             return True
         self._ready[request.pool].setdefault(request.backlog)
-        return request.backlog.make_ready(request, request.pool)
+        ready = request.backlog.ready[request.pool]
+        ready.append(request)
+        return len(ready) == 1
 
     def _start(self, request: Request) -> None:
         spec = request.spec
@@ -498,8 +518,11 @@ class Scheduler:
         else:
             note_unanswered(request.call)
         self._leave(request)
-        reserve.keep()
-        self.pump()
+        if reserve.used:
+            reserve.keep()
+        self.progressed = True
+        if self._inner or self._ready[LOOP] or self._ready[THREADS]:
+            self._start_ready()
 
     def _leave(self, request: Request) -> None:
         spec, backlog = request.spec, request.backlog
@@ -549,19 +572,17 @@ class Scheduler:
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _context(request: Request) -> Context:
-        return Context(request.spec, request.call, request.context_backend, request)
-
     def _perform(self, request: Request) -> Outcome:
         """A handler that is no coroutine: on the loop, or in a worker thread, where it may have waited for one."""
-        return request.ended_by or execution.run(request.spec, request.call, self._context(request))
+        spec, call = request.spec, request.call
+        return request.ended_by or execution.run(spec, call, Context(spec, call, request.context_backend, request))
 
     def _perform_on_loop(self, request: Request) -> Outcome:
         """The task is any that gave this request its turn: also that which writes, or another client's."""
         if request.ended_by is not None:
             return request.ended_by
-        return out_of_task(lambda: self.run_now(request.spec, request.call, self._context(request)))
+        spec, call = request.spec, request.call
+        return out_of_task(lambda: self.run_now(spec, call, Context(spec, call, request.context_backend, request)))
 
     def run_now(self, spec: OperationSpec, call: Call, context: Context) -> Outcome:
         """Run a handler that is no coroutine, on the loop. The running task must be out of its reach."""
@@ -580,12 +601,12 @@ class Scheduler:
             return self._finish(request, request.ended_by or Overloaded())
         if request.ended_by is not None:  # while it waited for a task
             return self._finish(request, request.ended_by)
+        context = Context(request.spec, request.call, request.context_backend, request)
         match request.spec.mode:
             case "async":
-                context = self._context(request)
                 self._finish(request, await execution.run_async(request, context, self._memory, self._loop))
             case "stream":
-                context, sink = self._context(request), request.requester.sink_of(request)
+                sink = request.requester.sink_of(request)
                 self._finish(request, await execution.run_stream(request, context, sink, self._memory, self._loop))
             case "thread":
                 self.threads.submit(request)

@@ -11,16 +11,19 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context as Variables
 from contextvars import copy_context
 from types import coroutine
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
+from ...framing.transports.readiness import asyncio_loop
 from ...lazy import anyio
 from ..process import forks
 from ..process.loop_watch import LoopWatch
 from .task_guard import TaskGuard, guard_task, hidden_tasks
 
 if TYPE_CHECKING:
+    import asyncio
+
     from .request import Request
 
 
@@ -74,26 +77,20 @@ class TaskPool:
     def __init__(self, perform: Callable[[Request], Awaitable[None]], before_wait: Callable[[], None]) -> None:
         self._perform = perform
         self._before_wait = before_wait
-        self._queue: deque[Request] = deque()
-        self._sleeping: list[anyio.Event] = []
+        self.waiting: Final[deque[Request]] = deque()
+        """The requests that were submitted and have not begun. To be read only."""
+        self._sleeping: list[Any] = []  # a future of asyncio or an event for each idle task
         self._waking = False
         self._tasks: anyio.abc.TaskGroup | None = None
         self._event_type: type[anyio.Event] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._variables: Variables
-
-    def __len__(self) -> int:
-        """How many requests were submitted and have not begun."""
-        return len(self._queue)
-
-    @property
-    def waiting(self) -> bool:
-        """True while a request that was submitted has not begun."""
-        return bool(self._queue)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on, with what was submitted before."""
         self._tasks = tasks
         self._event_type = type(anyio.Event())
+        self._loop = asyncio_loop()
         self._variables = copy_context()
         self._wake_one_if_needed()
 
@@ -103,15 +100,20 @@ class TaskPool:
 
     def submit(self, request: Request) -> None:
         """Run it as soon as a task is free for it."""
-        self._queue.append(request)
-        self._wake_one_if_needed()
+        self.waiting.append(request)
+        if not self._waking:
+            self._wake_one_if_needed()
 
     def _wake_one_if_needed(self) -> None:
-        if self._tasks is None or self._waking or not self._queue:
+        if self._tasks is None or self._waking or not self.waiting:
             return
         self._waking = True
         if self._sleeping:
-            self._sleeping.pop().set()
+            sleeping = self._sleeping.pop()
+            if self._loop is None:
+                sleeping.set()
+            elif not sleeping.done():  # cancelled, at the end
+                sleeping.set_result(None)
         else:
             with hidden_tasks():
                 self._variables.run(
@@ -128,16 +130,22 @@ class TaskPool:
                 self._before_wait()
                 if not may_go_on:
                     break
-                event = self.make_event()
-                self._sleeping.append(event)
-                await event.wait()
+                if self._loop is None:
+                    event = self.make_event()
+                    self._sleeping.append(event)
+                    await event.wait()
+                else:  # a future costs a third of an event
+                    future = self._loop.create_future()
+                    self._sleeping.append(future)
+                    await future
         self._wake_one_if_needed()
 
     async def _work_off(self, scope: anyio.CancelScope, guard: TaskGuard) -> bool:
         """Run what waits. False where this task must run nothing else."""
-        while self._queue:
-            request = self._queue.popleft()
-            self._wake_one_if_needed()
+        while self.waiting:
+            request = self.waiting.popleft()
+            if self.waiting and not self._waking:
+                self._wake_one_if_needed()
             if request.spec.mode in ("async", "stream"):
                 request.scope = scope
             await self._perform(request)

@@ -66,6 +66,8 @@ class InputModel(msgspec.Struct, frozen=True):
         The result is the handler's own: a value, a coroutine, an asynchronous generator.
         """
         with_context, with_extra = self.takes_context, self.extra is not None
+        if with_extra and not self.names:
+            return (lambda ctx, args: func(ctx, **args[0])) if with_context else (lambda _, args: func(**args[0]))
         if not self.keyword_only and not with_extra and not self.rest:
             return (lambda ctx, arguments: func(ctx, *arguments)) if with_context else (lambda _, args: func(*args))
         count = len(self.names) - len(self.keyword_only)

@@ -25,11 +25,12 @@ class Registry:
     Raises `DeclarationError` where names are declared twice or used but not declared: one line for all of them.
     """
 
-    __slots__ = ("_by_name", "_lazy", "_own", "_services")
+    __slots__ = ("_lazy", "_own", "_services", "by_name")
 
     def __init__(self, services: Iterable[Service], *lazy: LazyOperations) -> None:
         self._services = list(services)
-        self._by_name: dict[str, OperationSpec] = {}
+        self.by_name: dict[str, OperationSpec] = {}
+        """The operations that have been made, internal ones included."""
         self._lazy = {name: operations for operations in lazy for name in operations.names}
         self._own = reserved = frozenset(self._lazy)
         duplicates: dict[str, None] = {}
@@ -41,11 +42,11 @@ class Registry:
                 place = f" ({spec.source})" if spec.source else ""
                 if spec.name in reserved:
                     taken[f"{spec.name}{place}"] = None
-                elif spec.name in self._by_name:
-                    places = [each.source for each in (self._by_name[spec.name], spec) if each.source]
+                elif spec.name in self.by_name:
+                    places = [each.source for each in (self.by_name[spec.name], spec) if each.source]
                     duplicates[f"{spec.name} ({', '.join(places)})" if places else spec.name] = None
-                self._by_name[spec.name] = spec
-        unknown = [name for name in used if name not in self._by_name]
+                self.by_name[spec.name] = spec
+        unknown = [name for name in used if name not in self.by_name]
         faults = [
             f"{fault}: {', '.join(names)}"
             for fault, names in (
@@ -60,30 +61,30 @@ class Registry:
 
     def refresh(self) -> list[str]:
         """Take up what the services declare now. Of operations with one name the first stands; the names of all others."""
-        by_name = {name: spec for name, spec in self._by_name.items() if name in self._own}
+        by_name = {name: spec for name, spec in self.by_name.items() if name in self._own}
         refused: list[str] = []
         for spec in (spec for service in self._services for spec in service.operations):
             if spec.name in self._own or spec.name in by_name:
                 refused.append(spec.name)
             else:
                 by_name[spec.name] = spec
-        self._by_name = by_name
+        self.by_name = by_name
         return refused
 
     @property
     def names(self) -> frozenset[str]:
         """The names of all operations, those included that have not been made yet."""
-        return frozenset(self._lazy) | self._by_name.keys()
+        return frozenset(self._lazy) | self.by_name.keys()
 
     def get(self, name: str) -> OperationSpec | None:
         """The operation of this exact name, internal ones included; None if there is none."""
         if name in self._lazy:
             self._load(self._lazy[name])
-        return self._by_name.get(name)
+        return self.by_name.get(name)
 
     def find(self, method: str) -> OperationSpec | None:
         """The external operation that a request's `method` names; None if there is none. One leading slash is ignored."""
-        spec = self._by_name.get(method)
+        spec = self.by_name.get(method)
         if spec is None:
             spec = self.get(method.removeprefix("/"))
         return spec if spec is None or spec.visibility == "external" else None
@@ -91,10 +92,10 @@ class Registry:
     def __iter__(self) -> Iterator[OperationSpec]:
         """All operations, in the order of declaration."""
         self.load()
-        return iter(self._by_name.values())
+        return iter(self.by_name.values())
 
     def __len__(self) -> int:
-        return len(self._by_name) + len(self._lazy)
+        return len(self.by_name) + len(self._lazy)
 
     def load(self) -> None:
         """Make the lazy operations now. A second call does nothing."""
@@ -103,4 +104,4 @@ class Registry:
 
     def _load(self, lazy: LazyOperations) -> None:
         self._lazy = {name: operations for name, operations in self._lazy.items() if operations is not lazy}
-        self._by_name.update((spec.name, spec) for spec in lazy.load())
+        self.by_name.update((spec.name, spec) for spec in lazy.load())

@@ -46,7 +46,7 @@ class Wakeup:
             self._pending = True
             self._write()
 
-    def watch(self, on_wakeup: Callable[[], None]) -> Callable[[], None] | None:
+    def watch(self, on_wakeup: Callable[[], None]) -> Callable[[], object] | None:
         """Have the running event loop call `on_wakeup()` after `notify`, outside of all tasks; many may fold into one call.
 
         Returns what ends that. None where the loop has no such way: then `wait` is to be awaited.

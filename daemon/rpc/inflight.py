@@ -7,11 +7,11 @@ of the drain window) gives the answer. Later ones are told that there is nothing
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, Protocol, TypeVar, final
+from typing import Final, Generic, Protocol, TypeVar, final
 
 import msgspec
 
-_BACKSLASH = 0x5C
+BACKSLASH: Final = 0x5C
 
 
 class Answerable(Protocol):
@@ -27,7 +27,7 @@ def id_key(raw: bytes) -> bytes:
     Texts that spell one string differently share a key. Numbers are compared as they are written: `1` and `1.0` are
     two ids here, as the reply to each echoes its own spelling.
     """
-    if _BACKSLASH in raw:
+    if BACKSLASH in raw:
         return msgspec.json.encode(msgspec.json.decode(raw))
     return raw
 
@@ -39,25 +39,26 @@ R = TypeVar("R", bound=Answerable)
 class Inflight(Generic[R]):
     """Requests by id, from the moment they are admitted until they are answered."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        self._waiting: dict[bytes, R] = {}
+        self.waiting: Final[dict[bytes, R]] = {}
+        """Those that wait now, by the keys of their ids. To be read only."""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
     def __iter__(self) -> Iterator[R]:
         """Those that wait now."""
-        return iter([*self._waiting.values()])
+        return iter([*self.waiting.values()])
 
     def holds(self, raw: bytes) -> bool:
         """Whether a request of this id (a JSON text) waits for its answer."""
-        return bool(self._waiting) and id_key(raw) in self._waiting
+        return (id_key(raw) if BACKSLASH in raw else raw) in self.waiting
 
     def admit(self, request: R) -> None:
         """Add a request whose id is not in flight."""
-        self._waiting[request.key] = request
+        self.waiting[request.key] = request
 
     def settle(self, request: R, *, hold: bool = False) -> bool:
         """Take the right to answer; True exactly once per admitted request.
@@ -68,13 +69,13 @@ class Inflight(Generic[R]):
             return False
         request.answered = True
         if not hold:
-            self.release(request)
+            del self.waiting[request.key]
         return True
 
     def release(self, request: R) -> None:
         """The answer has left: the id may be used again."""
-        del self._waiting[request.key]
+        del self.waiting[request.key]
 
     def find(self, key: bytes) -> R | None:
         """The request that waits under this key."""
-        return self._waiting.get(key)
+        return self.waiting.get(key)

@@ -35,7 +35,7 @@ class ByteTransport(Protocol):
         """
         ...
 
-    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], object] | None:
         """Have the running event loop call `on_input()` whenever `receive_nowait` is worth calling, outside of all tasks.
 
         Returns what ends that. None where this loop or this transport has no such way: then `receive` is to be awaited.

@@ -1,29 +1,42 @@
-"""Hears of input in callbacks of the event loop: without a task that would be woken, and registered once instead of at each wait."""
+"""Hears of input in callbacks of the event loop: registered once instead of at each wait, and without a task to be woken."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import asyncio
     import socket
 
 
-def watch_readable(what: int | socket.socket, on_readable: Callable[[], None]) -> Callable[[], None] | None:
+def watch_readable(what: int | socket.socket, on_readable: Callable[[], None]) -> Callable[[], object] | None:
     """Have the running event loop call `on_readable()` in each of its turns in which `what` is readable.
 
     Returns what ends that. None where the loop has no such way: trio, and asyncio's loop for Windows. What can be waited for
     by `anyio.wait_readable` can be watched; not both at once.
     """
-    asyncio = sys.modules.get("asyncio")  # loaded by now, if it runs
-    try:
-        loop = None if asyncio is None else asyncio.get_running_loop()
-    except RuntimeError:
+    loop = asyncio_loop()
+    if loop is None:
         return None
+    variables = copy_context()
+    sniffio = sys.modules.get("sniffio")
+    if sniffio is not None:  # it looks for a task otherwise, and there is none in a callback
+        variables.run(sniffio.current_async_library_cvar.set, "asyncio")
     try:
-        loop.add_reader(what, on_readable)
-    except (AttributeError, NotImplementedError):
+        loop.add_reader(what, variables.run, on_readable)
+    except NotImplementedError:
         return None
     return partial(loop.remove_reader, what)
+
+
+def asyncio_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs in this thread; None where it is trio's, or none runs."""
+    loaded = sys.modules.get("asyncio")  # by now, if it runs
+    try:
+        return None if loaded is None else loaded.get_running_loop()
+    except RuntimeError:
+        return None

@@ -123,7 +123,7 @@ class StdioTransport:
             await self._wait(anyio.wait_readable, self._reader.wait_on)
         return chunk
 
-    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], object] | None:
         if self._reader.wait_on is None:
             return None
         self._on_input = on_input

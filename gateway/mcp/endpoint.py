@@ -338,7 +338,7 @@ class McpEndpoint:
         """What answers one POST, within the limits of whoever sends it: until all is answered, even when nobody waits for it."""
         stack = ExitStack()
         sender = stack.enter_context(self._calls.sender(request, caller.access))
-        if sender is None or sender.backlog.full():
+        if sender is None or sender.backlog.full:
             stack.close()
             return self._calls.refused(request, caller.answers, Overloaded(RETRY_AFTER_MS))
         return PostHandler(

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, overload
 
 import msgspec
 
@@ -55,8 +55,7 @@ _ELSEWHERE: Final = {
 """Names of other libraries, and what stands here for them."""
 
 
-@final
-class Context:
+class Context(msgspec.Struct, eq=False):
     """One request as its handler sees it. What belongs to the request raises `RuntimeError` once the handler has returned:
     progress, log messages, calls of other operations, the time left, cancellation. What belongs to the client goes on: `notify`,
     `request`, `resource_updated`, `documents`, `client`. Work that outlives a request runs in a lifespan of its service.
@@ -65,18 +64,16 @@ class Context:
     thread, which nobody can interrupt: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
     """
 
-    __slots__ = ("_call", "_caller", "_host", "_request", "_returned", "_shown", "_token")
+    _caller: Caller
+    _call: IncomingCall
+    _host: ContextBackend
+    _request: CurrentRequest | None = None
+    _token: str | int | None | msgspec.UnsetType = msgspec.UNSET
+    _shown: bool = False
+    _returned: bool = False
+    """Set by what runs the handler."""
 
-    def __init__(
-        self, caller: Caller, call: IncomingCall, host: ContextBackend, request: CurrentRequest | None = None
-    ) -> None:
-        self._caller = caller
-        self._call = call
-        self._host = host
-        self._request = request
-        self._token: str | int | None | msgspec.UnsetType = msgspec.UNSET
-        self._shown = False
-        self._returned = False  # set by who runs the handler
+    __repr__ = object.__repr__
 
     if not TYPE_CHECKING:  # checkers know what there is
 

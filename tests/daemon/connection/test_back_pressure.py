@@ -71,7 +71,7 @@ def test_a_waiting_request_counts_all_that_it_keeps_alive() -> None:
     service, _ = large()
     backlog: Backlog[Request] = Backlog(Any)
     backlog.add(Request(call, service.operations[1], Any, Any, backlog))
-    assert backlog.full()
+    assert backlog.full
 
 
 def test_ten_megabytes_of_brackets_are_refused_and_their_id_is_found() -> None:

@@ -52,7 +52,7 @@ class CapturingTransport:
         self._capture_received(data)
         return data
 
-    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], None] | None:
+    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], object] | None:
         return self._transport.watch_input(on_input)
 
     def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
