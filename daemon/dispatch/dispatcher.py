@@ -82,10 +82,9 @@ class Dispatcher:
             return self._cancel(call)
         if self._tracing is not None:
             self._begin_span(self._tracing, call)
-        if self._receive is not None:
-            verdict = self._receive(call)
-            if verdict is not None:
-                return None if isinstance(verdict, Ignored) else self.refuse(call, verdict)
+        verdict = None if self._receive is None else self._receive(call)
+        if verdict is not None:
+            return None if isinstance(verdict, Ignored) else self.refuse(call, verdict)
         if cancels:  # normally a notification; sent as a request, it is answered like one
             self._cancel(call)
             return self._responder.result(call, b"null")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, Final, get_args
 
-from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
+from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError, msgpack
 from msgspec import inspect as types  # msgspec has loaded it already
-from msgspec.json import encode
+from msgspec.json import Decoder, encode
 from msgspec.structs import fields
 
 from ...errors.decoders import convert, decoder_for, type_info
@@ -83,8 +84,25 @@ def _holds(node: object, kinds: tuple[type, ...], seen: set[int]) -> bool:
     return any(_holds(part, kinds, seen) for part in _parts(node))
 
 
+_endless_double: Final = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]").search
+"""What NaN and the infinities begin with in MessagePack: type, sign, and an exponent of all ones. Others may hold it, too."""
+
+_encode_packed: Final = msgpack.Encoder().encode
+_decode: Final = Decoder().decode
+
+
 def require_finite(value: object) -> None:
-    """Raises `ValueError` for a value that holds NaN or an infinity, in whatever msgspec encodes."""
+    """Raises `ValueError` for a value that holds NaN or an infinity, in whatever msgspec encodes.
+
+    A second encoding, in which they are no `null`, tells in C that there is none: nothing in it looks like one, or the
+    value is the same by way of JSON. Only where one may be, each value is looked at.
+    """
+    try:
+        packed = _encode_packed(value)
+        if _endless_double(packed) is None or packed == _encode_packed(_decode(encode(value))):
+            return
+    except (TypeError, ValueError, OverflowError, RecursionError):  # MessagePack holds integers of 64 bits alone
+        pass
     waiting = [value]
     while waiting:
         match waiting.pop():
