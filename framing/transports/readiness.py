@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,15 +21,28 @@ def watch_readable(what: int | socket.socket, on_readable: Callable[[], None]) -
     loop = asyncio_loop()
     if loop is None:
         return None
-    variables = copy_context()
-    sniffio = sys.modules.get("sniffio")
-    if sniffio is not None:  # it looks for a task otherwise, and there is none in a callback
-        variables.run(sniffio.current_async_library_cvar.set, "asyncio")
     try:
-        loop.add_reader(what, variables.run, on_readable)
+        loop.add_reader(what, _named(on_readable))
     except NotImplementedError:
         return None
     return partial(loop.remove_reader, what)
+
+
+def _named(call: Callable[[], None]) -> Callable[[], None]:
+    """The same, told to run on asyncio where anyio asks sniffio, which looks for a task. There is none in a callback."""
+    sniffio = sys.modules.get("sniffio")
+    if sniffio is None:
+        return call
+    state = sniffio.thread_local
+
+    def named() -> None:
+        before, state.name = state.name, "asyncio"
+        try:
+            call()
+        finally:
+            state.name = before
+
+    return named
 
 
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:

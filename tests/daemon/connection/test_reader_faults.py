@@ -131,7 +131,7 @@ def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
             b'{"jsonrpc":"2.0","id":2,"method":"sound"}\n'
         )
     )
-    Reader(channel, dispatcher, responder, writer, intake, metrics).begin()
+    Reader(channel, dispatcher, responder, writer, _host.scheduler, intake, metrics).begin()
     assert [json.loads(reply) for reply in (theirs.receive_nowait() or b"").splitlines()] == [
         {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}},
         {"jsonrpc": "2.0", "id": 2, "result": True},
