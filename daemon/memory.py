@@ -120,13 +120,14 @@ def decoded_size(text: Raw | None, size: int) -> int:
     if text is None or size <= SMALL:
         return size
     data = bytes(text)
-    return size + (data.count(b"[") + data.count(b"{")) * CONTAINER_BYTES + data.count(b",") * VALUE_BYTES
+    return size + (_count(data, b"[") + _count(data, b"{")) * CONTAINER_BYTES + _count(data, b",") * VALUE_BYTES
 
 
-def values_size(values: object, otherwise: int) -> int:
-    """About how many bytes decoded params take; `otherwise` where they can't be written as JSON again."""
-    try:
-        text = msgspec.json.encode(values)
-    except Exception:  # noqa: BLE001 - a type with an encoder hook of the app; the size is an estimate anyway
-        return otherwise
+def _count(data: bytes, byte: bytes) -> int:
+    return data.count(byte) if byte in data else 0  # to find that there is none takes a tenth of the time
+
+
+def values_size(values: object) -> int:
+    """About how many bytes decoded values take, such as JSON can hold."""
+    text = msgspec.json.encode(values)
     return decoded_size(Raw(text), len(text))

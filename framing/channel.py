@@ -13,7 +13,7 @@ from typing import Final, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
 from ..lazy import anyio
-from .encoder import encode_frame
+from .encoder import encode_frame, encode_frame_parts
 from .events import Event, Framing, Silence
 from .parser import Parser
 from .transports.interface import ByteTransport, PeerGone
@@ -25,6 +25,9 @@ of the same loss."""
 HIGH_WATER_BYTES: Final = 256 * 1024
 """Unsent bytes from which on `congested` is true."""
 
+
+LARGE_BYTES: Final = 64 * 1024
+"""A part of a frame from this size on is written by itself: to copy it costs more than a system call."""
 
 OPENING_BYTES: Final = 256
 """How much of the beginning is kept, for whoever has to say what came instead of messages."""
@@ -60,6 +63,7 @@ class Channel:
         self._frame_began: float | None = None
         self._progress = 0
         self._outgoing: list[bytes] = []
+        self._in_parts = False  # some of these are parts of frames, which large ones of them are not to be joined with
         self._sending = memoryview(waiting)
         self.unsent = len(waiting)
         self.congested = self.unsent >= HIGH_WATER_BYTES
@@ -165,16 +169,27 @@ class Channel:
 
     # -- sending -----------------------------------------------------------------------------------------------
 
-    def post(self, body: bytes) -> None:
-        """Queue one frame; `flush` sends it. Never blocks. If the channel is broken, the frame is dropped."""
-        if not self.broken:
+    def post(self, *parts: bytes) -> None:
+        """Queue one frame, whose body is these parts; `flush` sends it. Never blocks. If the channel is broken, it is dropped.
+
+        A large part of several is written as it is, without a copy that holds all of them.
+        """
+        if self.broken:
+            return
+        if len(parts) == 1:
+            body = parts[0]
             if self._parser.framing == "newline":
                 frame = encode_frame(body, "newline")
-            else:
+            else:  # written out: each reply comes here
                 frame = b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
             self._outgoing.append(frame)
             self.unsent += len(frame)
-            self.congested = self.unsent >= HIGH_WATER_BYTES
+        else:
+            pieces = encode_frame_parts(parts, self._parser.framing or "content-length")
+            self._outgoing += pieces
+            self._in_parts = True
+            self.unsent += sum(map(len, pieces))
+        self.congested = self.unsent >= HIGH_WATER_BYTES
 
     def flush(self) -> bool:
         """Send what is queued, in one write if it fits; returns True if nothing is left. Never blocks.
@@ -198,12 +213,17 @@ class Channel:
         return True
 
     def _take_outgoing(self) -> bytes:
-        """What goes into the next write: all frames, or the first one where there is no memory to join them."""
+        """What goes into the next write: all frames up to a large part, or the first one where no memory is left to join them."""
+        outgoing = self._outgoing
+        end = len(outgoing)
+        if self._in_parts:
+            end = next((at for at, piece in enumerate(outgoing) if len(piece) >= LARGE_BYTES), end) or 1
+            self._in_parts = end < len(outgoing)
         try:
-            joined = b"".join(self._outgoing)
+            joined = outgoing[0] if end == 1 else b"".join(outgoing[:end])
         except MemoryError:
-            return self._outgoing.pop(0)
-        self._outgoing.clear()
+            return outgoing.pop(0)
+        del outgoing[:end]
         return joined
 
     def unsent_bytes(self) -> bytes:
@@ -217,6 +237,7 @@ class Channel:
         self.congested = False
         self._sending = memoryview(b"")
         self._outgoing.clear()
+        self._in_parts = False
 
     async def wait_sendable(self) -> None:
         """Wait until `flush` would send something or raise `PeerGone`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, assert_never
+from collections.abc import Sequence
+from typing import Final
 
 from .events import Framing
 
@@ -15,12 +16,17 @@ def encode_frame(body: bytes, framing: Framing) -> bytes:
     With newline framing the body must be one line. Bodies encoded by msgspec have no raw line ends, but a `msgspec.Raw`
     in them may. In JSON these can only be white space (RFC 8259, section 2), so they become blanks.
     """
-    match framing:
-        case "content-length":
-            return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-        case "newline":
-            if b"\n" in body or b"\r" in body:
-                body = body.translate(_LINE_ENDS_TO_BLANKS)
-            return body + b"\n"
-        case _:
-            assert_never(framing)
+    if framing == "content-length":
+        return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    return _without_line_ends(body) + b"\n"
+
+
+def encode_frame_parts(parts: Sequence[bytes], framing: Framing) -> list[bytes]:
+    """The same around the parts of a body, as parts."""
+    if framing == "content-length":
+        return [b"Content-Length: %d\r\n\r\n" % sum(map(len, parts)), *parts]
+    return [*map(_without_line_ends, parts), b"\n"]
+
+
+def _without_line_ends(part: bytes) -> bytes:
+    return part.translate(_LINE_ENDS_TO_BLANKS) if b"\n" in part or b"\r" in part else part

@@ -37,7 +37,7 @@ class Writer:
     ) -> None:
         self._channel = channel
         self.post: Final = channel.post
-        """Queue one message for the next flush. Never blocks."""
+        """Queue one message, which may come in parts, for the next flush. Never blocks."""
         self._memory = memory
         self._counted = 0
         self._on_lost = on_lost

@@ -36,8 +36,8 @@ class ReplyStream(EventSink, Protocol):
 class Output(Protocol):
     """The way to the client."""
 
-    def post(self, body: bytes) -> None:
-        """Queue one response. Never blocks."""
+    def post(self, *parts: bytes) -> None:
+        """Queue one response, which may come in parts. Never blocks."""
         ...
 
     def fail(self, failure: Failure, body: bytes | None) -> None:
@@ -155,7 +155,10 @@ class Responder:
         try:
             shown = result if call.rendering is None else _rendered(call, result)
             if isinstance(shown, bytes):
-                self._output.post(envelope.encode_result(call.id, shown))
+                if len(shown) > SMALL:
+                    self._output.post(*envelope.result_parts(call.id, shown))
+                else:
+                    self._output.post(envelope.encode_result(call.id, shown))
                 if call.span is not None:
                     call.span.end()
             else:

@@ -293,6 +293,11 @@ def encode_result(call_id: bytes, result: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, result)
 
 
+def result_parts(call_id: bytes, result: bytes) -> tuple[bytes, bytes, bytes]:
+    """A response as the parts around its result, which is not copied."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":' % call_id, result, b"}"
+
+
 def encode_notification(method: str, params: object) -> bytes:
     """A notification.
 

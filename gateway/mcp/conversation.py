@@ -289,8 +289,8 @@ class PostHandler:
 
     # -- as the output of the responder --------------------------------------------------------------------------
 
-    def post(self, body: bytes) -> None:
-        self._answer(body)
+    def post(self, *parts: bytes) -> None:
+        self._answer(b"".join(parts))
 
     def fail(self, failure: Failure, body: bytes | None) -> None:
         self.failure = failure
