@@ -98,7 +98,11 @@ class Channel:
         data = self._transport.receive_nowait()
         if data is None:
             return False
-        self._feed_parser(data)
+        if data and len(self.opening) == OPENING_BYTES:
+            self.activity += 1
+            self._parser.receive_data(data)
+        else:
+            self._feed_parser(data)
         return True
 
     def watch_input(self, on_input: Callable[[], None]) -> Callable[[], object] | None:

@@ -12,7 +12,7 @@ from ..process.allocator import map_large_blocks
 from ..rpc import envelope
 from ..rpc.dialect import Dialect, Events
 from ..rpc.envelope import Call
-from ..rpc.inflight import Inflight, id_key
+from ..rpc.inflight import BACKSLASH, Inflight, id_key
 from ..rpc.request_log import note_failure
 from .request import EventSink, Outcome, Request, RequestCounts
 
@@ -78,13 +78,9 @@ class Responder:
         """How many requests still wait for their answer."""
         return len(self.inflight)
 
-    def admit(self, request: Request) -> None:
-        """Expect one answer to this request, whose id is not in flight."""
-        self.inflight.admit(request)
-
     def in_flight(self, call_id: bytes) -> bool:
         """Whether a request of this id (a JSON text) waits for its answer."""
-        return self.inflight.holds(call_id)
+        return (id_key(call_id) if BACKSLASH in call_id else call_id) in self.inflight.waiting
 
     def find(self, call_id: bytes) -> Request | None:
         """The request of this id (a JSON text) that waits for its answer."""

@@ -43,7 +43,7 @@ class Inflight(Generic[R]):
 
     def __init__(self) -> None:
         self.waiting: Final[dict[bytes, R]] = {}
-        """Those that wait now, by the keys of their ids. To be read only."""
+        """Those that wait now, by their keys. A request whose key is not among them is admitted by adding it."""
 
     def __len__(self) -> int:
         return len(self.waiting)
@@ -51,14 +51,6 @@ class Inflight(Generic[R]):
     def __iter__(self) -> Iterator[R]:
         """Those that wait now."""
         return iter([*self.waiting.values()])
-
-    def holds(self, raw: bytes) -> bool:
-        """Whether a request of this id (a JSON text) waits for its answer."""
-        return (id_key(raw) if BACKSLASH in raw else raw) in self.waiting
-
-    def admit(self, request: R) -> None:
-        """Add a request whose id is not in flight."""
-        self.waiting[request.key] = request
 
     def settle(self, request: R, *, hold: bool = False) -> bool:
         """Take the right to answer; True exactly once per admitted request.

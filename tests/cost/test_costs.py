@@ -1,0 +1,236 @@
+"""What a request costs, counted and not timed, so that no change makes it dearer unseen.
+
+`COSTS` is the table. A change that needs more than it allows changes the table, where a reviewer sees it. The counts are those of
+CPython 3.11, on which the checks run; another version calls other functions for the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+HERE: Final = Path(__file__).parent
+TOLERANCE: Final = 1.03
+CHUNKS: Final = 0.5
+"""How much it may differ besides: a busy machine delivers many requests in one read or in two."""
+
+WINDOW: Final = 64
+REQUESTS: Final = 4 * WINDOW
+LINGER_SECONDS: Final = 2.0
+"""How long the thread that looks for blocked steps may look on."""
+IDLE_SECONDS: Final = 10.0
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11) or sys.platform != "linux", reason="the table is that of CPython 3.11 on Linux"
+)
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """Of one request, on the main thread: calls of discreet's own functions, their calls into C, all calls of functions in Python,
+    and the system calls that move bytes.
+    """
+
+    own: float
+    c: float
+    all: float
+    system: float
+
+
+COSTS: Final[dict[tuple[str, int], Cost]] = {
+    # kind, requests at a time: own, C, all, system calls
+    ("inline", 1): Cost(37.2, 41.3, 48.2, 4.02),
+    ("inline", WINDOW): Cost(16.5, 25.4, 17.7, 0.08),
+    ("coroutine", 1): Cost(61.2, 54.3, 85.2, 5.02),
+    ("coroutine", WINDOW): Cost(33.7, 40.6, 35.3, 0.11),
+    ("thread", 1): Cost(59.2, 42.3, 77.2, 5.02),
+    ("thread", WINDOW): Cost(28.0, 32.5, 28.4, 0.12),
+    ("tools/call", 1): Cost(104.3, 81.4, 128.4, 5.02),
+    ("tools/call", WINDOW): Cost(76.9, 67.7, 78.5, 0.11),
+    ("hover", 1): Cost(61.2, 58.3, 73.2, 4.02),
+    ("hover", WINDOW): Cost(40.5, 42.4, 42.8, 0.08),
+    ("SendMessage", 1): Cost(552.2, 242.3, 846.2, 8.02),
+    ("SendMessage", WINDOW): Cost(500.3, 206.9, 701.2, 1.41),
+}
+
+LIMITS: Final = {
+    ("inline", 1): 60,
+    ("inline", WINDOW): 20,
+    ("coroutine", 1): 86,
+    ("coroutine", WINDOW): 36,
+    ("thread", 1): 120,
+    ("thread", WINDOW): 42,
+}
+"""The most calls of functions in Python, whichever library they belong to, that a request of these kinds may ever cost."""
+
+
+Call = Callable[[int], tuple[str, Any]]
+
+
+def echo(number: int) -> tuple[str, Any]:
+    return "echo", {"seq": number, "uri": "file:///a", "text": "x" * 40}
+
+
+def look(number: int) -> tuple[str, Any]:
+    return "tools/call", {"name": "look", "arguments": {"name": "tea", "number": number}}
+
+
+def hover(number: int) -> tuple[str, Any]:
+    return "textDocument/hover", {"textDocument": {"uri": "file:///a"}, "position": {"line": 0, "character": 1}}
+
+
+def send(number: int) -> tuple[str, Any]:
+    return "SendMessage", {"message": {"messageId": f"m{number}", "role": "ROLE_USER", "parts": [{"text": "tea"}]}}
+
+
+LSP: Final = [
+    {"id": 0, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}},
+    {"method": "initialized", "params": {}},
+    {
+        "method": "textDocument/didOpen",
+        "params": {"textDocument": {"uri": "file:///a", "languageId": "text", "version": 1, "text": "tea for two\n"}},
+    },
+]
+CLIENT: Final = {"name": "costs", "version": "1"}
+MCP: Final = [
+    {
+        "id": 0,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT},
+    },
+    {"method": "notifications/initialized"},
+]
+KINDS: Final[dict[str, tuple[list[str], list[dict[str, Any]], Call]]] = {
+    "inline": (["app:inline"], [], echo),
+    "coroutine": (["app:coroutine"], [], echo),
+    "thread": (["app:thread"], [], echo),
+    "tools/call": (["app:tool"], MCP, look),
+    "hover": (["hover:hover"], LSP, hover),
+    "SendMessage": (["app:agent", "app:marks"], [], send),
+}
+MARKS: Final = {"tools/call": ("tools/call", {"name": "mark", "arguments": {}})}
+
+
+class CountedDaemon:
+    """A daemon that counts what it calls, and its client."""
+
+    def __init__(self, kind: str, counts: Path) -> None:
+        apps, preamble, self._call = KINDS[kind]
+        self._mark = MARKS.get(kind, ("mark", {}))
+        self._lines = kind == "tools/call"
+        self._counts = counts
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                HERE / "counted_serve.py",
+                "serve",
+                *(f"./counted_{app.replace(':', '.py:')}" for app in apps),
+            ],
+            cwd=HERE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "COUNTS": str(counts)},
+        )
+        for message in preamble:
+            self._write([message])
+            if "id" in message:
+                self._read()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def call(self, first: int, count: int, window: int) -> None:
+        """Send so many requests, so many at a time."""
+        for start in range(first, first + count, window):
+            calls = [(number, *self._call(number)) for number in range(start, start + window)]
+            self._write([{"id": number, "method": method, "params": params} for number, method, params in calls])
+            for _ in range(window):
+                assert "error" not in self._read()
+
+    def mark(self) -> None:
+        self._write([{"id": "mark", "method": self._mark[0], "params": self._mark[1]}])
+        self._read()
+
+    def end(self) -> dict[str, Any]:
+        """What was counted."""
+        self._process.communicate()
+        found: dict[str, Any] = json.loads(self._counts.read_text())
+        return found
+
+    def _write(self, messages: list[dict[str, Any]]) -> None:
+        bodies = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages]
+        frames = [
+            body + b"\n" if self._lines else b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies
+        ]
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"".join(frames))
+        self._process.stdin.flush()
+
+    def _read(self) -> dict[str, Any]:
+        """The next response."""
+        assert self._process.stdout is not None
+        while True:
+            line = self._process.stdout.readline()
+            assert line, "the daemon has ended"
+            if not self._lines:
+                size = int(line.split(b":")[1])
+                self._process.stdout.readline()
+                line = self._process.stdout.read(size)
+            message: dict[str, Any] = json.loads(line)
+            if "id" in message and "method" not in message:
+                return message
+
+
+def cost_of(kind: str, window: int, tmp_path: Path) -> Cost:
+    daemon = CountedDaemon(kind, tmp_path / "counts.json")
+    daemon.call(1, 2 * WINDOW, window)
+    daemon.mark()
+    daemon.call(1000, REQUESTS, window)
+    daemon.mark()
+    before, after = daemon.end()["kept"]
+    return Cost(**{name: (after[name] - before[name]) / REQUESTS for name in Cost.__struct_fields__})
+
+
+@pytest.mark.parametrize(("kind", "window"), COSTS)
+def test_a_request_costs_what_the_table_says(kind: str, window: int, tmp_path: Path) -> None:
+    found, expected = cost_of(kind, window, tmp_path), COSTS[kind, window]
+    for name in Cost.__struct_fields__:
+        counted, allowed = getattr(found, name), getattr(expected, name)
+        assert counted <= allowed * TOLERANCE + CHUNKS, f"{name}: {found}"
+        assert counted >= allowed / TOLERANCE - CHUNKS, f"{name} has become cheaper, let the table say so: {found}"
+    assert found.all <= LIMITS.get((kind, window), found.all)
+
+
+@pytest.mark.parametrize(("kind", "modules"), [("inline", 161), ("coroutine", 161)])
+def test_the_first_answer_loads_few_modules(kind: str, modules: int, tmp_path: Path) -> None:
+    daemon = CountedDaemon(kind, tmp_path / "counts.json")
+    daemon.call(1, 1, 1)
+    found = daemon.end()["modules"]
+    assert modules / TOLERANCE <= found <= modules * TOLERANCE, found
+
+
+def test_an_idle_daemon_sleeps(tmp_path: Path) -> None:
+    daemon = CountedDaemon("coroutine", tmp_path / "counts.json")
+    daemon.call(1, WINDOW, 1)
+    time.sleep(LINGER_SECONDS)
+    before = wake_ups(daemon.pid)
+    time.sleep(IDLE_SECONDS)
+    assert wake_ups(daemon.pid) == before
+    daemon.end()
+
+
+def wake_ups(pid: int) -> int:
+    """How often the threads of a process were given a processor."""
+    statuses = [(task / "status").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    return sum(int(line.split()[1]) for text in statuses for line in text.splitlines() if "voluntary_ctxt" in line)
