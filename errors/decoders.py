@@ -10,11 +10,27 @@ from __future__ import annotations
 import sys
 from _thread import RLock  # what annotations are made of may run code that comes here again
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, overload  # Any: types and values pass through unread
+from typing import Any, Final, TypeVar, final, overload  # Any: types and values pass through unread
 
 import msgspec
 
-from .external_schema import ExternalSchema
+# JSON Schemas that another program has written, where a Python type would stand. Checks no value.
+
+
+@final
+class ExternalSchema:
+    """A schema as a document of its own: no reference leads out of it, and named types are in its `$defs`. `load` is called each
+    time that somebody reads it, so nothing is kept of a large one.
+
+    It stands where a type would: `decoders` takes it for a type with any values, and whoever writes a schema of the type
+    writes the given one.
+    """
+
+    __slots__ = ("load",)
+
+    def __init__(self, load: Callable[[], dict[str, Any]]) -> None:
+        self.load: Final = load
+
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, get_origin, get_type_hints
 
 import msgspec
 
-from .external_schema import ExternalSchema
+from .decoders import ExternalSchema
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 JSON_RPC_CODES: Final = frozenset({-32700, -32600, -32601, -32602, -32603})

@@ -48,7 +48,7 @@ def _type_info(tp: Any) -> types.Type:
 
 def _scrub(value: Any, node: types.Type, name: str) -> tuple[Any, int]:
     from .redaction import scrub_details, scrub_known  # late: costs start-up time
-    from .redaction.marks import REDACTED
+    from .redaction.limits import REDACTED
 
     node = _member_for(value, _plain(node))
     if isinstance(node, _CLOSED):

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Final, dataclass_transform, final
 import msgspec
 
 from .codes import RESERVED_CODES
-from .decoders import decoder_for
+from .decoders import ExternalSchema, decoder_for
 from .definitions import ErrorDefinition, define_error
-from .external_schema import ExternalSchema
 from .failures import DomainFailure, Failure
 
 

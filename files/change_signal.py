@@ -9,7 +9,7 @@ import os
 from time import monotonic
 from typing import Any, Protocol, final  # Any: watchfiles may not be installed
 
-from ..daemon.process.thread_starts import starting, threads_to_spare
+from ..daemon.process.forks import starting, threads_to_spare
 from ..lazy import anyio
 from .directory import PathParts
 

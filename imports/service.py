@@ -23,9 +23,8 @@ from ..daemon.operations.params import InputModel
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import OperationKind, OperationSpec, ServerEvent, Timeout, Visibility
 from ..daemon.schemas.phrases import json_kind
-from ..errors.decoders import DECODE_ERRORS, build_decoder
+from ..errors.decoders import DECODE_ERRORS, ExternalSchema, build_decoder
 from ..errors.exceptions import ExternalError, FailureError, given_error
-from ..errors.external_schema import ExternalSchema
 from ..errors.failures import Internal, InvalidParams, Unavailable
 from .model import ImportFailed, UpstreamError
 from .validation import Checker, Fault, require_validator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
-from ...errors.external_schema import ExternalSchema
+from ...errors.decoders import ExternalSchema
 from ...errors.redaction import scrub_known
 from ..logs import log, parse_level
 from ..operations.context import Context

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from ...framing.transports.interface import PeerGone
 from ...lazy import anyio
-from .streams import Stream, Streams
-from .window import window_of
+from .streams import Stream, Streams, window_of
 
 if TYPE_CHECKING:
     from ...errors.failures import Failure

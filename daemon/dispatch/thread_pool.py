@@ -18,7 +18,7 @@ from ...errors.failures import Internal, Overloaded
 from ...errors.redaction.safe_call import type_name
 from ..logs import log
 from ..memory import reserve
-from ..process.thread_starts import starting
+from ..process.forks import starting
 from .request import Request
 
 PARKED_TIMES: Final = 8

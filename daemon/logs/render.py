@@ -16,7 +16,7 @@ from typing import Final, final
 
 from ...errors.printable import printable, printable_json
 from ...errors.redaction import load_environment, scrub, scrub_event, scrub_exception
-from ...errors.redaction.marks import CUT, REDACTED
+from ...errors.redaction.limits import CUT, REDACTED
 from .line import encode_line, safe_name, standard_fields
 from .logger import ConfiguredPath
 from .queue import LogEvent

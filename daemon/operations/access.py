@@ -16,8 +16,16 @@ import msgspec
 from ...errors.failures import WRONG_SCHEME, AuthenticationRequired, Failure, InsufficientPermissions
 from ...errors.redaction.safe_call import type_name
 from ..logs import log
-from ..settings.token_text import TOKEN_FORM, read_token
-from .identity import Identity
+from ..settings.option import TOKEN_FORM, read_token
+
+# Who calls: what a provider makes of credentials. Loads with the client's model of A2A, so it imports nothing of the daemon.
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """A caller. `subject` names it for handlers and logs and holds no credential. `scopes` is None for every scope."""
+
+    subject: str
+    scopes: frozenset[str] | None = frozenset()
 
 
 class CredentialsRefused(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from ...errors.failures import Failure
 if TYPE_CHECKING:
     import threading
 
-    from .identity import Identity
+    from .access import Identity
 
 
 class Endable(Protocol):

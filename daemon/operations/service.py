@@ -33,7 +33,6 @@ from msgspec import UNSET
 from ...errors.exceptions import OperationError
 from .. import plugins
 from ..declarations import Completer, Offer, Prompt, Resource, asks_of, check_offer
-from .changes import Changes
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .options import (
     OperationOptions,
@@ -52,6 +51,31 @@ from .options import (
 )
 from .params import ANNOTATION_ERRORS, InputModel, build_input, return_type
 from .spec import OperationKind, OperationSpec, ServerEvent, output_check
+
+# What tells that a service's operations are others than before, while it is served. Operations themselves never change.
+
+
+@final
+class Changes:
+    """Tells those who serve a service that its operations are others than before, in the thread that changes them."""
+
+    def __init__(self) -> None:
+        self._watchers: list[Callable[[], None]] = []
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Have `watcher()` called behind each change."""
+        self._watchers.append(watcher)
+
+    def leave(self, watcher: Callable[[], None]) -> None:
+        """Call it no more."""
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
+
+    def announce(self) -> None:
+        """The operations were replaced."""
+        for watcher in [*self._watchers]:
+            watcher()
+
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 

@@ -16,8 +16,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
-from ...errors.decoders import type_info
-from ...errors.external_schema import ExternalSchema
+from ...errors.decoders import ExternalSchema, type_info
 from ...errors.redaction import scrub_known
 from ..operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
 from .patterns import to_ecma

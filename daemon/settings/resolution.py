@@ -7,10 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from .http_options import HTTP
 from .option import Option, RawValue, UsageError, absolute, parse_value
 from .sources import FOUND, SettingsFile, from_environment, from_found_file, from_named_file
-from .table import OPTIONS, Settings
+from .table import HTTP, OPTIONS, Settings
 
 
 class Resolved(Struct, frozen=True):

@@ -14,8 +14,7 @@ from ...daemon.operations.type_shapes import json_kinds, without_metadata
 from ...daemon.schemas.documents import input_schema
 from ...daemon.schemas.json_schema import JsonSchema, json_schema
 from ...daemon.schemas.phrases import schema_kinds
-from ...errors.decoders import type_info
-from ...errors.external_schema import ExternalSchema
+from ...errors.decoders import ExternalSchema, type_info
 from .generated import legacy, shared
 
 Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events", "whole"]

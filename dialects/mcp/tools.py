@@ -15,9 +15,8 @@ from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.schemas.json_schema import JsonSchema, json_schema
 from ...daemon.schemas.phrases import schema_kinds
-from ...errors.decoders import DECODE_ERRORS, convert
+from ...errors.decoders import DECODE_ERRORS, ExternalSchema, convert
 from ...errors.exceptions import FailureError
-from ...errors.external_schema import ExternalSchema
 from ...errors.failures import InvalidParams
 from ...errors.redaction import scrub_known
 from .generated import legacy

@@ -16,8 +16,7 @@ from .layers.prefilter import Prefilter
 from .layers.rules import PATTERNS, PEM, PREFIXES, Pattern, Prefix
 from .layers.sensitivity import SENSITIVE_STEMS, Sensitivity
 from .layers.tables import scrub_inserts, scrub_tables
-from .limits import BudgetExhaustedError, ScrubLimits, WorkBudget
-from .marks import CUT, REDACTED, Replace, nothing_to_redact
+from .limits import CUT, REDACTED, BudgetExhaustedError, Replace, ScrubLimits, WorkBudget, nothing_to_redact
 
 # Layer 3: applies the table of token formats. Compiles a rule when a line first contains one of its literals.
 

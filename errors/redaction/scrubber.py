@@ -16,7 +16,7 @@ from .safe_call import call_or_none, pairs_of, text_of
 
 if TYPE_CHECKING:
     from .environment import SensitiveValues
-    from .marks import Replace
+    from .limits import Replace
     from .pipeline import Pipeline
 
 
@@ -177,7 +177,7 @@ class Scrubber:
 
     def scrub_known(self, text: str) -> str:
         """The text without registered secrets; nothing else is looked for."""
-        from .marks import REDACTED  # late: compiles patterns
+        from .limits import REDACTED  # late: compiles patterns
 
         return self._known.scrub(text_of(text), lambda _: REDACTED)
 
@@ -213,7 +213,7 @@ class Scrubber:
 
     def scrub_details(self, value: object) -> tuple[object, int]:
         """A JSON value without secrets in its texts, and the number of replacements; without any, the same object."""
-        from .marks import REDACTED  # late: compiles patterns
+        from .limits import REDACTED  # late: compiles patterns
         from .values import scrub_json
 
         return call_or_none(lambda: scrub_json(self._pipeline, value)) or (REDACTED, 1)

@@ -16,7 +16,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import final
 
 from .layers.paths import reduce_path
-from .marks import CUT
+from .limits import CUT
 from .pipeline import Pipeline
 from .safe_call import call_or_none, type_name
 

@@ -14,7 +14,7 @@ from typing import TypeVar, cast, final
 
 from .layers.names import redact_by_name
 from .layers.sensitivity import Sensitivity, name_sensitivity
-from .marks import CUT, REDACTED, nothing_to_redact
+from .limits import CUT, REDACTED, nothing_to_redact
 from .pipeline import Pipeline
 from .safe_call import call_or_none, text_of, type_name
 

@@ -8,9 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .daemon.operations.access import CredentialsRefused, IdentityProvider
+    from .daemon.operations.access import CredentialsRefused, Identity, IdentityProvider
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
-    from .daemon.operations.identity import Identity
     from .daemon.operations.service import DeclarationError, Service
     from .daemon.operations.spec import ServerEvent
     from .errors.exceptions import OperationError

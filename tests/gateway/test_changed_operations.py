@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from discreet import Service
-from discreet.daemon.operations.changes import Changes
+from discreet.daemon.operations.service import Changes
 from support.mcp_http import MODERN, McpHttp, begun, events, first
 
 from .conftest import Serve

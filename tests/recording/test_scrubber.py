@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet.client.json_path import parse_path, value_at
 from discreet.errors.redaction import register, unregister
-from discreet.errors.redaction.marks import REDACTED
+from discreet.errors.redaction.limits import REDACTED
 from discreet.recording.json_values import Json, dump, load
 from discreet.recording.scrubber import UNNUMBERED, MessageScrubber, removed_text
 

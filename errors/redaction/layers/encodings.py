@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ..marks import PATH, USER, Replace
+from ..limits import PATH, USER, Replace
 from .known_variants import decode_escapes
 
 MIN_ENCODED_LENGTH = 24

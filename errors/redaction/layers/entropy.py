@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ..marks import Replace
+from ..limits import Replace
 
 MIN_RUN_LENGTH = 32
 """Characters of the shortest run that is checked: shorter random text and identifiers look too similar."""

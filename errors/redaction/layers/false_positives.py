@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import assert_never
 
-from ..marks import nothing_to_redact
+from ..limits import nothing_to_redact
 from .entropy import is_uuid, looks_like_password, looks_random
 from .sensitivity import Sensitivity, name_sensitivity
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ..limits import MIN_SECRET_LENGTH
 
 if TYPE_CHECKING:
-    from ..marks import Replace
+    from ..limits import Replace
     from .known_variants import Variants
 
 MAX_SECRETS = 1024

@@ -11,8 +11,7 @@ from json import dumps
 from typing import Final, final
 from urllib.parse import quote, quote_plus
 
-from ..limits import MIN_SECRET_LENGTH
-from ..marks import CUT, Replace
+from ..limits import CUT, MIN_SECRET_LENGTH, Replace
 
 MAX_WIDE_LENGTH: Final = 256
 """Characters of the longest secret of which encodings are kept that are a multiple of its length."""

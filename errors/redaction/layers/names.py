@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ..limits import WorkBudget
-from ..marks import REDACTED, nothing_to_redact
+from ..limits import REDACTED, WorkBudget, nothing_to_redact
 from .false_positives import PASSWORD_NAMES, is_secret
 from .prefilter import trie_pattern
 from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity

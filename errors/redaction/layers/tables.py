@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..limits import WorkBudget
-from ..marks import nothing_to_redact
+from ..limits import WorkBudget, nothing_to_redact
 from .false_positives import is_placeholder, is_secret
 from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 from .value_spans import is_passphrase

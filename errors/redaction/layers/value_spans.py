@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..marks import ANY_MARK, nothing_to_redact
+from ..limits import ANY_MARK, nothing_to_redact
 from .false_positives import PASSWORD_NAMES, is_code, is_placeholder, is_plain_word, is_prose, is_secret
 from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 

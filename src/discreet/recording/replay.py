@@ -18,7 +18,7 @@ from ..client.json_path import Path, parse_path, replace_at, value_at
 from ..client.messages import MAX_MESSAGE_BYTES
 from ..client.task_group import background_tasks
 from ..errors.failures import MethodNotFound, ParseFailure
-from ..errors.redaction.marks import REDACTED
+from ..errors.redaction.limits import REDACTED
 from ..errors.wire import encode_error_response
 from ..framing.channel import Channel
 from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, NeedData

@@ -22,8 +22,7 @@ from ..errors.redaction.layers.false_positives import is_placeholder, is_secret
 from ..errors.redaction.layers.known_secrets import KnownSecrets
 from ..errors.redaction.layers.names import redact_by_name
 from ..errors.redaction.layers.sensitivity import Sensitivity, name_sensitivity
-from ..errors.redaction.limits import MIN_SECRET_LENGTH
-from ..errors.redaction.marks import REDACTED, nothing_to_redact
+from ..errors.redaction.limits import MIN_SECRET_LENGTH, REDACTED, nothing_to_redact
 from ..errors.redaction.values import scrub_arguments
 from .json_values import Json
 

@@ -14,9 +14,8 @@ from ..client import ClientError, Peer, RemoteError
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.validation import check_method, check_strings, is_async, is_declared
 from ..daemon.operations.spec import OperationSpec
-from ..errors.decoders import decoder_for
+from ..errors.decoders import ExternalSchema, decoder_for
 from ..errors.exceptions import OperationError
-from ..errors.external_schema import ExternalSchema
 
 Scenario: TypeAlias = Callable[[Peer], Awaitable[object]]
 """A test of more than one call, which makes its own assertions."""

@@ -8,7 +8,7 @@ import pytest
 from discreet.daemon.logs import Logger, parse_level
 from discreet.daemon.logs.field_copy import CONTAINER_BYTES, MAX_DEPTH
 from discreet.daemon.logs.queue import MAX_BYTES, MAX_EVENTS, LogEvent, LogQueue
-from discreet.errors.redaction.marks import CUT
+from discreet.errors.redaction.limits import CUT
 
 
 def drained(queue: LogQueue) -> list[LogEvent]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from discreet import Service
-from discreet.daemon.operations.changes import Changes
 from discreet.daemon.operations.registry import LazyOperations, Registry
+from discreet.daemon.operations.service import Changes
 from support.logged_events import LoggedEvents
 
 pytestmark = pytest.mark.anyio
