@@ -28,7 +28,7 @@ from .operations.access import PARENT, Access, AccessRule
 from .operations.catalogue import Catalogue, server_of
 from .operations.registry import LazyOperations, Registry
 from .operations.service import DeclarationError
-from .process.address_space import fitting_memory, fitting_threads
+from .process.allocator import fitting_memory, fitting_threads
 from .process.loop_watch import LoopWatch
 from .process.wakeup import Wakeup
 from .settings import Settings

@@ -39,7 +39,7 @@ from .logs import (
 )
 from .operations.service import DeclarationError
 from .plugins import PluginError
-from .process.address_space import save_address_space
+from .process.allocator import save_address_space
 from .process.children import end_children, mark_children
 from .process.collector import begin_start, end_start
 from .process.forks import guard_forks

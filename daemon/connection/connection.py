@@ -21,7 +21,6 @@ from ..dispatch.responder import Responder
 from ..dispatch.router import Router
 from ..logs import log
 from ..operations.context import ClientInfo
-from ..operations.registry import Registry
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from ..rpc.request_log import note_timeout
 from .client_connection import DaemonControl
@@ -127,7 +126,7 @@ class Connection:
 
     def _speak(self, session: Session) -> Dispatcher:
         """From now on the client speaks this. Only while nothing is owed to it."""
-        self._builtins = Registry(session.services())
+        self._builtins = session.registry()
         self._responder = Responder(self.writer, self.host.memory, session.dialect, self._metrics)
         self._dispatcher = Dispatcher(
             Router(self._builtins, self.host.registry, self.host.access, named=session.dialect.named),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
@@ -12,6 +12,7 @@ from ...errors.decoders import ExternalSchema
 from ...errors.redaction import scrub_known
 from ..logs import log, parse_level
 from ..operations.context import Context
+from ..operations.registry import LazyOperations, Registry
 from ..operations.service import Service
 from ..rpc.dialect import PLAIN, Dialect
 from ..services.identity_cache import IdentityCache
@@ -26,6 +27,21 @@ if TYPE_CHECKING:
 PROTOCOL_VERSION = "2.0"
 
 SHUTDOWN_MESSAGE = "Shutting down gracefully"
+
+METHODS: Final = frozenset(
+    {
+        "initialize",
+        "initialized",
+        "notifications/initialized",
+        "version",
+        "setLogLevel",
+        "shutdown",
+        "exit",
+        "listMethods",
+        "describeMethods",
+    }
+)
+"""What `builtins` declares. It is made when one of them is first called: the first answer need not wait for it."""
 
 _IMMEDIATE: Final[Mapping[str, Immediate]] = {"shutdown": "always", "exit": "always", "version": "unordered"}
 """They run before all requests that wait."""
@@ -101,8 +117,8 @@ class PlainSession:
         self.dialect: Dialect = PLAIN
         self.documents: Final = None
 
-    def services(self) -> Iterable[Service]:
-        return [builtins(self._connection, self._control)]
+    def registry(self) -> Registry:
+        return Registry((), LazyOperations(METHODS, lambda: builtins(self._connection, self._control).operations))
 
     def save(self) -> bytes:
         return b""

@@ -11,7 +11,7 @@ import msgspec
 from ...errors.decoders import decoder_for
 from .. import plugins
 from ..logs import log
-from ..operations.service import DeclarationError, Service
+from ..operations.service import DeclarationError
 from ..rpc.dialect import Dialect
 from .client_connection import ClientConnection, DaemonControl
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...framing.events import Framing
     from ..documents.store import Documents
     from ..host import Host
+    from ..operations.registry import Registry
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
 
@@ -34,7 +35,7 @@ class Session(Protocol):
         """The documents that the client has open; None where the dialect has none."""
         ...
 
-    def services(self) -> Iterable[Service]:
+    def registry(self) -> Registry:
         """The methods of this connection alone, beside those of the hosted services. Raises `DeclarationError`."""
         ...
 

@@ -22,6 +22,7 @@ from ...a2a.types import JsonObject, Message, Part, Role, Task
 from ...agents.acp_options import AcpOptions
 from ...agents.host import agent_runner_of
 from ...daemon.operations.context import ClientInfo, Context
+from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.rpc import envelope
@@ -268,7 +269,7 @@ class AcpSession:
         self.dialect: Dialect = AcpDialect(self._sessions)
         self.documents: Final = None
 
-    def services(self) -> Iterable[Service]:
+    def registry(self) -> Registry:
         check_declarations(self._connection.host.catalogue.operations)
         self._connection.set_client_info(self._client)
         service = Service("")
@@ -277,7 +278,7 @@ class AcpSession:
         self._add_sessions(service)
         self._add_prompts(service)
         self._add_list(service)
-        return [service]
+        return Registry([service])
 
     def save(self) -> bytes:
         return msgspec.json.encode(_Saved(self._client, msgspec.Raw(self._sessions.save())))

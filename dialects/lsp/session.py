@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, final
 
 import msgspec
@@ -15,6 +15,7 @@ from ...daemon.logs import log
 from ...daemon.operations.catalogue import OF_EDITORS
 from ...daemon.operations.context import ClientRefused, Context
 from ...daemon.operations.params import InputModel
+from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import DeclarationError, Service
 from ...daemon.operations.spec import Forward, OperationSpec
 from ...errors.decoders import convert, decoder_for
@@ -80,7 +81,7 @@ class LspSession:
         watchers.append(self._take_changes)
         self.dialect.on_close = lambda: watchers.remove(self._take_changes)
 
-    def services(self) -> Iterable[Service]:
+    def registry(self) -> Registry:
         if self._saved:
             self._restore(self._saved)
         service = Service()
@@ -110,7 +111,7 @@ class LspSession:
             return Forward(spec.name, given, None, prefix="arguments", progress_token=params.work_done_token)
 
         service.operations = [_as_needed(spec) for spec in service.operations]
-        return [service]
+        return Registry([service])
 
     def save(self) -> bytes:
         from .handover import write  # late: only a reload asks

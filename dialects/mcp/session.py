@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, NoReturn, final
 
 from msgspec.structs import replace
 
 from ...daemon.connection.client_connection import ClientConnection
-from ...daemon.operations.service import Service, service_like
+from ...daemon.operations.registry import Registry
+from ...daemon.operations.service import service_like
 from .asking.calls import add_asking
 from .handshake import add_handshake
 from .prompts import add_prompts
@@ -32,7 +32,7 @@ class McpSession:
         self.dialect: Final = self._state.dialect
         self.documents: Final = None
 
-    def services(self) -> Iterable[Service]:
+    def registry(self) -> Registry:
         known = self._offered.methods
         service = service_like(known)
         add_handshake(service, self._state)
@@ -48,7 +48,7 @@ class McpSession:
             known |= {spec.name: replace(spec, invoke=_no_handler) for spec in service.operations}
         if self._saved:
             self._state.restore(self._saved)
-        return [service]
+        return Registry([service])
 
     def save(self) -> bytes:
         return self._state.save()

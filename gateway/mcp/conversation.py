@@ -18,7 +18,6 @@ from ...daemon.dispatch.router import Router
 from ...daemon.dispatch.task_guard import out_of_task
 from ...daemon.logs import RepeatedWarning
 from ...daemon.operations.context import ClientInfo
-from ...daemon.operations.registry import Registry
 from ...daemon.rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, encode_notification
 from ...daemon.rpc.inflight import Inflight
 from ...daemon.rpc.request_log import note_dropped, note_reply
@@ -76,7 +75,7 @@ class Conversation:
         self._next_stream = 0
         self.listening = self.open_stream()
         self.session: Final = McpSession(proxy(self), offered=offered)
-        self.router: Final = Router(Registry(self.session.services()), host.registry, host.access, named=False)
+        self.router: Final = Router(self.session.registry(), host.registry, host.access, named=False)
         self._hold(SESSION_BYTES)
         if not keeps:
             self.listening.end()

@@ -84,7 +84,7 @@ def test_what_auto_takes_every_dialect_takes(dialect: str) -> None:
 def test_the_methods_that_no_service_may_declare_are_those_of_the_session() -> None:
     daemon = start(Service("shop"), "acp")
     session = open_session("acp", daemon.connection, daemon)
-    assert {spec.name for service in session.services() for spec in service.operations} == OWN_METHODS
+    assert session.registry().names == OWN_METHODS
 
 
 def test_a_handshake_of_its_own_is_for_the_plain_dialect_alone() -> None:

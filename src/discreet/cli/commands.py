@@ -1,4 +1,7 @@
-"""The table of verbs, and the parsers and help texts made from it. Runs nothing, and imports a verb only when asked to."""
+"""Finds the verb of a command line and runs it: the table of verbs, and the parsers and help texts made from it.
+
+Imports a verb only when asked to.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -7,8 +10,12 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from ..daemon import plugins
+from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
 from ..daemon.settings.flags import FlagParser
+from ..daemon.settings.reference import EXPECTED
+from ..errors.nearest import nearest_hint
+from ..version import __version__
 from .output import write_stdout
 
 
@@ -150,6 +157,56 @@ VERBS: Final[dict[str, Verb]] = {
 
 DEFAULT_VERB: Final = "serve"
 """What a command line without a verb means."""
+
+
+_MEANT: Final = {
+    **dict.fromkeys(("run", "start", "host", "daemon"), "serve"),
+    **dict.fromkeys(("init", "create"), "new"),
+    **dict.fromkeys(("invoke", "exec", "send"), "call"),
+    **dict.fromkeys(("check", "test"), "doctor"),
+}
+"""The verbs of other programs that no spelling leads to."""
+
+
+def run_command(argv: Sequence[str]) -> int:
+    """Run what a command line names. Returns the exit status; raises `UsageError`."""
+    try:
+        return _run(argv)
+    except HelpShown:
+        return EXIT_OK
+
+
+def _run(argv: Sequence[str]) -> int:
+    match argv:
+        case ["-h" | "--help", *_]:
+            write_stdout(general_help())
+            return EXIT_OK
+        case ["--version", *_]:
+            write_stdout(f"discreet {__version__}")
+            return EXIT_OK
+        case ["call", "--complete", line]:  # in no help text: the scripts of `completion` run it
+            from .call.completer import print_completions  # late: no other run needs it
+
+            return print_completions(line)
+        case ["help", *rest] if not rest or rest[0] in VERBS:
+            raise UsageError(f"help: write discreet {''.join(f'{verb} ' for verb in rest[:1])}--help")
+        case [name, *rest] if name in VERBS:
+            pass
+        case [name, *rest] if not name.startswith("-") and ":" not in name and plugins.is_known("verb", name):
+            pass
+        case [word, *_] if not word.startswith("-") and ":" not in word:
+            from ..daemon.settings.meant_app import meant_by  # late: only errors need it
+
+            if word.endswith(".py"):
+                meant = meant_by(word) or f": ./{word.removeprefix('./')}:name"
+                raise UsageError(f"{word}: an app is a name in a file{meant}")
+            near = f"; nearest: {_MEANT[word]}" if word in _MEANT else nearest_hint(word, plugins.names("verb"))
+            meant = meant_by(word) or near
+            raise UsageError(f"{word}: neither a command nor an app ({EXPECTED}){meant}")
+        case _:
+            name, rest = DEFAULT_VERB, list(argv)
+    parser, module = load_verb(name)
+    return module.run(parser.read(rest))
 
 
 def load_verb(name: str) -> tuple[FlagParser, VerbModule]:

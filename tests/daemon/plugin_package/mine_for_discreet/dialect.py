@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from discreet import Service
 from discreet.daemon.connection.client_connection import ClientConnection, DaemonControl
 from discreet.daemon.host import Host
+from discreet.daemon.operations.registry import Registry
 from discreet.daemon.operations.service import DeclarationError
 from discreet.daemon.rpc.dialect import Dialect
 
@@ -28,7 +28,7 @@ class MineSession:
         self.documents: Final = None
         self._greetings = int(saved or b"0")
 
-    def services(self) -> Iterable[Service]:
+    def registry(self) -> Registry:
         service = Service("")
 
         @service.query(inline=True, name="mine/hello")
@@ -37,7 +37,7 @@ class MineSession:
             self._greetings += 1
             return f"hello {self._greetings}"
 
-        return [service]
+        return Registry([service])
 
     def save(self) -> bytes:
         return b"%d" % self._greetings
