@@ -212,7 +212,7 @@ def test_a_request_costs_what_the_table_says(kind: str, window: int, tmp_path: P
     assert found.all <= LIMITS.get((kind, window), found.all)
 
 
-@pytest.mark.parametrize(("kind", "modules"), [("inline", 161), ("coroutine", 161)])
+@pytest.mark.parametrize(("kind", "modules"), [("inline", 148), ("coroutine", 148)])
 def test_the_first_answer_loads_few_modules(kind: str, modules: int, tmp_path: Path) -> None:
     daemon = CountedDaemon(kind, tmp_path / "counts.json")
     daemon.call(1, 1, 1)
