@@ -346,7 +346,7 @@ class Scheduler:
             self._starvation.watch(request)
         if group is None and backlog is not None and self._may_begin(request, backlog):
             backlog.open += 1
-            return self._start(request)
+            return self._start(request, self._tasks.begin)
         if backlog is not None:
             backlog.add(request)
             if spec.kind == "notification":
@@ -438,7 +438,7 @@ class Scheduler:
         self._pumping = True
         while (request := self._next()) is not None:
             if request.ended_by is None:
-                self._start(request)
+                self._start(request, self._tasks.submit)
             else:
                 self._leave(request)
         self._pumping = False
@@ -485,7 +485,7 @@ class Scheduler:
         ready.append(request)
         return len(ready) == 1
 
-    def _start(self, request: Request) -> None:
+    def _start(self, request: Request, run_in_task: Callable[[Request], None]) -> None:
         spec = request.spec
         limit = self._request_timeout if isinstance(spec.timeout, msgspec.UnsetType) else spec.timeout
         if spec.mode == "inline" or not self._limits_time:
@@ -498,7 +498,7 @@ class Scheduler:
         if limit is not None:
             self._deadlines.add(request, limit)
         if spec.mode in ("async", "stream") or self._tasks.waiting:  # what waits for a task was read before
-            self._tasks.submit(request)
+            run_in_task(request)
         elif spec.mode == "thread":
             self.threads.submit(request)
         else:

@@ -8,7 +8,7 @@ innermost scope of a task, so their task states are read here, and nowhere else.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, final
@@ -38,7 +38,7 @@ class TaskGuard(Protocol):
 
 def guard_task() -> TaskGuard:
     """A guard of the running task, before foreign code runs in it."""
-    return _AsyncioGuard() if _on_asyncio() else _TrioGuard()
+    return AsyncioGuard() if _on_asyncio() else _TrioGuard()
 
 
 def _on_asyncio() -> bool:
@@ -46,19 +46,19 @@ def _on_asyncio() -> bool:
 
 
 @final
-class _AsyncioGuard:
+class AsyncioGuard:
     """`asyncio.timeout` keeps its task and cancels it when its time is over, wherever the task is then. So a task counts as
     disturbed while more references to it exist than before. Where such a reference is harmless, a new task is all it costs.
     """
 
-    __slots__ = ("_cancellations", "_references", "_scope", "_state", "_task")
+    __slots__ = ("_cancellations", "_enter", "_leave", "_loop", "_references", "_scope", "_state", "_task")
 
     def __init__(self) -> None:
-        from asyncio import current_task  # late: on trio it is not needed
+        from asyncio import tasks  # late: on trio it is not needed
 
         from anyio._backends._asyncio import _task_states  # pyright: ignore[reportPrivateUsage]  # see above
 
-        task = current_task()
+        task = tasks.current_task()
         assert task is not None
         if task not in _task_states:  # not begun by anyio
             with anyio.CancelScope():
@@ -67,6 +67,8 @@ class _AsyncioGuard:
         self._state: Any = _task_states[task]
         self._scope = self._state.cancel_scope
         self._cancellations = task.cancelling()
+        self._enter, self._leave = tasks._enter_task, tasks._leave_task  # "Extending asyncio" in its docs
+        self._loop = task.get_loop()
         del task
         self._references = sys.getrefcount(self._task)
 
@@ -76,6 +78,25 @@ class _AsyncioGuard:
             or self._state.cancel_scope is not self._scope
             or self._task.cancelling() > self._cancellations
         )
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> tuple[bool, object]:
+        """Run a coroutine up to where it first waits, in the name of the guarded task, which is suspended. No task may run.
+
+        Returns whether it waits, and for what; or whether it has left something in the task.
+        """
+        task, waits, awaited = self._task, True, None
+        references = sys.getrefcount(task)
+        self._enter(self._loop, task)
+        try:
+            awaited = work.send(None)
+        except StopIteration:
+            waits = False
+        finally:
+            self._leave(self._loop, task)
+        if waits:
+            return True, awaited
+        left = sys.getrefcount(task) > references or self._state.cancel_scope is not self._scope
+        return False, left or task.cancelling() > self._cancellations
 
     async def restore(self, step: str) -> None:
         left_open = False

@@ -7,7 +7,7 @@ through the scope of the task that runs it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context as Variables
 from contextvars import copy_context
 from types import coroutine
@@ -19,7 +19,7 @@ from ...framing.transports.readiness import asyncio_loop
 from ...lazy import anyio
 from ..process import forks
 from ..process.loop_watch import LoopWatch
-from .task_guard import TaskGuard, guard_task, hidden_tasks
+from .task_guard import AsyncioGuard, TaskGuard, guard_task, hidden_tasks
 
 if TYPE_CHECKING:
     import asyncio
@@ -66,6 +66,44 @@ def in_context(
             step = work.throw
 
 
+class _Begun(msgspec.Struct, frozen=True, eq=False):
+    """A request that was begun in the name of a task. `work` waits for `awaited`; None where it is over and left something."""
+
+    request: Request
+    work: Coroutine[Any, Any, None] | None = None
+    awaited: object = None
+
+
+class _Idle(msgspec.Struct, frozen=True, eq=False):
+    """A task of asyncio that waits for work, by what wakes it and by its state."""
+
+    woken: asyncio.Future[_Begun | None]
+    scope: anyio.CancelScope
+    guard: AsyncioGuard
+
+
+@coroutine
+def _go_on(begun: _Begun, thrown: BaseException | None) -> Generator[Any, Any, None]:
+    """Await the rest of a request that was begun, or have this thrown where it waits."""
+    work, awaited = begun.work, begun.awaited
+    assert work is not None, "it waits"
+    try:
+        while True:
+            argument: object = None
+            if thrown is None:
+                try:
+                    argument = yield awaited
+                except BaseException as exc:  # noqa: BLE001 - whatever the loop throws in belongs to the work
+                    thrown = exc
+            if thrown is None:
+                awaited = work.send(argument)
+            else:
+                cause, thrown = thrown, None
+                awaited = work.throw(cause)
+    except StopIteration:
+        return
+
+
 @final
 class TaskPool:
     """Runs requests in tasks, started in the order of `submit`.
@@ -74,16 +112,20 @@ class TaskPool:
     takes a request while others wait. `before_wait()` is called when a task has nothing left to do, or ends.
     """
 
-    def __init__(self, perform: Callable[[Request], Awaitable[None]], before_wait: Callable[[], None]) -> None:
+    def __init__(
+        self, perform: Callable[[Request], Coroutine[Any, Any, None]], before_wait: Callable[[], None]
+    ) -> None:
         self._perform = perform
         self._before_wait = before_wait
         self.waiting: Final[deque[Request]] = deque()
         """The requests that were submitted and have not begun. To be read only."""
-        self._sleeping: list[Any] = []  # a future of asyncio or an event for each idle task
+        self._sleeping: list[anyio.Event] = []  # on trio
+        self._idle: list[_Idle] = []  # on asyncio
         self._waking = False
         self._tasks: anyio.abc.TaskGroup | None = None
         self._event_type: type[anyio.Event] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._current_task: Callable[[], object]
         self._variables: Variables
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
@@ -91,6 +133,10 @@ class TaskPool:
         self._tasks = tasks
         self._event_type = type(anyio.Event())
         self._loop = asyncio_loop()
+        if self._loop is not None:
+            from asyncio import current_task  # late: not on trio
+
+            self._current_task = current_task
         self._variables = copy_context()
         self._wake_one_if_needed()
 
@@ -104,16 +150,37 @@ class TaskPool:
         if not self._waking:
             self._wake_one_if_needed()
 
+    def begin(self, request: Request) -> None:
+        """Run it up to where it first waits, here and now, where nothing waits before it; else as `submit` does.
+
+        What it posts by then is the caller's to send. On asyncio, outside of all tasks, it runs in the name of an idle
+        task, which goes on with it if it waits. So it costs no switch of tasks if it never does.
+        """
+        idle = self._idle[-1] if self._idle and not self.waiting and self._current_task() is None else None
+        if idle is None or idle.woken.done():  # cancelled, at the end
+            return self.submit(request)
+        self._idle.pop()
+        request.scope = idle.scope
+        work = self._perform(request)
+        waits, found = idle.guard.begin(work)
+        if waits:
+            return idle.woken.set_result(_Begun(request, work, found))
+        request.scope = None
+        if found or _ended(request, idle.scope):
+            idle.woken.set_result(_Begun(request))
+        else:
+            self._idle.append(idle)
+
     def _wake_one_if_needed(self) -> None:
         if self._tasks is None or self._waking or not self.waiting:
             return
         self._waking = True
         if self._sleeping:
-            sleeping = self._sleeping.pop()
-            if self._loop is None:
-                sleeping.set()
-            elif not sleeping.done():  # cancelled, at the end
-                sleeping.set_result(None)
+            self._sleeping.pop().set()
+        elif self._idle:
+            idle = self._idle.pop()
+            if not idle.woken.done():  # cancelled, at the end
+                idle.woken.set_result(None)
         else:
             with hidden_tasks():
                 self._variables.run(
@@ -124,21 +191,49 @@ class TaskPool:
         """Run requests until one of them has left something in this task, which then ends. Another task goes on."""
         with anyio.CancelScope() as scope:
             guard = guard_task()
-            while True:
-                self._waking = False
+            self._waking = False
+            may_go_on = True
+            while may_go_on:
                 may_go_on = await self._work_off(scope, guard)
                 self._before_wait()
                 if not may_go_on:
                     break
-                if self._loop is None:
+                if isinstance(guard, AsyncioGuard):
+                    may_go_on = await self._sleep_on_asyncio(scope, guard)
+                else:
                     event = self.make_event()
                     self._sleeping.append(event)
                     await event.wait()
-                else:  # a future costs a third of an event
-                    future = self._loop.create_future()
-                    self._sleeping.append(future)
-                    await future
+                    self._waking = False
+        self._before_wait()
         self._wake_one_if_needed()
+
+    async def _sleep_on_asyncio(self, scope: anyio.CancelScope, guard: AsyncioGuard) -> bool:
+        """Wait for work, or for the rest of what was begun in this task's name. False where the task must run nothing else."""
+        assert self._loop is not None, "it runs"
+        woken: asyncio.Future[_Begun | None] = self._loop.create_future()
+        self._idle.append(_Idle(woken, scope, guard))
+        thrown: BaseException | None = None
+        try:
+            await woken
+        except BaseException as exc:
+            if not woken.done() or woken.cancelled():
+                raise
+            thrown = exc  # it is meant for what was begun
+        begun = woken.result()
+        if begun is None:
+            self._waking = False
+            if thrown is not None:
+                raise thrown
+            return True
+        request = begun.request
+        if begun.work is not None:
+            await _go_on(begun, thrown)
+            request.scope = None
+            if not (guard.disturbed() or _ended(request, scope)):
+                return True
+        await guard.restore(request.name)
+        return False
 
     async def _work_off(self, scope: anyio.CancelScope, guard: TaskGuard) -> bool:
         """Run what waits. False where this task must run nothing else."""
@@ -150,7 +245,12 @@ class TaskPool:
                 request.scope = scope
             await self._perform(request)
             request.scope = None  # the task goes on with another request, which a late end of this one must not cancel
-            if guard.disturbed() or (request.ended_by is not None and scope.cancel_called):
+            if guard.disturbed() or _ended(request, scope):
                 await guard.restore(request.name)
                 return False
         return True
+
+
+def _ended(request: Request, scope: anyio.CancelScope) -> bool:
+    """Whether it was ended through the scope of its task, which is cancelled from then on."""
+    return request.ended_by is not None and scope.cancel_called

@@ -22,7 +22,7 @@ MAX_DEPTH: Final = 12
 """Levels of nesting."""
 
 CUT: Final = "<cut>"
-"""The scrubber's mark (`errors.redaction.marks.CUT`, which is expensive to import). It replaces a whole value that is too
+"""The scrubber's mark (`errors.redaction.limits.CUT`, which is expensive to import). It replaces a whole value that is too
 deep or too large: half a secret would not be recognised as one."""
 
 

@@ -41,7 +41,7 @@ _HOMES = {
     "CallFailed": ".daemon.operations.context",
     "ClientRefused": ".daemon.operations.context",
     "CredentialsRefused": ".daemon.operations.access",
-    "Identity": ".daemon.operations.identity",
+    "Identity": ".daemon.operations.access",
     "IdentityProvider": ".daemon.operations.access",
     "Context": ".daemon.operations.context",
     "DeclarationError": ".daemon.operations.service",
