@@ -74,12 +74,18 @@ class _Begun(msgspec.Struct, frozen=True, eq=False):
     awaited: object = None
 
 
-class _Idle(msgspec.Struct, frozen=True, eq=False):
-    """A task of asyncio that waits for work, by what wakes it and by its state."""
+class _Idle(msgspec.Struct, eq=False):
+    """A task of asyncio that waits for work: what wakes it, its state, and what was begun in its name."""
 
-    woken: asyncio.Future[_Begun | None]
+    woken: asyncio.Future[None]
     scope: anyio.CancelScope
     guard: AsyncioGuard
+    begun: _Begun | None = None
+
+    def wake(self, begun: _Begun | None) -> None:
+        self.begun = begun
+        if not self.woken.done():  # cancelled: at the end, or by what was begun, as the task in whose name it ran
+            self.woken.set_result(None)
 
 
 @coroutine
@@ -164,10 +170,10 @@ class TaskPool:
         work = self._perform(request)
         waits, found = idle.guard.begin(work)
         if waits:
-            return idle.woken.set_result(_Begun(request, work, found))
+            return idle.wake(_Begun(request, work, found))
         request.scope = None
         if found or _ended(request, idle.scope):
-            idle.woken.set_result(_Begun(request))
+            idle.wake(_Begun(request))
         else:
             self._idle.append(idle)
 
@@ -175,12 +181,12 @@ class TaskPool:
         if self._tasks is None or self._waking or not self.waiting:
             return
         self._waking = True
+        while self._idle:
+            idle = self._idle.pop()
+            if not idle.woken.done():  # else its task was cancelled by somebody
+                return idle.wake(None)
         if self._sleeping:
             self._sleeping.pop().set()
-        elif self._idle:
-            idle = self._idle.pop()
-            if not idle.woken.done():  # cancelled, at the end
-                idle.woken.set_result(None)
         else:
             with hidden_tasks():
                 self._variables.run(
@@ -211,20 +217,18 @@ class TaskPool:
     async def _sleep_on_asyncio(self, scope: anyio.CancelScope, guard: AsyncioGuard) -> bool:
         """Wait for work, or for the rest of what was begun in this task's name. False where the task must run nothing else."""
         assert self._loop is not None, "it runs"
-        woken: asyncio.Future[_Begun | None] = self._loop.create_future()
-        self._idle.append(_Idle(woken, scope, guard))
+        idle = _Idle(self._loop.create_future(), scope, guard)
+        self._idle.append(idle)
         thrown: BaseException | None = None
         try:
-            await woken
+            await idle.woken
         except BaseException as exc:
-            if not woken.done() or woken.cancelled():
+            if idle.begun is None:
                 raise
             thrown = exc  # it is meant for what was begun
-        begun = woken.result()
+        begun = idle.begun
         if begun is None:
             self._waking = False
-            if thrown is not None:
-                raise thrown
             return True
         request = begun.request
         if begun.work is not None:

@@ -17,7 +17,7 @@ from typing import Any
 counted: Counter[str] = Counter()
 kept: list[dict[str, int]] = []
 PACKAGE = f"{os.sep}discreet{os.sep}"
-SYSTEM = frozenset({"read", "write", "poll", "recv", "send", "writev"})
+SYSTEM = frozenset({"read", "write", "writev", "poll"})
 
 
 def count(frame: FrameType, event: str, argument: Any) -> None:
