@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ..daemon.operations.access import Identity
+from ..daemon.operations.identity import Identity
 
 JsonObject: TypeAlias = dict[str, Any]  # Any: JSON that the daemon does not read
 NonEmptyStr: TypeAlias = Annotated[str, Meta(min_length=1)]

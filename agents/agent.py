@@ -29,7 +29,7 @@ from ..a2a.card.model import (
     wrap_scheme,
 )
 from ..daemon.hosted_agent import AgentDeclaration
-from ..daemon.operations.access import Identity
+from ..daemon.operations.identity import Identity
 from ..daemon.operations.service import DeclarationError
 from ..errors.nearest import nearest_hint
 from .acp_options import AcpOptions, checked_acp_options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..daemon.operations.access import Identity
+from ..daemon.operations.identity import Identity
 
 if TYPE_CHECKING:
     from .editor import Turn

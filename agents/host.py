@@ -11,8 +11,9 @@ from ..a2a.methods import METHODS, V03_METHODS, VERSIONS
 from ..daemon.apps import AppError
 from ..daemon.dispatch.request import Durations
 from ..daemon.logs import log
-from ..daemon.operations.access import Access, Identity
+from ..daemon.operations.access import Access
 from ..daemon.operations.catalogue import Catalogue
+from ..daemon.operations.identity import Identity
 from ..daemon.operations.registry import LazyOperations
 from ..daemon.operations.spec import OperationSpec
 from ..daemon.rpc.dialect import METHOD_VERSIONS

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from ..daemon.operations.access import Identity
+from ..daemon.operations.identity import Identity
 from ..errors.failures import Failure
 
 

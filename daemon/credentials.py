@@ -11,7 +11,8 @@ from typing import Final, cast, final
 from . import plugins
 from .apps import AppError, load_object
 from .logs import log
-from .operations.access import PARENT, Access, Identity, IdentityProvider, StaticTokens, parse_token
+from .operations.access import PARENT, Access, IdentityProvider, StaticTokens, parse_token
+from .operations.identity import Identity
 from .operations.service import Service
 from .settings import Settings
 

@@ -36,9 +36,9 @@ from .settings import Settings
 if TYPE_CHECKING:
     from .hosted_agent import AgentDeclaration, AgentPart
     from .metrics.figures import Figures, Transport
-    from .operations.access import Identity
     from .operations.context import Context, ContextBackend, Sending
     from .operations.current_request import CurrentRequest
+    from .operations.identity import Identity
     from .operations.service import Service
     from .operations.spec import OperationSpec
     from .tracing.tracing import Tracing

@@ -127,7 +127,10 @@ def _count(data: bytes, byte: bytes) -> int:
     return data.count(byte) if byte in data else 0  # to find that there is none takes a tenth of the time
 
 
-def values_size(values: object) -> int:
-    """About how many bytes decoded values take, such as JSON can hold."""
-    text = msgspec.json.encode(values)
+def values_size(values: object, otherwise: int) -> int:
+    """About how many bytes decoded values take; `otherwise` where they can't be written as JSON again."""
+    try:
+        text = msgspec.json.encode(values)
+    except Exception:  # noqa: BLE001 - a type with an encoder hook of the app; the size is an estimate anyway
+        return otherwise
     return decoded_size(Raw(text), len(text))

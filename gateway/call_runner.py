@@ -18,7 +18,8 @@ from starlette.responses import Response
 from ..daemon.dispatch.execution import Raised, attempt_now
 from ..daemon.dispatch.request import OTHER
 from ..daemon.dispatch.router import provider_failed, refusal_of
-from ..daemon.operations.access import Access, Identity, is_refreshing
+from ..daemon.operations.access import Access, is_refreshing
+from ..daemon.operations.identity import Identity
 from ..daemon.rpc.dialect import PLAIN
 from ..daemon.rpc.envelope import NULL_ID, Call
 from ..daemon.rpc.request_log import note_failure

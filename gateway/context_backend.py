@@ -13,9 +13,10 @@ from ..errors.failures import MethodNotFound
 if TYPE_CHECKING:
     from ..daemon.documents.store import Documents
     from ..daemon.host import Host
-    from ..daemon.operations.access import Access, Identity
+    from ..daemon.operations.access import Access
     from ..daemon.operations.context import LogLevel, Sending
     from ..daemon.operations.current_request import Caller, CurrentRequest, IncomingCall
+    from ..daemon.operations.identity import Identity
 
 
 @final

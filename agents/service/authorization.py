@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final, final
 
 from ...a2a.card.model import required_scopes
-from ...daemon.operations.access import Access, AccessRule, Identity, challenge
+from ...daemon.operations.access import Access, AccessRule, challenge
+from ...daemon.operations.identity import Identity
 from ...errors.exceptions import FailureError
 from ...errors.failures import InsufficientPermissions, Internal
 from ..agent import Agent

@@ -23,7 +23,8 @@ from ...a2a.card.model import (
     validate_card,
     wrap_scheme,
 )
-from ...daemon.operations.access import Access, AccessRule, Identity, IdentityProvider
+from ...daemon.operations.access import Access, AccessRule, IdentityProvider
+from ...daemon.operations.identity import Identity
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.settings import Settings

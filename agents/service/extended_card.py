@@ -8,7 +8,7 @@ from ...a2a.card.model import AgentCard
 from ...a2a.errors import USE_PUBLIC_CARD
 from ...daemon.dispatch.execution import Raised, attempt_now
 from ...daemon.logs import log
-from ...daemon.operations.access import Identity
+from ...daemon.operations.identity import Identity
 from ...errors.exceptions import FailureError
 from ...errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal, InvalidAgentResponse
 from .authorization import Authorization

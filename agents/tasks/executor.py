@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import msgspec
 
 from ...a2a.types import JsonObject, Message, Task
-from ...daemon.operations.access import Identity
+from ...daemon.operations.identity import Identity
 
 if TYPE_CHECKING:
     from ..editor import Editor

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ..host import Host
-    from ..operations.access import Identity
     from ..operations.context import ClientInfo, ContextBackend
+    from ..operations.identity import Identity
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
     from .handshake import ServerInfo

@@ -35,8 +35,8 @@ from .writer import Writer
 if TYPE_CHECKING:
     from ...framing.transports.interface import ByteTransport
     from ..host import Host
-    from ..operations.access import Identity
     from ..operations.context import Sending
+    from ..operations.identity import Identity
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
 

@@ -16,9 +16,10 @@ from ..rpc import envelope
 if TYPE_CHECKING:
     from ..documents.store import Documents
     from ..host import Host
-    from ..operations.access import Access, Identity
+    from ..operations.access import Access
     from ..operations.context import Sending
     from ..operations.current_request import Caller, CurrentRequest, IncomingCall
+    from ..operations.identity import Identity
     from .client_requests import ClientRequests
     from .notices import Notices
     from .session import Session

@@ -22,7 +22,7 @@ from ...errors.wire import failure_of
 from ...lazy import anyio
 from ..logs import log
 from ..logs.bound import BOUND, INLINE, add_names
-from ..memory import reserve
+from ..memory import MemoryBudget, reserve, values_size
 from ..operations.context import CallFailed, keep_progress_token, last_event_id
 from ..operations.spec import ClientGroup, ServerEvent, WrongResult
 from ..process import forks
@@ -93,12 +93,12 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
             forks.leave()
 
 
-async def run_async(request: Request, context: Context, loop: HandlerLoop) -> Outcome:
+async def run_async(request: Request, context: Context, memory: MemoryBudget, loop: HandlerLoop) -> Outcome:
     """The same for a coroutine. The outcome of a request that was ended meanwhile is why it was ended."""
     spec, call = request.spec, request.call
     try:
         if request.large:
-            arguments = _decoded(request, context)
+            arguments = _decoded(request, context, memory)
         else:
             arguments = spec.input.decode(call.params, call.prefix) if call.arguments is None else call.arguments
         work = spec.invoke(context, arguments)
@@ -115,11 +115,13 @@ async def run_async(request: Request, context: Context, loop: HandlerLoop) -> Ou
             forks.leave()
 
 
-async def run_stream(request: Request, context: Context, stream: EventSink, loop: HandlerLoop) -> Outcome:
+async def run_stream(
+    request: Request, context: Context, stream: EventSink, memory: MemoryBudget, loop: HandlerLoop
+) -> Outcome:
     """The same for an asynchronous generator. Its values go out as events; the outcome says how many."""
     spec, call = request.spec, request.call
     try:
-        generator = spec.invoke(context, _decoded(request, context))
+        generator = spec.invoke(context, _decoded(request, context, memory))
         await _send_events(spec, call, generator, stream, _variables(call), loop)
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
@@ -139,13 +141,20 @@ def _variables(call: Call) -> Variables:
     return variables
 
 
-def _decoded(request: Request, context: Context) -> Arguments:
-    """The params in decoded form. Of a large body nothing else is kept while the handler runs but the id and the metadata."""
+def _decoded(request: Request, context: Context, memory: MemoryBudget) -> Arguments:
+    """The params in decoded form. Of a large body nothing else is kept while the handler runs but the id and the metadata.
+
+    What may last for ever is weighed anew, without the members that its handler does not take.
+    """
     call = request.call
     values = _arguments(request.spec, call)
     if request.large:
         keep_progress_token(context)
         call.params = None
+        if request.limit is None:
+            kept = values_size(values, request.decoded_size) + len(call.id or b"") + values_size(call.metadata, 0)
+            memory.add("requests", kept - request.decoded_size)
+            request.decoded_size = kept
     return values
 
 

@@ -24,9 +24,9 @@ from ...errors.failures import (
 from ...lazy import anyio
 from ..logs import log
 from ..logs.bound import bound
-from ..operations.access import Identity
 from ..operations.context import MOUNT_DEPTH, CallFailed, ContextBackend
 from ..operations.current_request import Caller, CurrentRequest
+from ..operations.identity import Identity
 from ..rpc.envelope import Call
 from .request import EventSink, Outcome, Request
 

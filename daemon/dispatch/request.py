@@ -21,9 +21,9 @@ from .backlog import LOOP
 if TYPE_CHECKING:
     import threading
 
-    from ..operations.access import Identity
     from ..operations.context import ContextBackend
     from ..operations.current_request import CurrentRequest, Endable
+    from ..operations.identity import Identity
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
     from .backlog import Backlog

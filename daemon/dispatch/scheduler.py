@@ -604,10 +604,10 @@ class Scheduler:
         context = Context(request.spec, request.call, request.context_backend, request)
         match request.spec.mode:
             case "async":
-                self._finish(request, await execution.run_async(request, context, self._loop))
+                self._finish(request, await execution.run_async(request, context, self._memory, self._loop))
             case "stream":
                 sink = request.requester.sink_of(request)
-                self._finish(request, await execution.run_stream(request, context, sink, self._loop))
+                self._finish(request, await execution.run_stream(request, context, sink, self._memory, self._loop))
             case "thread":
                 self.threads.submit(request)
             case "inline" | "forward":

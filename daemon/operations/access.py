@@ -17,15 +17,7 @@ from ...errors.failures import WRONG_SCHEME, AuthenticationRequired, Failure, In
 from ...errors.redaction.safe_call import type_name
 from ..logs import log
 from ..settings.option import TOKEN_FORM, read_token
-
-# Who calls: what a provider makes of credentials. Loads with the client's model of A2A, so it imports nothing of the daemon.
-
-
-class Identity(msgspec.Struct, frozen=True):
-    """A caller. `subject` names it for handlers and logs and holds no credential. `scopes` is None for every scope."""
-
-    subject: str
-    scopes: frozenset[str] | None = frozenset()
+from .identity import Identity
 
 
 class CredentialsRefused(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, final
 
-from .access import Identity
+from .identity import Identity
 from .service import INITIALIZE, SHUTDOWN, Service
 from .spec import OperationSpec
 

@@ -13,7 +13,7 @@ from ...errors.failures import Failure
 if TYPE_CHECKING:
     import threading
 
-    from .access import Identity
+    from .identity import Identity
 
 
 class Endable(Protocol):

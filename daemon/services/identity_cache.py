@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, final
 
-from ..operations.access import Identity
+from ..operations.identity import Identity
 
 MAX_IDENTITIES: Final = 64
 """After that the oldest is dropped: an identity provider may know any number of callers."""

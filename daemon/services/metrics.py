@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from ..metrics.figures import Figures
-from ..operations.access import Identity
 from ..operations.context import Context
+from ..operations.identity import Identity
 from ..operations.service import Service
 
 

@@ -103,7 +103,7 @@ def _close_notebook(documents: Documents, params: notebook.DidCloseNotebookDocum
 
 def keep_notebook(documents: Documents, book: NotebookDocument) -> None:
     """Keep a notebook that was opened or changed, and count it."""
-    size = values_size((book.metadata, book.cells))
+    size = values_size((book.metadata, book.cells), 0)
     documents.keep_notebook(book, size + NOTEBOOK_BYTES * (1 + len(book.cells)))
 
 

@@ -20,7 +20,8 @@ import jwt
 import msgspec
 
 from ...daemon.logs import log
-from ...daemon.operations.access import CredentialsRefused, Identity
+from ...daemon.operations.access import CredentialsRefused
+from ...daemon.operations.identity import Identity
 from ...errors.decoders import convert, decoder_for
 from ...errors.failures import WRONG_SCHEME
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ...daemon.dispatch.backlog import Backlog
     from ...daemon.dispatch.request import Request, RequestCounts
     from ...daemon.host import Host
-    from ...daemon.operations.access import Access, Identity
+    from ...daemon.operations.access import Access
+    from ...daemon.operations.identity import Identity
     from ...daemon.operations.spec import OperationSpec
     from ...daemon.rpc.envelope import Message
     from ...dialects.mcp.state import Offered

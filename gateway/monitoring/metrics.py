@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.types import Send
 
     from ...daemon.host import Host
-    from ...daemon.operations.access import Identity
+    from ...daemon.operations.identity import Identity
     from ..call_runner import CallRunner
     from ..requests import GatewayRequest
 

@@ -8,8 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .daemon.operations.access import CredentialsRefused, Identity, IdentityProvider
+    from .daemon.operations.access import CredentialsRefused, IdentityProvider
     from .daemon.operations.context import CallFailed, ClientRefused, Context, Stopped
+    from .daemon.operations.identity import Identity
     from .daemon.operations.service import DeclarationError, Service
     from .daemon.operations.spec import ServerEvent
     from .errors.exceptions import OperationError
@@ -41,7 +42,7 @@ _HOMES = {
     "CallFailed": ".daemon.operations.context",
     "ClientRefused": ".daemon.operations.context",
     "CredentialsRefused": ".daemon.operations.access",
-    "Identity": ".daemon.operations.access",
+    "Identity": ".daemon.operations.identity",
     "IdentityProvider": ".daemon.operations.access",
     "Context": ".daemon.operations.context",
     "DeclarationError": ".daemon.operations.service",

@@ -19,8 +19,8 @@ from .host import NOTHING_SENT, ClientInfo, ContextBackend, LogLevel, Sending, S
 
 if TYPE_CHECKING:
     from ...documents.store import Documents
-    from ..access import Identity
     from ..current_request import Caller, CurrentRequest, IncomingCall
+    from ..identity import Identity
 
 T = TypeVar("T")
 

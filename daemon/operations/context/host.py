@@ -11,8 +11,8 @@ from ....errors.failures import Failure, InvalidParams
 
 if TYPE_CHECKING:
     from ...documents.store import Documents
-    from ..access import Identity
     from ..current_request import Caller, CurrentRequest, IncomingCall
+    from ..identity import Identity
 
 T = TypeVar("T")
 

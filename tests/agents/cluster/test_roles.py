@@ -19,7 +19,7 @@ from discreet.agents.stores.interface import Changes
 from discreet.agents.tasks.executor import RequestContext
 from discreet.agents.tasks.live_task import LiveTask
 from discreet.agents.tasks.task_events import TaskEvents
-from discreet.daemon.operations.access import Identity
+from discreet.daemon.operations.identity import Identity
 from discreet.errors import FailureError
 from support.daemons import Watching, watching
 from support.executors import (

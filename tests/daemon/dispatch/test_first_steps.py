@@ -31,7 +31,7 @@ async def after_a_turn() -> str:
 
 async def after_many_turns() -> str:
     for _ in range(50):
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
     return "done"
 
 
@@ -62,14 +62,14 @@ async def after_a_limit_that_runs_on() -> str:
 
 async def as_one_task() -> str:
     before = anyio.get_current_task().id
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     return "done" if anyio.get_current_task().id == before else "another task"
 
 
 async def with_variables_of_its_own() -> str:
     seen = SEEN.get()
     SEEN.set("set")
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     return "done" if (seen, SEEN.get()) == ("nothing", "set") else f"{seen}, {SEEN.get()}"
 
 
@@ -144,7 +144,9 @@ async def test_it_is_ended_where_it_waits(serving: Serving) -> None:
         late = await wire.call("app/brief", {})
         assert late["error"]["code"] == -32000, late
         cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}
-        await wire.send(wire.request("app/endless", {}, id=7), cancel)  # in one read: it has begun, and its task has not gone on
+        await wire.send(
+            wire.request("app/endless", {}, id=7), cancel
+        )  # in one read: it has begun, and its task has not gone on
         assert (await wire.receive())["error"]["code"] == -32800
         assert (await wire.call("app/fail", {}))["error"]["code"] == -32603
         assert (await wire.call("app/run", {"way": "as_one_task"}))["result"] == "done"

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import pytest
 
 from discreet import DeclarationError, Service, mcp
-from discreet.daemon.operations.access import Access, Identity
+from discreet.daemon.operations.access import Access
+from discreet.daemon.operations.identity import Identity
 from support.mcp_wire import MCP, MODERN, McpClient
 
 pytestmark = pytest.mark.anyio

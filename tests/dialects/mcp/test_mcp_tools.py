@@ -10,7 +10,8 @@ import pytest
 
 from discreet import DeclarationError, OperationError, Service, mcp
 from discreet.daemon.host import Host
-from discreet.daemon.operations.access import Access, Identity
+from discreet.daemon.operations.access import Access
+from discreet.daemon.operations.identity import Identity
 from discreet.daemon.settings import Settings
 from discreet.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from discreet.dialects.mcp.state import Offered

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 import pytest
 
-from discreet.daemon.operations.access import Identity
+from discreet.daemon.operations.identity import Identity
 
 from .asgi_client import AsgiClient, Reply
 from .works import v1
