@@ -12,7 +12,7 @@ import pytest
 
 from discreet.a2a.draft import apply_events
 from discreet.a2a.types import StatusChanged, TaskState, TaskStatus
-from discreet.agents.cluster import remote_submission
+from discreet.agents.cluster import cluster, remote_submission
 from discreet.agents.service.runtime import Runtime
 from discreet.agents.stores.interface import DamagedTaskError, OwnerRequest, StoredTask, StoreError
 from discreet.agents.tasks.executor import RequestContext
@@ -34,6 +34,12 @@ from support.task_changes import change_to, commit_all
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon looks for what was left undone ten times a second, not once."""
+    monkeypatch.setattr(cluster, "IDLE_POLL_SECONDS", 0.1)
 
 
 @pytest.mark.parametrize("resumes", [False, True])
