@@ -33,7 +33,7 @@ class Output(Protocol):
         """How much the client has not taken, although it could."""
         ...
 
-    def post(self, body: bytes) -> None:
+    def post(self, body: bytes, /) -> None:
         """Queue one message for the next flush. Never blocks."""
         ...
 

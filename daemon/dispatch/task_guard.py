@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, final
 
+from ...framing.transports.readiness import asyncio_loop
 from ...lazy import anyio
 from ..logs import log
 
@@ -42,7 +43,17 @@ def guard_task() -> TaskGuard:
 
 
 def _on_asyncio() -> bool:
-    return anyio.get_cancelled_exc_class().__module__ == "asyncio.exceptions"
+    return asyncio_loop() is not None
+
+
+@cache
+def _of_asyncio() -> tuple[Any, Any]:  # Any: both are private
+    """asyncio's functions for tasks, and anyio's states of them. Loaded once: a guard is made at each step of an app's code."""
+    from asyncio import tasks
+
+    from anyio._backends._asyncio import _task_states  # pyright: ignore[reportPrivateUsage]  # see the module's docstring
+
+    return tasks, _task_states
 
 
 @final
@@ -54,17 +65,14 @@ class AsyncioGuard:
     __slots__ = ("_cancellations", "_enter", "_leave", "_loop", "_references", "_scope", "_state", "_task")
 
     def __init__(self) -> None:
-        from asyncio import tasks  # late: on trio it is not needed
-
-        from anyio._backends._asyncio import _task_states  # pyright: ignore[reportPrivateUsage]  # see above
-
+        tasks, states = _of_asyncio()
         task = tasks.current_task()
         assert task is not None
-        if task not in _task_states:  # not begun by anyio
+        if task not in states:  # not begun by anyio
             with anyio.CancelScope():
                 pass  # makes its state
         self._task: asyncio.Task[Any] = task
-        self._state: Any = _task_states[task]
+        self._state: Any = states[task]
         self._scope = self._state.cancel_scope
         self._cancellations = task.cancelling()
         self._enter, self._leave = tasks._enter_task, tasks._leave_task  # "Extending asyncio" in its docs

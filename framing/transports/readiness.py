@@ -47,7 +47,9 @@ def _named(call: Callable[[], None]) -> Callable[[], None]:
 
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:
     """The event loop that runs in this thread; None where it is trio's, or none runs."""
-    loaded = sys.modules.get("asyncio")  # by now, if it runs
+    loaded, sniffio = sys.modules.get("asyncio"), sys.modules.get("sniffio")  # by now, if they are of use
+    if sniffio is not None and sniffio.thread_local.name == "trio":  # as a guest of asyncio
+        return None
     try:
         return None if loaded is None else loaded.get_running_loop()
     except RuntimeError:
