@@ -25,8 +25,11 @@ from support.waits import wait_until
 
 HERE: Final = Path(__file__).parent
 TOLERANCE: Final = 1.03
+ATTEMPTS: Final = 3
+"""A busy machine may wake a thread or a timer between; a change that costs more does so each time."""
+
 LIBRARIES: Final = 1.15
-"""How much more may be called in all: libraries change with their versions."""
+"""By how much all calls may differ: libraries change with their versions."""
 
 CHUNKS: Final = 0.5
 """How much it may differ besides: a busy machine delivers many requests in one read or in two."""
@@ -241,14 +244,26 @@ def cost_of(kind: str, window: int, tmp_path: Path) -> Cost:
 
 @pytest.mark.parametrize(("kind", "window"), COSTS)
 def test_a_request_costs_what_the_table_says(kind: str, window: int, tmp_path: Path) -> None:
-    found, expected = cost_of(kind, window, tmp_path), COSTS[kind, window]
-    for name in Cost.__struct_fields__:
-        counted, allowed = getattr(found, name), getattr(expected, name)
-        if name == "all":
-            assert counted <= min(allowed * LIBRARIES, LIMITS.get((kind, window), inf)), found
-            continue
-        assert counted <= allowed * TOLERANCE + CHUNKS, f"{name}: {found}"
-        assert counted >= allowed / TOLERANCE - CHUNKS, f"{name} has become cheaper, let the table say so: {found}"
+    for _ in range(ATTEMPTS):
+        found = cost_of(kind, window, tmp_path)
+        wrong = faults_of(found, COSTS[kind, window])
+        if not wrong:
+            break
+    assert not wrong, f"let the table say so: {found}"
+    assert found.all <= LIMITS.get((kind, window), inf)
+
+
+def faults_of(found: Cost, expected: Cost) -> list[str]:
+    """Which of the counts are not those of the table: more, or less."""
+    return [
+        name
+        for name in Cost.__struct_fields__
+        if not (
+            getattr(expected, name) / (LIBRARIES if name == "all" else TOLERANCE) - CHUNKS
+            <= getattr(found, name)
+            <= getattr(expected, name) * (LIBRARIES if name == "all" else TOLERANCE) + CHUNKS
+        )
+    ]
 
 
 @pytest.mark.parametrize(("kind", "modules"), [("inline", 148), ("coroutine", 148)])
