@@ -364,5 +364,5 @@ def test_the_client_for_agents_loads_the_model_of_a2a_and_nothing_else_of_the_da
         "discreet.a2a",
         *(f"discreet.a2a.{name}" for name in shared),
         "discreet.daemon.operations",
-        "discreet.daemon.operations.access",
+        "discreet.daemon.operations.identity",
     }
