@@ -346,7 +346,7 @@ class Scheduler:
             self._starvation.watch(request)
         if group is None and backlog is not None and self._may_begin(request, backlog):
             backlog.open += 1
-            return self._start(request, self._tasks.begin)
+            return self._start(request, self._tasks.submit if self._tasks.in_burst else self._tasks.begin)
         if backlog is not None:
             backlog.add(request)
             if spec.kind == "notification":
@@ -416,6 +416,7 @@ class Scheduler:
         """Send what was posted to any client, and tell them of progress."""
         for client in self._clients:
             client.flush()
+        self._tasks.in_burst = False
         self._tell_progress()
 
     # -- waiting and starting ----------------------------------------------------------------------------------

@@ -128,6 +128,8 @@ class TaskPool:
         self._sleeping: list[anyio.Event] = []  # on trio
         self._idle: list[_Idle] = []  # on asyncio
         self._waking = False
+        self.in_burst = False
+        """Whether a request was begun since replies were last sent. To `submit` costs less for those behind it."""
         self._tasks: anyio.abc.TaskGroup | None = None
         self._event_type: type[anyio.Event] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -162,17 +164,19 @@ class TaskPool:
         What it posts by then is the caller's to send. On asyncio, outside of all tasks, it runs in the name of an idle
         task, which goes on with it if it waits. So it costs no switch of tasks if it never does.
         """
-        idle = self._idle[-1] if self._idle and not self.waiting and self._current_task() is None else None
+        at_once = self._idle and not self.waiting and self._current_task() is None
+        idle = self._idle[-1] if at_once else None
         if idle is None or idle.woken.done():  # cancelled, at the end
             return self.submit(request)
         self._idle.pop()
+        self.in_burst = True
         request.scope = idle.scope
         work = self._perform(request)
         waits, found = idle.guard.begin(work)
         if waits:
             return idle.wake(_Begun(request, work, found))
         request.scope = None
-        if found or _ended(request, idle.scope):
+        if found or (request.ended_by is not None and idle.scope.cancel_called):
             idle.wake(_Begun(request))
         else:
             self._idle.append(idle)
@@ -234,7 +238,7 @@ class TaskPool:
         if begun.work is not None:
             await _go_on(begun, thrown)
             request.scope = None
-            if not (guard.disturbed() or _ended(request, scope)):
+            if not (guard.disturbed() or (request.ended_by is not None and scope.cancel_called)):
                 return True
         await guard.restore(request.name)
         return False
@@ -249,12 +253,7 @@ class TaskPool:
                 request.scope = scope
             await self._perform(request)
             request.scope = None  # the task goes on with another request, which a late end of this one must not cancel
-            if guard.disturbed() or _ended(request, scope):
+            if guard.disturbed() or (request.ended_by is not None and scope.cancel_called):
                 await guard.restore(request.name)
                 return False
         return True
-
-
-def _ended(request: Request, scope: anyio.CancelScope) -> bool:
-    """Whether it was ended through the scope of its task, which is cancelled from then on."""
-    return request.ended_by is not None and scope.cancel_called
