@@ -139,7 +139,8 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
     "a flag that is like none": ("serve --openapi", "--openapi: unknown flag"),
     "a word that is like no command": (
         "xyzzy",
-        "xyzzy: neither a command nor an app (pkg.module:name or ./file.py:name)",
+        "xyzzy: neither a command nor an app (pkg.module:name or ./file.py:name); commands: serve, call, demo, new, doctor,"
+        " attach, schema, card, generate, import, record, replay, show, completion",
     ),
     "a param as a flag": (
         "call m --song=1",

@@ -201,7 +201,7 @@ def _run(argv: Sequence[str]) -> int:
                 meant = meant_by(word) or f": ./{word.removeprefix('./')}:name"
                 raise UsageError(f"{word}: an app is a name in a file{meant}")
             near = f"; nearest: {_MEANT[word]}" if word in _MEANT else nearest_hint(word, plugins.names("verb"))
-            meant = meant_by(word) or near
+            meant = meant_by(word) or near or f"; commands: {', '.join((*VERBS, *plugins.added('verb')))}"
             raise UsageError(f"{word}: neither a command nor an app ({EXPECTED}){meant}")
         case _:
             name, rest = DEFAULT_VERB, list(argv)
