@@ -17,7 +17,7 @@ from .operations.access import PARENT, Access, IdentityProvider
 from .settings import Settings
 
 
-def host_of(settings: Settings, hosted: Hosted | None = None, provider: IdentityProvider | None = None) -> Host:
+def build_host(settings: Settings, hosted: Hosted | None = None, provider: IdentityProvider | None = None) -> Host:
     """Host this, or what these settings name. `provider` tells callers apart, instead of what the settings name.
 
     Raises `AppError` or `DeclarationError`, one line for all that is wrong.

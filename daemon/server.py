@@ -26,7 +26,7 @@ from .daemon import Daemon, Listener, log_output_failure, reader_has_gone
 from .debugger.breakpoints import Breakpoints, without_time_limits
 from .dispatch.task_guard import hide_task
 from .host import Host
-from .hosting import host_of, log_settings, opened_store
+from .hosting import build_host, log_settings, opened_store
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from .logs import (
     PrintedTexts,
@@ -201,7 +201,7 @@ def check(settings: Settings) -> NoReturn:
     Breakpoints(debug=False).install()
     status = EXIT_OK
     try:
-        host = host_of(settings)
+        host = build_host(settings)
         Daemon(host, memory_pair()[0])
         if settings.http_mcp:
             check_dialect(host, "mcp")
@@ -272,7 +272,7 @@ class _Process:
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
             self._breakpoints.install()
-            host = host_of(self._settings, self._hosted)
+            host = build_host(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             with opened_store(host), self._listening(host) as listener:
                 return self._run(host, listener)

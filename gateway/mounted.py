@@ -11,7 +11,7 @@ import anyio
 
 from ..daemon.apps import AppError, Hosted
 from ..daemon.daemon import Daemon
-from ..daemon.hosting import host_of, log_settings, opened_store
+from ..daemon.hosting import build_host, log_settings, opened_store
 from ..daemon.logs import log, start_logging
 from ..framing import stdio_guard
 from ..framing.transports.memory import memory_pair
@@ -177,7 +177,7 @@ def mounted(
     """
 
     def make() -> tuple[Host, Gateway]:
-        host = host_of(settings, hosted, provider)
+        host = build_host(settings, hosted, provider)
         local = host.access.provider is None and not settings.http_open
         return host, Gateway(host, call_settings(settings), origins_of(settings, local=local), local_only=local)
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ..daemon.logs import log
 from ..daemon.operations.access import AccessRule
-from ..daemon.operations.context import host_of
+from ..daemon.operations.context import context_backend_of
 from ..daemon.operations.decoders import META_MEMBERS, Arguments, InputDecoder
 from ..daemon.operations.options import check_name
 from ..daemon.operations.params import InputModel
@@ -154,7 +154,7 @@ class _Maker:
 
     async def ready(self, ctx: Context) -> None:
         """Wait until the upstream is opened, which the first call does."""
-        await host_of(ctx).process.enter_late(self._namespace)
+        await context_backend_of(ctx).process.enter_late(self._namespace)
 
     @property
     def upstream(self) -> Upstream:

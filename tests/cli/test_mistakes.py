@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from discreet.cli.call.json_faults import QUOTING
+from discreet.cli.commands import VERBS
 from discreet.cli.main import main
 from support.frames import f
 from support.programs import DISCREET, finished
@@ -139,8 +140,7 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
     "a flag that is like none": ("serve --openapi", "--openapi: unknown flag"),
     "a word that is like no command": (
         "xyzzy",
-        "xyzzy: neither a command nor an app (pkg.module:name or ./file.py:name); commands: serve, call, demo, new, doctor,"
-        " attach, schema, card, generate, import, record, replay, show, completion",
+        f"xyzzy: neither a command nor an app (pkg.module:name or ./file.py:name); commands: {', '.join(VERBS)}",
     ),
     "a param as a flag": (
         "call m --song=1",

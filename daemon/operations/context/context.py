@@ -313,7 +313,7 @@ class Context(msgspec.Struct, eq=False):
         return decoder_for(type)(result)
 
 
-def host_of(context: Context) -> ContextBackend:
+def context_backend_of(context: Context) -> ContextBackend:
     """What it stands on, for a call that runs within its request."""
     return context._host
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from ....daemon.operations.context import ClientRefused, Context, host_of
+from ....daemon.operations.context import ClientRefused, Context, context_backend_of
 from ....daemon.operations.service import Service
 from ....daemon.operations.spec import Forward, Timeout
 from ....errors.decoders import decoder_for
@@ -232,7 +232,7 @@ class _Asking:
             spec.input.decode(text, params.where),
             metadata=ctx.service_params,
             sink=None,
-            context_backend=host_of(ctx),
+            context_backend=context_backend_of(ctx),
             progress_token=params.protocol.token,
             rendering=InnerRendering(params.protocol),
         )
