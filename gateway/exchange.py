@@ -107,7 +107,10 @@ class Exchange:
             self._events = EventQueue(self._host.memory, self._wake)
         self._request = Request(call, spec, self, context_backend, sender.backlog)
         request = self._request
-        out_of_task(lambda: self._host.scheduler.submit(request))  # an inline handler may begin now
+        scheduler = self._host.scheduler
+        out_of_task(lambda: scheduler.submit(request))  # an inline handler may begin now, or a coroutine
+        if scheduler.progressed:
+            scheduler.flush()
 
     def _refuse(self, router: Router, failure: Failure) -> None:
         self._metrics.refused(router.name_of(self.call), failure)

@@ -177,6 +177,7 @@ class Reader:
             self._dispatcher.accept(call)
         except Exception as exc:  # noqa: BLE001 - as for one that was just read
             self._take_own_fault(call, exc)
+        self._scheduler.flush()
         self.look_again()
 
     def read_all(self) -> None:

@@ -311,7 +311,10 @@ class Scheduler:
         return spec.limit is not None and self._present[spec.name] >= spec.limit
 
     def submit(self, request: Request) -> None:
-        """Run it when its turn comes, and have the outcome delivered to its requester."""
+        """Run it when its turn comes, and have the outcome delivered to its requester.
+
+        It may have begun, and even ended, when this returns: call `flush` then, if there was progress.
+        """
         spec = request.spec
         if spec.kind == "notification":
             self._submit(request, request.backlog)  # one group for all notifications of the client

@@ -60,17 +60,17 @@ COSTS: Final[dict[tuple[str, int], Cost]] = {
     # kind, requests at a time: own, C, all, system calls
     ("inline", 1): Cost(37.2, 41.3, 48.2, 4.02),
     ("inline", WINDOW): Cost(16.5, 25.4, 17.7, 0.08),
-    ("coroutine", 1): Cost(59.2, 55.3, 71.2, 4.02),
-    ("coroutine", WINDOW): Cost(33.6, 45.5, 35.8, 0.08),
+    ("coroutine", 1): Cost(58.2, 55.3, 70.2, 4.02),
+    ("coroutine", WINDOW): Cost(34.0, 40.8, 35.6, 0.12),
     ("thread", 1): Cost(59.2, 42.3, 77.2, 5.02),
-    ("thread", WINDOW): Cost(27.7, 32.4, 28.1, 0.10),
-    ("tools/call", 1): Cost(102.3, 82.4, 114.4, 4.02),
-    ("tools/call", WINDOW): Cost(76.7, 72.5, 78.9, 0.08),
+    ("thread", WINDOW): Cost(28.0, 32.5, 28.4, 0.12),
+    ("tools/call", 1): Cost(101.3, 82.4, 113.4, 4.02),
+    ("tools/call", WINDOW): Cost(77.1, 67.9, 78.8, 0.12),
     ("hover", 1): Cost(61.2, 58.3, 73.2, 4.02),
     ("hover", WINDOW): Cost(40.5, 42.4, 42.8, 0.08),
-    ("SendMessage", 1): Cost(561.2, 264.3, 825.2, 8.02),
-    ("SendMessage", WINDOW): Cost(505.4, 220.3, 687.0, 1.41),
-    ("HTTP operation", 1): Cost(149.4, 128.3, 255.7, 2.25),
+    ("SendMessage", 1): Cost(560.2, 264.3, 824.2, 8.02),
+    ("SendMessage", WINDOW): Cost(504.4, 220.3, 686.0, 1.41),
+    ("HTTP operation", 1): Cost(154.3, 128.3, 261.8, 2.59),
 }
 
 LIMITS: Final = {
