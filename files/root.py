@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Self, TypeAlias, final
@@ -18,14 +17,7 @@ from ..errors import FailureError, InvalidParams
 from .directory import Directory, FileInfo, PathParts, is_unicode
 from .types import FileExists, FileNotFound, NotADirectory, NotAFile, OutsideRoot, PermissionDenied
 
-_PathError: TypeAlias = (
-    type[FileNotFound]
-    | type[PermissionDenied]
-    | type[NotAFile]
-    | type[NotADirectory]
-    | type[OutsideRoot]
-    | type[FileExists]
-)
+_PathError: TypeAlias = type[FileNotFound | PermissionDenied | NotAFile | NotADirectory | OutsideRoot | FileExists]
 
 # EINVAL and EILSEQ: names that a file system can't hold. ENXIO: not a regular file (see `Directory`).
 _ERRORS: dict[int, _PathError] = {
@@ -62,7 +54,7 @@ class Root:
         self.path = os.path.realpath(path)
         """For file watchers of the system. The service opens nothing by it."""
         self._spellings = tuple(_spellings(path))
-        self._directory = _open(path)
+        self._directory = Directory.open_root(path)
 
     def parse_path(self, path: str) -> PathParts:
         """Split a caller's path into the names below the root.
@@ -169,11 +161,3 @@ def _path_of_uri(uri: str) -> str:
     except UnicodeDecodeError as error:
         raise FileNotFound(path=uri) from error
     return local if os.path.splitdrive(local)[0] else f"/{local}"
-
-
-def _open(path: str) -> Directory:
-    if sys.platform == "win32":
-        from .root_windows import open_root
-    else:
-        from .root_posix import open_root
-    return open_root(path)

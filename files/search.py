@@ -1,4 +1,4 @@
-"""Literal text search below the root. Each search has a budget of work and of time, and tells where to go on after it.
+"""Literal text search below the root. Each search has a bounded time, and tells where to go on after it.
 
 Entries are visited in one fixed order, the order of their paths compared name by name, so that a place in the tree says
 what has been searched. Never uses regular expressions on files: literal search takes linear time on any input. Keeps
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from fnmatch import translate
 from time import monotonic, sleep
-from typing import Final, assert_never, final
+from typing import Final, final
 
 import msgspec
 
@@ -21,43 +21,11 @@ from .directory import Directory, PathParts, first_names, read_at
 from .root import Root, os_errors_as
 from .types import MAX_PATH_CHARS, Cancellable, FileTooLarge, Match, NotText, SearchPlace, SearchResult
 
-# Counts the work of one search against its budget, and shares the machine: gives way to other threads, and ends a search
-# that was cancelled. Knows nothing of files.
-
-
-STEP_WORK: Final = 256 * 1024
-"""Work between two pauses: about a millisecond, and at most a few thousand places where a text stands."""
+STEP_SECONDS: Final = 0.0005
+"""Time between two pauses."""
 
 PAUSE_SECONDS: Final = 20e-6
 """A thread that only let go of Python's lock would mostly take it again before another wakes up."""
-
-
-@final
-class SearchWork:
-    """`budget` is in bytes read and compared, `seconds` from now on. Used in one thread."""
-
-    def __init__(self, ctx: Cancellable, budget: int, seconds: float) -> None:
-        self._ctx = ctx
-        self._left = budget
-        self._latest = monotonic() + seconds
-        self._step = 0
-
-    @property
-    def exhausted(self) -> bool:
-        """True when the search should end at the next place from which it can go on."""
-        return self._left <= 0
-
-    def spend(self, work: int) -> None:
-        """Count so many bytes. Every step's end gives way to other threads, and raises if the search was cancelled."""
-        self._left -= work
-        self._step -= work
-        if self._step <= 0:
-            self._step = STEP_WORK
-            self._ctx.check_cancelled()
-            if monotonic() >= self._latest:
-                self._left = 0
-            sleep(PAUSE_SECONDS)
-
 
 LINE_CHARS: Final = 200
 
@@ -70,27 +38,18 @@ _BINARY_PROBE: Final = 8192
 _SLICE: Final = 64 * 1024
 """Characters that are compared in one step, which holds Python's lock: a millisecond at most."""
 
-_NAME_WORK: Final = 64
-_ENTRY_WORK: Final = 2048
-_CANDIDATE_WORK: Final = 64
-_FOLDING_WORK: Final = 8
-"""Work in bytes, by the time that each takes beside plain reading: a listed name, a visited entry, a place where the
-text stands; and how many times as long characters take beyond ASCII if case is ignored. Measured, not exact."""
-
 _FEWEST_NAMES: Final = 100
 
 
 class SearchLimits(msgspec.Struct, frozen=True):
     """How much one search may do and return.
 
-    `work` is in bytes read and compared: two or three seconds on a slow machine. `seconds` counts for slow disks; both
-    are well within a request's default deadline of 30 s. One file is in memory at a time; a file above `file_bytes` is
-    hardly source text. About `names` are kept of those still to visit. `result_chars` limits the paths and lines of the
-    result: even at six bytes per character it fits a peer's frame limit of 10 MiB.
+    `seconds` is well within a request's default deadline of 30 s. One file is in memory at a time; a file above
+    `file_bytes` is hardly source text. About `names` are kept of those still to visit. `result_chars` limits the paths and
+    lines of the result: even at six bytes per character it fits a peer's frame limit of 10 MiB.
     """
 
-    work: int = 256 * 1024 * 1024
-    seconds: float = 10.0
+    seconds: float = 5.0
     names: int = 50_000
     file_bytes: int = 4 * 1024 * 1024
     result_chars: int = 1024 * 1024
@@ -117,7 +76,7 @@ def search(
     with os_errors_as(path):
         start = root.parse_path(path)
         resume = _resumed(root, start, query.resume)
-        run = _SearchRun(root, start, resume, query, limits, SearchWork(ctx, limits.work, limits.seconds))
+        run = _SearchRun(root, start, resume, query, limits, _Pace(ctx, limits.seconds))
         try:
             try:
                 run.list_names(start)
@@ -141,6 +100,28 @@ def _resumed(root: Root, start: PathParts, place: SearchPlace | None) -> PathPar
 
 
 @final
+class _Pace:
+    """Shares the machine: gives way to other threads, and ends a search that was cancelled or took too long."""
+
+    def __init__(self, ctx: Cancellable, seconds: float) -> None:
+        self._ctx = ctx
+        self._latest = monotonic() + seconds
+        self._next_pause = 0.0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the search should end at the next place from which it can go on."""
+        return monotonic() >= self._latest
+
+    def step(self) -> None:
+        """Give way if it is time for it. Raises if the search was cancelled."""
+        if monotonic() >= self._next_pause:
+            self._ctx.check_cancelled()
+            sleep(PAUSE_SECONDS)
+            self._next_pause = monotonic() + STEP_SECONDS
+
+
+@final
 class _SearchRun:
     """One search in progress: what it has found, and what is still to visit."""
 
@@ -151,17 +132,17 @@ class _SearchRun:
         resume: PathParts,
         query: SearchQuery,
         limits: SearchLimits,
-        work: SearchWork,
+        pace: _Pace,
     ) -> None:
         self._root = root
         self._start = start
         self._limits = limits
-        self._work = work
+        self._pace = pace
         self._limit = query.limit
         self._resume = resume
         self._resume_offset = 0 if query.resume is None else query.resume.offset
         self._glob = None if query.glob is None else _glob_matcher(query.glob)
-        self._occurrences = _Occurrences(query, work)
+        self._occurrences = _Occurrences(query, pace)
         self._open: tuple[PathParts, Directory] | None = None
         # The next one last: an entry, or, with a name, the entries of a directory that sort after that name.
         self._pending: list[tuple[PathParts, str | None]] = []
@@ -191,7 +172,7 @@ class _SearchRun:
         visited = False
         while self._pending and self._next is None:
             parts, after = self._pending[-1]
-            if after is None and visited and self._work.exhausted:
+            if after is None and visited and self._pace.exhausted:
                 self._next = SearchPlace("/".join(parts), 0)
                 break
             del self._pending[-1]
@@ -222,13 +203,12 @@ class _SearchRun:
 
     def _names_in(self, parts: PathParts) -> Iterator[str]:
         for name in self._directory(parts).list_names():
-            self._work.spend(_NAME_WORK)
+            self._pace.step()
             yield name
 
     def _directory(self, parts: PathParts) -> Directory:
         """The directory, open until another one is asked for."""
         if self._open is None or self._open[0] != parts:
-            self._work.spend(_ENTRY_WORK * len(parts))
             self.close()
             self._open = None
             self._open = parts, self._root.open_directory(parts)
@@ -236,30 +216,21 @@ class _SearchRun:
 
     def _visit(self, parts: PathParts) -> bool:
         """Search the entry if it is a matching file. Returns whether it is a directory to be searched."""
-        self._work.spend(_ENTRY_WORK)
+        self._pace.step()
         if len("/".join(parts)) > MAX_PATH_CHARS:  # no request could name it
             self._skipped += 1
             return False
         directory = self._directory(parts[:-1])
         info = directory.info(parts[-1])
-        match info.kind:
-            case "directory":
-                return parts[-1] not in VERSION_CONTROL_DIRECTORIES
-            case "file":
-                if self._glob is None or self._glob(parts[len(self._start) :]):
-                    self._search_file(directory, parts)
-                return False
-            case "symlink" | "other":
-                return False
-            case _:
-                assert_never(info.kind)
+        if info.kind == "file" and (self._glob is None or self._glob(parts[len(self._start) :])):
+            self._search_file(directory, parts)
+        return info.kind == "directory" and parts[-1] not in VERSION_CONTROL_DIRECTORIES
 
     def _search_file(self, directory: Directory, parts: PathParts) -> None:
         data = _content(directory.open_file(parts[-1]), self._limits.file_bytes)
         if isinstance(data, int) or b"\0" in data[:_BINARY_PROBE]:
             self._skipped += 1
             return
-        self._work.spend(len(data))
         try:
             text = data.decode()
         except UnicodeDecodeError:
@@ -320,13 +291,13 @@ class _Cursor:
 
 @final
 class _Occurrences:
-    """Finds the text of a query, slice by slice. After a run, `stopped_at` is the character where work ran out."""
+    """Finds the text of a query, slice by slice. After a run, `stopped_at` is the character where time ran out."""
 
-    def __init__(self, query: SearchQuery, work: SearchWork) -> None:
+    def __init__(self, query: SearchQuery, pace: _Pace) -> None:
         self._needle = _folded(query.text) if query.ignore_case else query.text
         self._ignore_case = query.ignore_case
         self._words = query.words
-        self._work = work
+        self._pace = pace
         self.stopped_at: int | None = None
 
     def find(self, text: str, begin: int) -> Iterator[int]:
@@ -335,11 +306,11 @@ class _Occurrences:
         while begin < len(text):
             end = begin + _SLICE
             part = text[begin : end + size - 1]
-            self._work.spend(len(part) * (_FOLDING_WORK if self._ignore_case and not part.isascii() else 1))
+            self._pace.step()
             part = _folded(part) if self._ignore_case else part
             at = part.find(self._needle)
             while at >= 0:
-                self._work.spend(_CANDIDATE_WORK + size)
+                self._pace.step()
                 here = begin + at
                 if self._words and (_is_word(text, here - 1) or _is_word(text, here + size)):
                     at = part.find(self._needle, at + 1)
@@ -348,7 +319,7 @@ class _Occurrences:
                 end = max(end, here + size)
                 at = part.find(self._needle, at + size)
             begin = end
-            if self._work.exhausted and begin < len(text):
+            if self._pace.exhausted and begin < len(text):
                 self.stopped_at = begin
                 return
 

@@ -1,12 +1,63 @@
-"""The built-in service `fs`: declares the file operations."""
+"""The built-in service `fs` and its operations. Opens, lists and writes only through its `Root`, which has the path rules.
+
+Each method is a plain function of its params that runs in a worker thread.
+"""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterator
+from typing import final
+
 from ..daemon.operations.service import Service
-from .operations import FileSystem
-from .root import Root
-from .types import LIST_ERRORS, READ_ERRORS, SEARCH_ERRORS, STAT_ERRORS, WATCH_ERRORS, WRITE_ERRORS
+from ..errors import FailureError, InvalidParams
+from .directory import Directory, first_names, read_at
+from .root import Root, os_errors_as
+from .types import (
+    DEFAULT_LIST_ENTRIES,
+    DEFAULT_READ_BYTES,
+    DEFAULT_SEARCH_MATCHES,
+    LIST_ERRORS,
+    MAX_WRITE_BYTES,
+    READ_ERRORS,
+    SEARCH_ERRORS,
+    STAT_ERRORS,
+    WATCH_ERRORS,
+    WRITE_ERRORS,
+    AfterName,
+    Cancellable,
+    CaseRule,
+    Encoding,
+    Entry,
+    FileContent,
+    FileStat,
+    FileTooLarge,
+    FileWritten,
+    Glob,
+    Listing,
+    ListLimit,
+    NotText,
+    Offset,
+    PathText,
+    ReadLimit,
+    SearchLimit,
+    SearchPlace,
+    SearchResult,
+    SearchText,
+    WriteMode,
+)
 from .watch import MAX_WATCHES, FileWatcher
+
+_LONGEST_CHARACTER = 4
+"""Bytes of the longest character in UTF-8 (RFC 3629 section 3)."""
+
+_NAMES_PER_CHECK = 256
+"""Names listed between two checks for cancellation: well below a millisecond."""
+
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""The years 1 and 9999, the range of RFC 3339."""
+
 
 MAX_SEARCHES = 2
 """Searches that run at the same time. They keep the CPU busy, and Python's lock lets only one thread compute at a time;
@@ -30,3 +81,183 @@ def file_service(root: str, *, allow_write: bool) -> Service:
     if allow_write:
         service.mutation(errors=WRITE_ERRORS, keyed="path")(files.write)
     return service
+
+
+@final
+class FileSystem:
+    """The file service over one root, which must outlive it. Methods may run in many threads at the same time.
+
+    Every method raises the errors declared for it in `types`, with the path as the caller gave it. Other faults of the
+    system, such as a full or failing disk, raise `OSError`.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+
+    def read(
+        self,
+        ctx: Cancellable,
+        path: PathText,
+        offset: Offset = 0,
+        limit: ReadLimit = DEFAULT_READ_BYTES,
+        encoding: Encoding = "utf-8",
+    ) -> FileContent:
+        """Read a slice of one file.
+
+        The slice has at most `limit` bytes from byte `offset` on; behind the end of the file it is empty. As `utf-8`, it
+        ends before a character that does not fit, but holds at least one. NOT_TEXT names the first byte that is not
+        UTF-8, also when `offset` lies inside a character. A byte order mark is kept.
+        """
+        with os_errors_as(path):
+            fd = self._root.open_file(self._root.parse_path(path))
+        try:
+            found = os.fstat(fd)
+            data = read_at(fd, offset, limit + _LONGEST_CHARACTER) if offset <= found.st_size else b""
+        finally:
+            os.close(fd)
+        end = min(limit, len(data)) if encoding == "base64" else _end_of_characters(data, limit)
+        return FileContent(
+            path=path,
+            encoding=encoding,
+            content=_encoded(data[:end], encoding, path, offset),
+            offset=offset,
+            next_offset=offset + end,
+            size=found.st_size,
+            truncated=end < len(data),
+            modified=timestamp(found.st_mtime_ns),
+        )
+
+    def list(
+        self,
+        ctx: Cancellable,
+        path: PathText = ".",
+        limit: ListLimit = DEFAULT_LIST_ENTRIES,
+        after: AfterName | None = None,
+    ) -> Listing:
+        """List the names in one directory, sorted, page by page.
+
+        `after` asks for the names that sort after it: send the `next` of the previous page. Symbolic links are listed
+        as such and not followed. `limit` bounds the memory, however large the directory is.
+        """
+        with os_errors_as(path), self._root.open_directory(self._root.parse_path(path)) as directory:
+            names, skipped = first_names(_names(ctx, directory), limit + 1, after=after)
+            entries = tuple(_entries(directory, names[:limit]))
+        return Listing(path, entries, names[limit - 1] if len(names) > limit else None, skipped)
+
+    def stat(self, ctx: Cancellable, path: PathText) -> FileStat:
+        """Tell what a path names: its kind, size and last change. A symbolic link is described, not followed."""
+        with os_errors_as(path):
+            info = self._root.info(self._root.parse_path(path))
+        return FileStat(path, info.kind, info.size, timestamp(info.modified))
+
+    def search(
+        self,
+        ctx: Cancellable,
+        query: SearchText,
+        path: PathText = ".",
+        glob: Glob | None = None,
+        case: CaseRule = "sensitive",
+        words: bool = False,
+        limit: SearchLimit = DEFAULT_SEARCH_MATCHES,
+        resume: SearchPlace | None = None,
+    ) -> SearchResult:
+        """Find literal text in the files below a directory, or in one file.
+
+        Matches are found from left to right and don't overlap; with `words`, no letter, digit or underscore may be next
+        to a match. `glob` selects among a directory's files. Binary and large files, symbolic links and the directories
+        of version control are left out. Time and matches are limited; `truncated` says that a limit was reached.
+        To go on, send `next` as `resume`, with all other params as they were.
+        """
+        from .search import SearchQuery, search  # late: the first search pays for it, not the start
+
+        wanted = SearchQuery(query, glob, case == "ignore", words, limit, resume)
+        return search(self._root, ctx, path, wanted)
+
+    def write(
+        self,
+        ctx: Cancellable,
+        path: PathText,
+        content: str,
+        encoding: Encoding = "utf-8",
+        mode: WriteMode = "overwrite",
+    ) -> FileWritten:
+        """Write one file as a whole.
+
+        The file has its old content or its new one, never a part of it: also for concurrent readers, after a crash, and
+        when the request is cancelled. `create` raises FILE_EXISTS if there is a file. The directory must exist. A
+        replaced file keeps its permission bits, but not its owner, extended attributes and other hard links.
+        """
+        data = _decoded(content, encoding)
+        if len(data) > MAX_WRITE_BYTES:
+            raise FileTooLarge(path=path, size=len(data), limit=MAX_WRITE_BYTES)
+        ctx.check_cancelled()
+        with os_errors_as(path):
+            info, created = self._root.write_file(self._root.parse_path(path), data, create=mode == "create")
+        return FileWritten(path, info.size, timestamp(info.modified), created)
+
+
+def _end_of_characters(data: bytes, limit: int) -> int:
+    """The end of a slice of at most `limit` bytes that splits no character. What is not UTF-8 may be cut anywhere."""
+    if limit >= len(data):
+        return len(data)
+    end = limit
+    while end > 0 and limit - end < _LONGEST_CHARACTER and _continues_character(data[end]):
+        end -= 1
+    if end:
+        return end
+    end = limit  # the first character alone is wider than the limit
+    while end < len(data) and _continues_character(data[end]):
+        end += 1
+    return end
+
+
+def _continues_character(byte: int) -> bool:
+    return byte & 0b1100_0000 == 0b1000_0000
+
+
+def _encoded(data: bytes, encoding: Encoding, path: str, offset: int) -> str:
+    if encoding == "base64":
+        from binascii import b2a_base64  # late: few callers read bytes
+
+        return b2a_base64(data, newline=False).decode("ascii")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise NotText(path=path, offset=offset + error.start) from error
+
+
+def _decoded(content: str, encoding: Encoding) -> bytes:
+    try:
+        if encoding == "base64":
+            from binascii import a2b_base64  # late: few callers send bytes
+
+            return a2b_base64(content, strict_mode=True)
+        return content.encode()
+    except ValueError as error:  # both codecs raise it
+        expected = "string of base64" if encoding == "base64" else "string of Unicode text"
+        raise FailureError(InvalidParams(param="content", expected=expected, received="string")) from error
+
+
+def _names(ctx: Cancellable, directory: Directory) -> Iterator[str]:
+    """The names in a directory, with a look now and then whether the request was cancelled."""
+    for seen, name in enumerate(directory.list_names()):
+        if seen % _NAMES_PER_CHECK == 0:
+            ctx.check_cancelled()
+        yield name
+
+
+def _entries(directory: Directory, names: list[str]) -> Iterator[Entry]:
+    for name in names:
+        try:
+            info = directory.info(name)
+        except FileNotFoundError:  # removed since it was listed
+            continue
+        yield Entry(name, info.kind, info.size, timestamp(info.modified))
+
+
+def timestamp(nanoseconds: int) -> str:
+    """A time since 1970 as RFC 3339, in UTC with milliseconds, rounded down: `2026-01-31T09:30:00.250Z`."""
+    seconds, milliseconds = divmod(nanoseconds // 1_000_000, 1000)
+    at = time.gmtime(min(max(seconds, _FIRST_SECOND), _LAST_SECOND))
+    day = f"{at.tm_year:04}-{at.tm_mon:02}-{at.tm_mday:02}"
+    return f"{day}T{at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02}.{milliseconds:03}Z"

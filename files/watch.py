@@ -1,20 +1,20 @@
 """Reports what changes below a directory of the root: scans it repeatedly and compares.
 
-The comparison decides on every system; `change_signal` only says when to scan. So a change is reported as long as its
+A report of the system (the extra `watch`) is only a reason to scan. So a change is reported as long as its
 effect lasts, however many happen together and however slowly the events are read. Never looks outside the root.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from sys import getsizeof
 from time import monotonic
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final  # Any: watchfiles may not be installed
 
 from ..errors import FailureError
 from ..errors.failures import Overloaded
 from ..lazy import anyio
-from .change_signal import ChangeSignal, best_change_signal
 from .directory import Directory, FileInfo, PathParts, is_unicode
 from .root import Root, os_errors_as
 from .types import (
@@ -43,6 +43,15 @@ _ENTRY_BYTES = 200
 PAUSE_FACTOR = 4
 """The pause after a scan is at least this many times as long as the scan, so that a large tree leaves the CPU free."""
 
+FALLBACK_SECONDS = 10.0
+"""Time to the next scan if the system reports nothing. Network file systems never report."""
+
+_NATIVE_THREADS = 2
+"""Threads of one watcher of `watchfiles`, with one to spare for whatever else starts at this moment. It ends the whole
+process if the system refuses it one."""
+
+_DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS = 50, 20, 200
+
 _Tree: TypeAlias = dict[PathParts, FileInfo]
 
 
@@ -50,19 +59,14 @@ _Tree: TypeAlias = dict[PathParts, FileInfo]
 class FileWatcher:
     """The watches of one root, which must outlive them.
 
-    `change_signal` makes the signal of each watch from the root's path. `max_entries` is how many names one watch takes.
+    `max_entries` is how many names one watch takes. `native` says whether the system reports changes, which needs the
+    package `watchfiles`; None: if that is installed.
     """
 
-    def __init__(
-        self,
-        root: Root,
-        *,
-        change_signal: Callable[[str], ChangeSignal] = best_change_signal,
-        max_entries: int = MAX_WATCH_ENTRIES,
-    ) -> None:
+    def __init__(self, root: Root, *, native: bool | None = None, max_entries: int = MAX_WATCH_ENTRIES) -> None:
         self._root = root
         self._max_entries = max_entries
-        self._change_signal = change_signal
+        self._native = native
 
     async def watch(
         self,
@@ -77,10 +81,13 @@ class FileWatcher:
         directories of version control are left out unless `path` names one. The subscription ends with an error when
         the directory goes away or holds more names than can be watched.
         """
+        from importlib.util import find_spec  # late: only a watch needs it
+
         with os_errors_as(path):
             start = self._root.parse_path(path)
             scanner = _TreeScanner(self._root, ctx, path, start, max_entries=self._max_entries, recursive=recursive)
-            signal = self._change_signal(self._root.path)
+            native = find_spec("watchfiles") is not None if self._native is None else self._native
+            signal = _ChangeSignal(self._root.path, native=native)
             held = 0
 
             def hold() -> None:
@@ -107,6 +114,72 @@ class FileWatcher:
             finally:
                 ctx.hold_memory(-held)
                 await signal.close()
+
+
+@final
+class _ChangeSignal:
+    """Says when to scan again: after an interval, or if `native`, when the system has reported a change.
+
+    `watchfiles` watches each directory by itself and none recursively: it would follow symbolic links out of the root.
+    """
+
+    def __init__(self, root: str, *, native: bool) -> None:
+        self._root = root
+        self._native = native
+        self._directories: frozenset[PathParts] = frozenset()
+        self._watcher: Any = None  # a `RustNotify`
+        self._just_started = False  # something may have changed before the new watches were in place
+
+    async def watch(self, directories: frozenset[PathParts]) -> None:
+        """From now on, wait for changes of the entries in these directories."""
+        if not self._native or directories == self._directories:
+            return
+        await self.close()
+        self._directories = directories
+        await self._next()  # the watches are in place when the first report, or its time-out, has come
+        self._just_started = True
+
+    async def wait(self, interval: float) -> None:
+        """Return when it is time to scan again: `interval` seconds from now or later."""
+        earliest = monotonic() + interval
+        if self._native:
+            latest = monotonic() + (0 if self._just_started else max(FALLBACK_SECONDS, interval))
+            self._just_started = False
+            while not await self._next() and monotonic() < latest:
+                pass
+        await anyio.sleep(max(0.0, earliest - monotonic()))
+
+    async def close(self) -> None:
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.close()
+
+    async def _next(self) -> bool:
+        """Whether a change was reported, waiting 200 ms at most."""
+        try:
+            if self._watcher is None:
+                self._watcher = self._open()
+            watcher = self._watcher
+            reports = await anyio.to_thread.run_sync(watcher.watch, _DEBOUNCE_MS, _STEP_MS, _TIMEOUT_MS, None)
+            return isinstance(reports, set)
+        except (OSError, RuntimeError):  # a directory has gone, or the system has no watches or threads left
+            await self.close()
+            self._directories = frozenset()  # they are watched anew after the next scan
+            return True
+
+    def _open(self) -> Any:
+        """Begin to watch. Raises `OSError`, and `RuntimeError` if there may be no thread for it."""
+        from importlib import import_module  # late, and by name: an extra, unknown to type checkers without it
+
+        from ..daemon.process.forks import starting, threads_to_spare
+
+        paths = [os.path.join(self._root, *parts) for parts in self._directories]
+        with starting:
+            if not threads_to_spare(_NATIVE_THREADS):
+                raise RuntimeError("no thread to spare")
+            debug, polling, poll_delay_ms, recursive, ignore_denied = False, False, 0, False, True
+            notify = import_module("watchfiles._rust_notify").RustNotify
+            return notify(paths, debug, polling, poll_delay_ms, recursive, ignore_denied)
 
 
 async def _in_thread(work: Callable[[], _Tree]) -> _Tree:

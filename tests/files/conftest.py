@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.files.operations import FileSystem
 from discreet.files.root import Root
+from discreet.files.service import FileSystem
 from support.daemon_wire import logged as logged  # noqa: PLC0414 - a fixture
 from support.daemon_wire import serving as serving  # noqa: PLC0414 - a fixture
 from support.daemon_wire import wire_class as wire_class  # noqa: PLC0414 - a fixture

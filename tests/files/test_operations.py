@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from discreet.daemon.operations.service import Service
 from discreet.errors import OperationError
 from discreet.files import types
-from discreet.files.operations import FileSystem, timestamp
 from discreet.files.root import Root
 from discreet.files.search import LINE_CHARS, SEARCH_LIMITS
+from discreet.files.service import FileSystem, timestamp
 from discreet.files.types import (
     MAX_READ_BYTES,
     MAX_WRITE_BYTES,
@@ -303,7 +303,7 @@ def test_the_document_names_every_error_and_every_limit() -> None:
         LINE_CHARS,
     ):
         assert re.search(rf"\b{limit:,}\b", text), limit
-    for mebibytes in (MAX_READ_BYTES, MAX_WRITE_BYTES, SEARCH_LIMITS.file_bytes, SEARCH_LIMITS.work):
+    for mebibytes in (MAX_READ_BYTES, MAX_WRITE_BYTES, SEARCH_LIMITS.file_bytes):
         assert f"{mebibytes // 2**20} MiB" in text
 
 

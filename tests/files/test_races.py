@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import OperationError
-from discreet.files.operations import FileSystem
 from discreet.files.root import Root
+from discreet.files.service import FileSystem
 from discreet.files.types import (
     FileExists,
     FileNotFound,

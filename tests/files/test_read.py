@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from discreet.files.operations import FileSystem
+from discreet.files.service import FileSystem
 from discreet.files.types import (
     MAX_OFFSET,
     MAX_READ_BYTES,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import FailureError, InvalidParams, OperationError
-from discreet.files.operations import FileSystem
 from discreet.files.root import Root
+from discreet.files.service import FileSystem
 from discreet.files.types import (
     FileNotFound,
     NotADirectory,

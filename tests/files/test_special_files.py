@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.files.operations import FileSystem
 from discreet.files.root import Root
+from discreet.files.service import FileSystem
 from discreet.files.types import (
     NotAFile,
     PermissionDenied,

@@ -1,4 +1,4 @@
-"""What `fs/watch` reports, with either change signal, on both event loops."""
+"""What `fs/watch` reports, with and without reports of the system, on both event loops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import pytest
 
 from discreet.errors import OperationError
 from discreet.files import types
-from discreet.files.change_signal import ChangeSignal, PollingSignal, WatchfilesSignal, best_change_signal
 from discreet.files.root import Root
 from discreet.files.service import file_service
 from discreet.files.types import MAX_EVENT_CHANGES, Change, Changes
@@ -29,8 +27,6 @@ from support.waits import DEADLINE_SECONDS
 pytestmark = [pytest.mark.anyio, pytest.mark.again]
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "fs.md"
-
-HAS_WATCHFILES = find_spec("watchfiles") is not None
 
 
 class Watch:
@@ -61,19 +57,14 @@ def put(path: Path, text: str) -> None:
 Open = Callable[..., Any]
 
 
-@pytest.fixture(params=[PollingSignal, pytest.param(WatchfilesSignal, marks=pytest.mark.needs("watchfiles"))])
-def signal(request: pytest.FixtureRequest) -> Callable[[str], ChangeSignal]:
-    return request.param  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def watching(tmp_path: Path, signal: Callable[[str], ChangeSignal]) -> Open:
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.needs("watchfiles"))])
+def watching(tmp_path: Path, request: pytest.FixtureRequest) -> Open:
     """`async with watching(path=…) as watch:` runs a watch that has begun."""
 
     @asynccontextmanager
     async def run(path: str = ".", **params: Any) -> AsyncIterator[Watch]:
         with Root(str(tmp_path)) as root:
-            events = FileWatcher(root, change_signal=signal).watch(Request(), path, **{"interval": 0.1, **params})
+            events = FileWatcher(root, native=request.param).watch(Request(), path, **{"interval": 0.1, **params})
             watch = Watch(events)
             try:
                 assert await watch.next() == []
@@ -196,10 +187,6 @@ async def test_names_that_are_no_text_are_passed_over(watching: Open, tmp_path: 
         await watch.until(("created", "text", "file"))
 
 
-async def test_the_system_tells_only_where_watchfiles_is_installed(tmp_path: Path) -> None:
-    assert isinstance(best_change_signal(str(tmp_path)), WatchfilesSignal if HAS_WATCHFILES else PollingSignal)
-
-
 async def test_over_the_wire_a_watch_begins_tells_and_is_cancelled(serving: Any, tmp_path: Path) -> None:
     async with serving(file_service(str(tmp_path), allow_write=True)) as wire:
         watch = wire.request("fs/watch", {"interval": 0.1})
@@ -236,7 +223,7 @@ async def test_the_example_of_the_document_is_what_happens(serving: Any, tmp_pat
 async def test_more_names_than_can_be_watched_end_the_watch_with_an_error(tmp_path: Path) -> None:
     put(tmp_path / "one", "")
     with Root(str(tmp_path)) as root:
-        events = FileWatcher(root, change_signal=PollingSignal, max_entries=2).watch(Request(), interval=0.1)
+        events = FileWatcher(root, native=False, max_entries=2).watch(Request(), interval=0.1)
         assert (await anext(events)).changes == ()
         put(tmp_path / "two", "")
         assert (await anext(events)).changes == (Change("created", "two", "file"),)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import FailureError, InvalidParams
-from discreet.files.operations import FileSystem
+from discreet.files.service import FileSystem
 from discreet.files.types import (
     MAX_WRITE_BYTES,
     FileExists,
