@@ -77,12 +77,12 @@ async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and thos
     as `retry` says. Streams are never resumed. Handlers stay registered, and each new server gets the handshake.
 
     Of a URL, service params are the headers, and the certificate of an `https` server is checked by `ssl_context`, else by
-    those that httpx trusts. Nothing is sent before the first call. Leaving the block closes all connections. Subscriptions
+    those that the system trusts. Nothing is sent before the first call. Leaving the block closes all connections. Subscriptions
     to tasks go on by themselves after a lost connection where the server numbers its events.
 
     Raises `ConnectionFailed` when the command can't be run or the handshake fails; the calls report a server that dies
     later. Raises `TypeError` and `ValueError` for wrong arguments, before anything is started, and `ImportError` for a URL
-    where httpx is missing.
+    where h11 is missing.
     """
     check_instance("restart", restart, RestartPolicy, optional=True)
     check_instance("bounds", bounds, EndBounds)
@@ -99,9 +99,14 @@ async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and thos
             bounds=bounds if bounds != _BOUNDS else None,
             dialect=dialect if dialect != PLAIN else None,
         )
-        from .http.connect import A2A_KINDS, open_http  # late: an extra, and HTTP takes time to load
+        from .http.wire import parse_address, require_http  # late: HTTP takes time to load
 
-        async with open_http(server, ssl_context=ssl_context) as http:
+        address = parse_address(server)
+        require_http()
+        from .http.a2a import A2A_KINDS
+        from .http.connection import open_http
+
+        async with open_http(address, ssl_context=ssl_context) as http:
             yield endpoint.fixed_peer(http, kinds=A2A_KINDS)
         return
     check_command(server)

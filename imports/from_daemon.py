@@ -28,7 +28,7 @@ from .validation import require_validator
 # The upstream of a daemon that is a command or a URL. Asks and starts nothing.
 
 
-_LIBRARIES: Final = ("h11", "httpcore")
+_LIBRARIES: Final = ("h11",)
 """What HTTP needs."""
 
 StrPath: TypeAlias = "str | os.PathLike[str]"

@@ -134,7 +134,7 @@ Server: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _SCHEMES: Final = ("http://", "https://")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_LIBRARIES: Final = ("h11", "httpcore")
+_LIBRARIES: Final = ("h11",)
 """What HTTP needs."""
 
 

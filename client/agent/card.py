@@ -7,15 +7,14 @@ from typing import Any, Final
 
 import anyio
 import msgspec
+from msgspec.structs import replace
 
 from ...a2a.card.model import AgentCard, AgentInterface
 from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
 from ..connect import ConnectOptions
 from ..errors import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout
-from ..http.addresses import ServerAddress, parse_address
-from ..http.connect import open_http
-from ..http.headers import AUTHORIZATION
-from ..http.responses import status_error
+from ..http.wire import AUTHORIZATION, parse_address, require_http, status_error
+from ..outbound.ssrf import Destination
 from ..peer import DEFAULT_TIMEOUT
 from ..validation import check_strings, check_timeout
 
@@ -44,14 +43,17 @@ async def find_agent(url: str, options: ConnectOptions) -> AgentPlace:
     check_timeout(timeout)
     check_strings("service_params", service_params)
     address = parse_address(url)
+    require_http()
+    from ..http.connection import open_http  # late: an extra
+
     card_address = _card_address(address)
     with anyio.move_on_after(timeout):
-        async with open_http(url, ssl_context=options.get("ssl_context")) as http:
-            status, headers, body = await http.get(card_address.url, service_params or {}, limit=MAX_CARD_BYTES)
-        if status == HTTPStatus.NOT_FOUND and card_address != address:
+        async with open_http(address, ssl_context=options.get("ssl_context")) as http:
+            response, body = await http.get(card_address, service_params or {}, limit=MAX_CARD_BYTES)
+        if response.status == HTTPStatus.NOT_FOUND and card_address != address:
             return AgentPlace(url)
-        if status != HTTPStatus.OK:
-            raise status_error(status, headers, body)
+        if response.status != HTTPStatus.OK:
+            raise status_error(response, body)
         card = _read_card(body)
         sends_token = any(name.lower() == AUTHORIZATION for name in service_params or {})
         interface = _interface(card, address)
@@ -60,11 +62,11 @@ async def find_agent(url: str, options: ConnectOptions) -> AgentPlace:
     raise RequestTimeout("the agent card", timeout)
 
 
-def _card_address(address: ServerAddress) -> ServerAddress:
-    path, mark, query = address.url.partition("?")
+def _card_address(address: Destination) -> Destination:
+    path, mark, query = address.request_target.partition("?")
     if path.endswith(".json"):
         return address
-    return ServerAddress(f"{path.rstrip('/')}/{WELL_KNOWN}{mark}{query}", address.socket)
+    return replace(address, request_target=f"{path.rstrip('/')}/{WELL_KNOWN}{mark}{query}")
 
 
 def _read_card(body: bytes) -> AgentCard:
@@ -76,7 +78,7 @@ def _read_card(body: bytes) -> AgentCard:
         raise InvalidReply("the agent card is none of A2A 1.0") from None
 
 
-def _interface(card: AgentCard, address: ServerAddress) -> AgentInterface:
+def _interface(card: AgentCard, address: Destination) -> AgentInterface:
     """The first interface that this client speaks: the card's order is the agent's preference (section 8.3.1)."""
     for interface in card.supported_interfaces:
         if interface.protocol_binding == BINDING and f"{interface.protocol_version}.".startswith(f"{VERSION}."):
@@ -86,9 +88,9 @@ def _interface(card: AgentCard, address: ServerAddress) -> AgentInterface:
     raise ConnectionFailed(ConnectionLoss(reason, gave_up=True), sent=False)
 
 
-def _called_at(interface: AgentInterface, address: ServerAddress, url: str, *, sends_token: bool) -> str:
+def _called_at(interface: AgentInterface, address: Destination, url: str, *, sends_token: bool) -> str:
     """The URL of the interface. Credentials go to the server only that the caller has named."""
-    if address.socket is not None:  # what the card says leads past the socket
+    if address.socket:  # what the card says leads past the socket
         return url
     try:
         target = parse_address(interface.url)

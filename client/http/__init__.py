@@ -1,1 +1,1 @@
-"""Calls and streams by HTTP, for servers of A2A. Loaded only for a URL: httpx is an extra."""
+"""Calls and streams by HTTP, for servers of A2A. Loaded only for a URL: h11 is an extra."""

@@ -1,18 +1,28 @@
 """What the client knows of A2A's methods: their versions, which of them only read, and how streams of tasks go on.
 
-Holds facts. Sends nothing.
+A stream of a task's events goes on after a lost connection, without an event lost or doubled:
+
+    opened ──► lost ──► subscribed, after the last number ──► lost ──► …
+
+A message is never sent twice: after a loss its task is subscribed to. That takes a number of the last event. Where no event
+has come but the task itself, the task as it is then stands for what has happened since. Sends nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 import msgspec
+from msgspec import Raw
 
 from ...a2a.methods import V03_METHODS, V10_METHODS
 from ...a2a.states import INTERRUPTED, TERMINAL
 from ...a2a.types import TaskState
+from ...errors.decoders import decoder_for
+from ..messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 _VERSIONS: Final = {**dict.fromkeys(V03_METHODS, "0.3"), **dict.fromkeys(V10_METHODS, "1.0")}
 
@@ -38,6 +48,9 @@ class A2AKinds:
 
     async def is_query(self, method: str, service_params: Mapping[str, str] | None) -> bool:
         return method in QUERIES
+
+
+A2A_KINDS: Final = A2AKinds()
 
 
 def version_of(method: str) -> str | None:
@@ -70,3 +83,127 @@ ENDED: Final = _names(TERMINAL)
 
 WAITING: Final = _names(INTERRUPTED)
 """States with which the answer to a message ends, too."""
+
+
+LAST_EVENT_ID: Final = "last-event-id"
+
+
+class _Status(msgspec.Struct, frozen=True):
+    state: str = ""
+
+
+class _Change(msgspec.Struct, frozen=True, rename="camel"):
+    """A task, or an update of one."""
+
+    id: str = ""
+    task_id: str = ""
+    status: _Status = _Status()
+    kind: str = ""
+    final: bool = False
+
+
+class _Event(_Change, frozen=True, rename="camel"):
+    """An event of 1.0, in one of its members; or one of 0.3, which is itself the change."""
+
+    task: _Change | None = None
+    status_update: _Change | None = None
+    artifact_update: _Change | None = None
+    message: Raw | None = None
+
+
+class _Sent(msgspec.Struct, frozen=True):
+    """The params that matter for a subscription to the same task."""
+
+    id: str = ""
+    tenant: str | None = None
+
+
+@final
+class Resumption:
+    """What is known of one stream. `None` from `request` means that it can't go on."""
+
+    def __init__(self, message: OutgoingRequest) -> None:
+        self._message = message
+        self._method = STREAM_METHODS.get(message.method)
+        self._sends = self._method is not None and self._method.sends
+        self._sent = _decode(message.params or b"", _Sent) or _Sent()
+        self._task_id = "" if self._sends else self._sent.id
+        self._last_id = next(
+            (value for name, value in (message.service_params or {}).items() if name.lower() == LAST_EVENT_ID), None
+        )
+        self._only_task = True
+        self._ended = False
+        self._resumed = False
+        self._new_events = False
+
+    def take(self, value: Raw, event_id: str | None) -> bool:
+        """Note an event. False for one that came before the loss, too, which the caller must drop."""
+        if self._resumed and self._was_before(event_id):
+            return False
+        self._last_id = event_id or self._last_id
+        self._new_events = True
+        if self._method is not None:
+            self._note(value)
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether to stop reading: the subscription goes on where the answer to a message would have ended."""
+        return self._ended and self._resumed and self._sends
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing follows the last event."""
+        return self._ended
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether a stream that ended in order, as far as HTTP goes, may have been cut: by a proxy, or a server that ends.
+
+        If it was subscribed to again and has ended at once, that was all. Without numbers nobody could tell what is missing.
+        """
+        return self._last_id is not None and self._new_events
+
+    def request(self, request_id: int) -> OutgoingRequest | None:
+        """The request that gives the events behind the last one."""
+        if self._method is None or not self._task_id or not (self._last_id or self._only_task):
+            return None
+        self._resumed, self._new_events = True, False
+        params = {"id": self._task_id, **({} if self._sent.tenant is None else {"tenant": self._sent.tenant})}
+        others = {
+            name: value for name, value in (self._message.service_params or {}).items() if name.lower() != LAST_EVENT_ID
+        }
+        after = {} if self._last_id is None else {LAST_EVENT_ID: self._last_id}
+        return outgoing_request(request_id, self._method.resumed_by, params, {**others, **after})
+
+    def _was_before(self, event_id: str | None) -> bool:
+        number, last = _number(event_id), _number(self._last_id)
+        return number is not None and last is not None and number <= last
+
+    def _note(self, value: Raw) -> None:
+        event = _decode(value, _Event)
+        if event is None:
+            return
+        change = event.task or event.status_update or event.artifact_update or event
+        is_task = event.task is not None or event.kind == "task"
+        self._only_task = self._only_task and is_task
+        self._task_id = (change.id if is_task else change.task_id) or self._task_id
+        state = change.status.state
+        waits = self._sends and state in WAITING and (self._resumed or not is_task)  # one sees first how the task was
+        self._ended = change.final or event.message is not None or event.kind == "message" or state in ENDED or waits
+
+
+def _decode(text: bytes | Raw, kind: type[S]) -> S | None:
+    try:
+        return decoder_for(kind)(text)
+    except DECODE_ERRORS:
+        return None
+
+
+def _number(event_id: str | None) -> int | None:
+    if event_id is None or not (event_id.isascii() and event_id.isdecimal() and len(event_id) <= _MAX_DIGITS):
+        return None
+    return int(event_id)
+
+
+_MAX_DIGITS: Final = 18

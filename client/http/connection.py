@@ -5,53 +5,98 @@ What `Connection` is over a byte transport. Sends nothing that nobody waits for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
+from ssl import SSLContext
 from typing import Final, final
 
 import anyio
-import httpx
 from anyio.abc import TaskGroup
 from msgspec import Raw
 
-from ...errors.backoff import Timing, exponential_backoff
-from ..connection import log
+from ...errors.backoff import SYSTEM_TIMING, Timing
 from ..connection.connection import CLOSED
+from ..connection.error_replies import type_mismatch
 from ..connection.pending import PendingCall, PendingRequest, PendingStream
-from ..errors import ClientError, ConnectionFailed, ConnectionLoss, OperationTimedOut, Overloaded, Unavailable
-from ..messages import OutgoingRequest
+from ..errors import (
+    ClientError,
+    ConnectionFailed,
+    ConnectionLoss,
+    InvalidReply,
+    OperationTimedOut,
+    Overloaded,
+    Unavailable,
+)
+from ..messages import MAX_MESSAGE_BYTES, OutgoingRequest
+from ..outbound.connection import EventReader, OutboundError, Response
+from ..outbound.pool import ConnectionPool
+from ..outbound.reconnect import Reconnection
+from ..outbound.ssrf import Destination
 from ..policies.retry import retry_after
-from .addresses import ServerAddress
-from .exchange import Exchange, read_body
-from .failures import FOREIGN_ERRORS, loss_of
-from .headers import A2A_VERSION, JSON, checked_headers
-from .resumption import Resumption
+from ..task_group import background_tasks
+from ..validation import check_instance
+from .a2a import Resumption
+from .wire import A2A_VERSION, EVENT_STREAM, JSON, checked_headers, headers_of, read_result, result_of
 
-MAX_RECONNECTIONS: Final = 8
-"""Attempts in a row to go on with a stream. With the delays between them about half a minute: time for a restart."""
-
-RECONNECT_INITIAL: Final = 0.2
-RECONNECT_CAP: Final = 8.0
-"""Seconds before the second reconnection, and at most."""
-
-MAX_ASKED_SECONDS: Final = 60.0
-"""How long a server may ask to wait before a reconnection."""
+MAX_CONNECTIONS: Final = 1_000_000
+"""At the same time: as many as there are calls and streams."""
 
 _PASSING: Final = (ConnectionFailed, OperationTimedOut, Overloaded, Unavailable)
 """Failures after which a stream is taken up again."""
+
+
+def client_error(exc: OutboundError, shown: str) -> ConnectionFailed | InvalidReply:
+    """The exception of a call that got no response from the server at the address `shown`."""
+    told = f"{shown}: {exc.phrase}"
+    if exc.reason in ("encoding", "too-large"):
+        return InvalidReply(told)
+    return ConnectionFailed(ConnectionLoss(told), sent=exc.sent)
+
+
+@asynccontextmanager
+async def open_http(
+    to: Destination, *, ssl_context: SSLContext | None = None, timing: Timing = SYSTEM_TIMING
+) -> AsyncGenerator[HttpConnection]:
+    """A connection to a server. Leaving it ends what still runs."""
+    check_instance("ssl_context", ssl_context, SSLContext, optional=True)
+    pool = ConnectionPool(allow_private=True, max_connections=MAX_CONNECTIONS, ssl_context=ssl_context)
+    connection: HttpConnection | None = None
+    try:
+        async with background_tasks() as tasks:
+            connection = HttpConnection(pool, to, tasks, timing=timing)
+            yield connection
+    finally:
+        if connection is not None:
+            connection.close()
+        await pool.aclose()
+
+
+@final
+class _Exchange:
+    """A request under way. `scope` is cancelled to end it. `sent` says whether a byte may have left."""
+
+    def __init__(self, request: PendingRequest) -> None:
+        self.request: Final = request
+        self.scope: Final = anyio.CancelScope()
+        self.sent = False
+        self.opened = False
+        """Whether a stream has begun."""
+        self.retry_seconds: float | None = None
+        """What the stream's server asks to wait before a reconnection."""
 
 
 @final
 class HttpConnection:
     """Requests to one address. Any number of them run at once; connections to the server are reused."""
 
-    def __init__(self, client: httpx.AsyncClient, address: ServerAddress, tasks: TaskGroup, *, timing: Timing) -> None:
+    def __init__(self, pool: ConnectionPool, to: Destination, tasks: TaskGroup, *, timing: Timing) -> None:
         self.checks_subscriptions: Final = False
-        self._client = client
-        self._address = address
+        self._pool = pool
+        self._to = to
         self._tasks = tasks
         self._timing = timing
-        self._running: dict[int, tuple[PendingRequest, Exchange]] = {}
+        self._running: dict[int, _Exchange] = {}
         self._closed = False
         self._taken = anyio.Event()
 
@@ -65,17 +110,16 @@ class HttpConnection:
         if isinstance(request, PendingCall) and request.on_progress is not None:
             raise ValueError("on_progress: no progress is told by HTTP")
         checked_headers(message.service_params or {})
-        exchange = Exchange(self._client, self._address)
-        self._running[request.id] = request, exchange
-        self._tasks.start_soon(self._run, request, message, exchange)
+        self._running[request.id] = exchange = _Exchange(request)
+        self._tasks.start_soon(self._run, exchange, message)
 
     def forget(self, request: PendingRequest) -> bool:
         """Its HTTP request is closed, by which the server knows that nobody waits."""
-        running = self._running.pop(request.id, None)
-        if running is None:
+        exchange = self._running.pop(request.id, None)
+        if exchange is None:
             return request.done
-        running[1].scope.cancel()
-        return running[1].sent
+        exchange.scope.cancel()
+        return exchange.sent
 
     async def send(self, body: bytes) -> None:
         raise RuntimeError("there are no notifications by HTTP: A2A has none")
@@ -93,84 +137,106 @@ class HttpConnection:
     def close(self) -> None:
         """Call it after the tasks have ended. Fails what still waits."""
         self._closed = True
-        for request, _ in self._running.values():
-            request.fail(partial(ConnectionFailed, CLOSED))
+        for exchange in self._running.values():
+            exchange.request.fail(partial(ConnectionFailed, CLOSED))
         self._running.clear()
 
-    async def get(
-        self, url: str, service_params: Mapping[str, str], *, limit: int
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        """The status, the headers and the body of a document. Raises `ConnectionFailed`, and `InvalidReply` for more bytes."""
-        headers = {"accept": JSON, "accept-encoding": "identity", A2A_VERSION: "1.0", **checked_headers(service_params)}
+    async def get(self, to: Destination, service_params: Mapping[str, str], *, limit: int) -> tuple[Response, bytes]:
+        """A document of the same server. Raises `ConnectionFailed`, and `InvalidReply` for more bytes."""
+        headers = {"accept": JSON, A2A_VERSION: "1.0", **checked_headers(service_params)}
         try:
-            async with self._client.stream("GET", url, headers=headers) as response:
-                return response.status_code, response.headers, await read_body(response, limit)
-        except FOREIGN_ERRORS as exc:
-            raise ConnectionFailed(loss_of(exc, self._address.shown), sent=False) from exc
+            async with self._pool.connection(to) as connection:
+                response = await connection.request("GET", to, headers)
+                return response, await response.read_all(limit)
+        except OutboundError as exc:
+            raise client_error(exc, to.shown) from exc
 
     # -- one request -------------------------------------------------------------------------------------------
 
-    async def _run(self, request: PendingRequest, message: OutgoingRequest, exchange: Exchange) -> None:
+    async def _run(self, exchange: _Exchange, message: OutgoingRequest) -> None:
+        request = exchange.request
         with exchange.scope:
             try:
                 if isinstance(request, PendingCall):
-                    request.set_result(await exchange.call(request, message))
+                    async with self._open(exchange, message, JSON) as response:
+                        if response.media_type == EVENT_STREAM:
+                            raise type_mismatch()
+                        request.set_result(await self._whole_result(response, message, request))
                 else:
-                    await self._stream(request, message, exchange)
+                    await self._stream(exchange, request, message)
             except ClientError as exc:
                 error = exc
                 request.fail(lambda: error)
-            except Exception as exc:  # noqa: BLE001 - a fault of the HTTP library must not end other calls
-                log.exception("the HTTP library", exc)
-                loss = ConnectionLoss(f"{self._address.shown}: the HTTP library failed")
-                request.fail(partial(ConnectionFailed, loss, sent=exchange.sent))
             self._running.pop(request.id, None)
+
+    @asynccontextmanager
+    async def _open(self, exchange: _Exchange, message: OutgoingRequest, accept: str) -> AsyncGenerator[Response]:
+        """The response, whose body has not been read. Errors of the network within the block are translated, too."""
+        headers, body = headers_of(message, accept=accept), message.encode(service_params=False)
+        try:
+            async with self._pool.connection(self._to) as connection:
+                exchange.sent = True
+                yield await connection.request("POST", self._to, headers, body)
+        except OutboundError as exc:
+            raise client_error(exc, self._to.shown) from exc
+
+    async def _whole_result(self, response: Response, message: OutgoingRequest, request: PendingRequest) -> Raw:
+        body = await response.read_all(MAX_MESSAGE_BYTES)
+        return read_result(response, body, request_id=message.id, errors=request.errors)
 
     # -- streams -----------------------------------------------------------------------------------------------
 
-    async def _stream(self, stream: PendingStream, message: OutgoingRequest, exchange: Exchange) -> None:
-        resumption = Resumption(message)
-        take = partial(self._take, stream, resumption)
+    async def _stream(self, exchange: _Exchange, stream: PendingStream, message: OutgoingRequest) -> None:
+        resumption, reconnection = Resumption(message), Reconnection(self._timing)
         next_message: OutgoingRequest | None = message
-        failures = reconnections = 0
         while next_message is not None:
             before = stream.received
             error: ClientError | None = None
             try:
-                await exchange.stream(stream, next_message, take)
+                await self._take_events(exchange, stream, next_message, resumption)
             except _PASSING as exc:
                 error = exc
             if stream.done or stream.abandoned:
                 return
             if resumption.ended or (error is None and not resumption.is_cut_off):
                 break
-            failures = 1 if stream.received > before else failures + 1
+            if stream.received > before:
+                reconnection.progressed()
             next_message = resumption.request(message.id) if exchange.opened else None
-            if error is not None and (next_message is None or failures > MAX_RECONNECTIONS):
+            may_go_on = reconnection.may_go_on() and next_message is not None
+            if error is not None and not may_go_on:
                 raise error
             if next_message is not None:
-                reconnections += 1
-                await self._wait(failures, exchange, error, first=reconnections == 1)
+                await reconnection.pause(
+                    max(exchange.retry_seconds or 0.0, 0.0 if error is None else retry_after(error))
+                )
         stream.complete(stream.received)
 
-    async def _take(self, stream: PendingStream, resumption: Resumption, value: Raw, event_id: str | None) -> bool:
+    async def _take_events(
+        self, exchange: _Exchange, stream: PendingStream, message: OutgoingRequest, resumption: Resumption
+    ) -> None:
+        """Take events until the stream ends. Raises `ClientError`; `ConnectionFailed` where it was cut off."""
+        async with self._open(exchange, message, f"{EVENT_STREAM}, {JSON};q=0.5") as response:
+            if not (response.media_type == EVENT_STREAM and response.is_success):
+                raise type_mismatch(await self._whole_result(response, message, stream))
+            exchange.opened = True
+            events = EventReader(response, limit=MAX_MESSAGE_BYTES)
+            async for event in events:
+                exchange.retry_seconds = events.retry_seconds
+                value = result_of(event.data, request_id=message.id, errors=stream.errors)
+                if resumption.take(value, event.id):
+                    await self._push(stream, value)
+                    if stream.abandoned or stream.done or resumption.is_over:
+                        return
+            exchange.retry_seconds = events.retry_seconds
+
+    async def _push(self, stream: PendingStream, value: Raw) -> None:
         """Pass one event on, once its consumer has room for it."""
-        if not resumption.take(value, event_id):
-            return True
         while not (stream.has_room(value) or stream.abandoned):
             with anyio.move_on_after(ABANDONED_SECONDS):
                 await self._taken.wait()
         if not stream.abandoned:
             stream.push(stream.received + 1, value)
-        return not (stream.abandoned or stream.done or resumption.is_over)
-
-    async def _wait(self, failures: int, exchange: Exchange, error: ClientError | None, *, first: bool) -> None:
-        """The first reconnection of a stream is immediate; a server that cuts it again and again is not pressed. It may ask for
-        more time.
-        """
-        backoff = 0.0 if first else exponential_backoff(RECONNECT_INITIAL, RECONNECT_CAP, max(failures - 2, 0))
-        asked = max(exchange.retry_seconds or 0.0, 0.0 if error is None else retry_after(error))
-        await self._timing.sleep(max(self._timing.jitter() * backoff, min(asked, MAX_ASKED_SECONDS)))
 
 
 ABANDONED_SECONDS: Final = 1.0

@@ -6,14 +6,19 @@ which anything did is not used again, since the next request would take it for i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final  # Any: the events of h11
+import os
+import ssl
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, final  # Any: the events of h11
 
 import h11
 import msgspec
 
+from ...framing.http.sse import SseEvent, SseParser, TooLarge
 from ...lazy import anyio
 from .network import CLOSE_SECONDS
+from .ssrf import Destination
 
 if TYPE_CHECKING:
     import socket
@@ -34,18 +39,45 @@ _JOINED_BYTES: Final = 65_536
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 LossReason: TypeAlias = Literal[
-    "address", "connect", "connect-timeout", "connections", "lost", "protocol", "tls", "unresolved"
+    "address", "connect", "connect-timeout", "connections", "encoding", "lost", "protocol", "tls", "too-large", "unresolved"
 ]  # fmt: skip
-"""`address`: it is refused. `connections`: too many are open. `lost`: the connection ended, or never answered the request that
-it was given. `protocol`: what came is no HTTP, or more than the limits allow."""
+"""`address`: it is refused. `connections`: too many are open. `encoding`: the body is compressed. `lost`: the connection ended,
+or never answered the request that it was given. `protocol`: what came is no HTTP, or more than the limits allow."""
+
+PHRASES: Final[Mapping[LossReason, str]] = {
+    "address": "its address is private, which is not allowed",
+    "connect": "no connection",
+    "connect-timeout": "no connection within the time limit",
+    "connections": "too many connections are open",
+    "encoding": "its answer is compressed in a way that can't be read",
+    "lost": "the connection was lost",
+    "protocol": "its answer is no HTTP",
+    "tls": "the TLS handshake failed",
+    "too-large": "its answer is too large",
+    "unresolved": "the host is unknown",
+}
+
+_BEHIND_THE_REQUEST: Final = frozenset({"encoding", "lost", "protocol", "too-large"})
 
 
 class OutboundError(Exception):
-    """There is no response, or no whole one."""
+    """There is no response, or no whole one. `sent` is whether a part of the request may have left."""
 
     def __init__(self, reason: LossReason) -> None:
         super().__init__(reason)
         self.reason: Final = reason
+        self.sent: Final = reason in _BEHIND_THE_REQUEST
+
+    @property
+    def phrase(self) -> str:
+        """The reason for people. Never the text of another error, which may quote anything."""
+        match self.__cause__:
+            case ssl.SSLCertVerificationError() as cause:
+                return f"its certificate is not trusted: {cause.verify_message}"
+            case OSError(errno=int(number)) if number and self.reason == "connect":
+                return os.strerror(number).lower()
+            case _:
+                return PHRASES[self.reason]
 
 
 class ResponseHead(msgspec.Struct, frozen=True):
@@ -59,10 +91,95 @@ class ResponseHead(msgspec.Struct, frozen=True):
         return ", ".join(value.decode("latin-1") for known, value in self.headers if known == name)
 
 
+UNCOUNTED_BYTES: Final = 65_536
+HELD_BYTES: Final = 1024 * 1024
+"""A body of more than the first is counted against a budget, in steps of the second."""
+
+Hold: TypeAlias = Callable[[int], None]
+"""Counts bytes against a budget of memory; negative ones give them back. What it raises ends the reading."""
+
+
+def _not_held(size: int) -> None:
+    """Count nothing."""
+
+
+@final
+class Response:
+    """A response whose body has not been read. It was asked for without compression, and is not read with one."""
+
+    def __init__(self, head: ResponseHead, connection: HttpConnection) -> None:
+        self.status: Final = head.status
+        self.value: Final = head.value
+        self._connection = connection
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def media_type(self) -> str:
+        return self.value(b"content-type").partition(";")[0].strip().lower()
+
+    async def read(self) -> bytes:
+        """Some more of the body; nothing at its end. Raises `OutboundError`."""
+        if self.value(b"content-encoding").lower() not in ("", "identity"):
+            raise OutboundError("encoding")
+        return await self._connection.read_body()
+
+    async def read_all(self, limit: int, hold: Hold = _not_held) -> bytes:
+        """The whole body. Raises `OutboundError`, also for one of more bytes. `hold` counts what it takes while it is read."""
+        body, held = bytearray(), 0
+        try:
+            while piece := await self.read():
+                if len(body) + len(piece) > limit:
+                    raise OutboundError("too-large")
+                body += piece
+                if len(body) > held + UNCOUNTED_BYTES:
+                    hold(HELD_BYTES)
+                    held += HELD_BYTES
+            return bytes(body)
+        finally:
+            if held:
+                hold(-held)
+
+    async def drain(self, limit: int = READ_BYTES) -> None:
+        """Read what nobody wants, as `HttpConnection.drain` does."""
+        await self._connection.drain(limit)
+
+
+@final
+class EventReader:
+    """The events of a response (`text/event-stream`), each of at most `limit` bytes. Raises `OutboundError`."""
+
+    def __init__(self, response: Response, *, limit: int) -> None:
+        self._response = response
+        self._parser = SseParser(limit=limit)
+        self._events: deque[SseEvent] = deque()
+
+    @property
+    def retry_seconds(self) -> float | None:
+        """What the server asks to wait before a reconnection."""
+        return self._parser.retry_seconds
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SseEvent:
+        while not self._events:
+            piece = await self._response.read()
+            if not piece:
+                raise StopAsyncIteration
+            try:
+                self._events.extend(self._parser.feed(piece))
+            except TooLarge:
+                raise OutboundError("too-large") from None
+        return self._events.popleft()
+
+
 @final
 class HttpConnection:
     """A request at a time: `send`, `read_head`, `read_body` until it returns nothing, `is_reusable`. `read_head` and
-    `read_body` raise `OutboundError`."""
+    `read_body` raise `OutboundError`. `request` is the first two."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
@@ -86,6 +203,15 @@ class HttpConnection:
             self._h11.send(h11.EndOfMessage())
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             self._h11.send_failed()
+
+    async def request(
+        self, method: str, to: Destination, headers: Mapping[str, str], body: bytes = b"", *, path: str = ""
+    ) -> Response:
+        """The response to a request of the destination, `path` below it. Raises `OutboundError`."""
+        length = {"content-length": str(len(body))} if method == "POST" else {}
+        fields = {"host": to.authority, "accept-encoding": "identity", **length, **headers}
+        await self.send(method, to.request_target + path, [*fields.items()], body)
+        return Response(await self.read_head(), self)
 
     async def read_head(self) -> ResponseHead:
         """The head of the response; those of informational ones are skipped."""

@@ -37,7 +37,8 @@ class PoolTimeouts(msgspec.Struct, frozen=True):
 
 @final
 class ConnectionPool:
-    """Used on one event loop. With `allow_private`, private and loopback addresses are connected to."""
+    """Used on one event loop. With `allow_private`, private and loopback addresses are connected to. Servers are trusted by
+    `ssl_context`, without one as the network says."""
 
     def __init__(
         self,
@@ -46,13 +47,14 @@ class ConnectionPool:
         network: Network | None = None,
         timeouts: PoolTimeouts = PoolTimeouts(),  # noqa: B008 - immutable
         max_connections: int = MAX_CONNECTIONS,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._network = network or SystemNetwork()
         self._allow_private = allow_private
         self._timeouts = timeouts
         self._free = anyio.Semaphore(max_connections)
         self._idle: list[tuple[Origin, HttpConnection]] = []
-        self._ssl_context: ssl.SSLContext | None = None
+        self._ssl_context = ssl_context
         self._opening = anyio.Lock()
 
     @asynccontextmanager
@@ -114,6 +116,9 @@ class ConnectionPool:
         context = await self._trust() if to.scheme == "https" else None
         timeout = self._timeouts.connect
         try:
+            if to.socket:
+                with anyio.fail_after(timeout):
+                    return HttpConnection(await anyio.connect_unix(to.socket))
             stream: SocketStream = await connect_checked(
                 self._network, to.host, to.port, timeout=timeout, allow_private=self._allow_private
             )

@@ -48,18 +48,27 @@ class AddressRefusedError(Exception):
 class Destination(msgspec.Struct, frozen=True):
     """A parsed URL. `host` is a name in lower case, or an address in canonical form without brackets.
 
-    `request_target` is the path and the query (RFC 9112 section 3.2).
+    `request_target` is the path and the query (RFC 9112 section 3.2). `socket` is the path of a Unix socket in place of the
+    host and the port.
     """
 
     scheme: str
     host: str
     port: int
     request_target: str
+    socket: str = ""
 
     @property
     def origin(self) -> Origin:
         """Who gets what is sent (RFC 6454)."""
-        return self.scheme, self.host, self.port
+        return self.scheme, self.socket or self.host, self.port
+
+    @property
+    def shown(self) -> str:
+        """The address for people, without its query, which may hold a key."""
+        if self.socket:
+            return f"unix:{self.socket}"
+        return f"{self.scheme}://{self.authority}{self.request_target.partition('?')[0]}"
 
     @property
     def authority(self) -> str:

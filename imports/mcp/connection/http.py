@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 
 from ....client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply
-from ....client.outbound.connection import HttpConnection, LossReason, OutboundError, ResponseHead
+from ....client.outbound.connection import PHRASES, HttpConnection, OutboundError, ResponseHead
 from ....client.outbound.pool import ConnectionPool
 from ....client.outbound.ssrf import Destination, parse_url
 from ....client.task_group import background_tasks
@@ -364,19 +364,6 @@ def encoded(value: str) -> str:
     if plain and not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     return f"=?base64?{b64encode(value.encode()).decode()}?="
-
-
-PHRASES: Final[Mapping[LossReason, str]] = {
-    "address": "its address is private, which is not allowed",
-    "connect": "no connection",
-    "connect-timeout": "no connection within the time limit",
-    "connections": "too many connections",
-    "lost": "the connection was lost",
-    "protocol": "its answer is no HTTP",
-    "tls": "the TLS handshake failed",
-    "unresolved": "the host is unknown",
-}
-"""Why there is no response, for people."""
 
 
 def _parsed(parser: SseParser, piece: bytes) -> list[SseEvent]:

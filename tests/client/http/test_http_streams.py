@@ -25,11 +25,9 @@ from discreet.client.connection import pending
 from discreet.client.connection.connector import FixedConnector
 from discreet.client.connection.handlers import Handlers
 from discreet.client.dialects import PLAIN
-from discreet.client.http import connection as http_connection
-from discreet.client.http.addresses import parse_address
-from discreet.client.http.connection import HttpConnection
-from discreet.client.http.pool import open_client
-from discreet.client.task_group import background_tasks
+from discreet.client.http.connection import open_http
+from discreet.client.http.wire import parse_address
+from discreet.client.outbound.reconnect import MAX_RECONNECTIONS, RECONNECT_CAP, RECONNECT_INITIAL
 from support.http_server import HttpRequest, HttpServer, http_server
 from support.timing import FakeTiming
 
@@ -281,9 +279,8 @@ async def test_an_error_that_does_not_pass_ends_the_stream() -> None:
 
 @asynccontextmanager
 async def timed(url: str, timing: FakeTiming) -> AsyncIterator[Peer]:
-    address = parse_address(url)
-    async with open_client(address, ssl_context=None) as client, background_tasks() as tasks:
-        yield Peer(FixedConnector(HttpConnection(client, address, tasks, timing=timing)), Handlers(PLAIN))
+    async with open_http(parse_address(url), timing=timing) as connection:
+        yield Peer(FixedConnector(connection), Handlers(PLAIN))
 
 
 async def test_a_restart_is_waited_out_as_long_as_the_server_asks() -> None:
@@ -308,8 +305,8 @@ async def test_in_the_end_a_lost_server_is_given_up() -> None:
         with pytest.raises(ConnectionFailed) as caught:
             await taken(peer.subscribe("SendStreamingMessage"), [])
         assert caught.value.last_seq == 1
-        assert len(server.requests) == 1 + http_connection.MAX_RECONNECTIONS
-        assert max(timing.slept) <= http_connection.RECONNECT_CAP
+        assert len(server.requests) == 1 + MAX_RECONNECTIONS
+        assert max(timing.slept) <= RECONNECT_CAP
 
 
 async def test_a_server_that_cuts_after_every_event_is_not_pressed() -> None:
@@ -322,4 +319,4 @@ async def test_a_server_that_cuts_after_every_event_is_not_pressed() -> None:
         assert got == [TASK, *[status("WORKING")] * 5, status("COMPLETED")]
         first, *later = timing.slept
         assert (first, len(later)) == (0.0, 5)
-        assert min(later) > http_connection.RECONNECT_INITIAL / 2
+        assert min(later) >= RECONNECT_INITIAL / 2

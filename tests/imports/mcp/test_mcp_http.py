@@ -15,13 +15,12 @@ pytest.importorskip("httpx")
 pytest.importorskip("starlette")
 
 from discreet.client.errors import ConnectionFailed, InvalidReply
-from discreet.client.outbound.connection import LossReason
+from discreet.client.outbound.connection import PHRASES, LossReason
 from discreet.imports.mcp.connection.connector import Connector, Endpoint
 from discreet.imports.mcp.connection.conversation import Conversation, RpcError
 from discreet.imports.mcp.connection.http import (
     LEAST_RESUME_SECONDS,
     MAX_RESUME_SECONDS,
-    PHRASES,
     _Stream,
     encoded,
 )

@@ -170,9 +170,7 @@ def _has_place_for_token(args: argparse.Namespace, params: Params) -> bool:
 
 def _server_url(args: argparse.Namespace, service_params: Mapping[str, str]) -> str:
     """Return the server's URL. Raises `UsageError` for one that is none, and for what can't go with one."""
-    from ...client.http.addresses import parse_address  # late: most calls start their server
-    from ...client.http.connect import INSTALL, has_httpx
-    from ...client.http.headers import checked_headers
+    from ...client.http.wire import checked_headers, parse_address, require_http  # late: most calls start their server
 
     if args.server is not None:
         raise UsageError("either --server or --url, not both")
@@ -190,8 +188,10 @@ def _server_url(args: argparse.Namespace, service_params: Mapping[str, str]) -> 
         checked_headers(service_params)
     except ValueError as exc:
         raise UsageError(f"--service-param: {str(exc).removeprefix('service_params: ')}") from None
-    if not has_httpx():
-        raise UsageError(f"--url needs httpx: {INSTALL}")
+    try:
+        require_http()
+    except ImportError as exc:
+        raise UsageError(f"--url: {exc}") from None
     return str(args.url)
 
 
