@@ -10,10 +10,9 @@ from typing import Final, assert_never, final
 
 import msgspec
 
-from .ids import new_id
-from .states import INACTIVE, TERMINAL
-from .timestamps import now
 from .types import (
+    INACTIVE,
+    TERMINAL,
     Artifact,
     ArtifactChanged,
     CallFacts,
@@ -28,6 +27,8 @@ from .types import (
     TaskState,
     TaskStatus,
     WaitingMessage,
+    new_id,
+    now,
 )
 
 NOT_EXECUTED: Final = "notExecuted"

@@ -9,8 +9,7 @@ from typing import Any, Final, Protocol
 
 from ..errors.exceptions import FailureError, OperationError
 from ..errors.failures import TaskNotCancelable, TaskNotFound, UnsupportedOperation
-from .ids import is_new_id
-from .types import TaskStatus
+from .types import TaskStatus, is_new_id
 
 NO_EXTENDED_CARD: Final = "The agent has no extended card."
 USE_PUBLIC_CARD: Final = "Work with the public agent card."

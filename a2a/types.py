@@ -1,4 +1,4 @@
-"""Tasks, messages, parts, artifacts and their events: the model of A2A 1.0. Holds data and decides nothing.
+"""The model of A2A 1.0: tasks, messages, events, the table of states, requests, identifiers and timestamps. Holds data.
 
 Encoded, these structs are the JSON of A2A 1.0 (section 4 of the specification; its protobuf is normative): names in camelCase,
 defaults left out, bytes in base64, enumerations by their names.
@@ -6,6 +6,10 @@ defaults left out, bytes in base64, enumerations by their names.
 
 from __future__ import annotations
 
+import os
+import re
+import time
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -220,3 +224,127 @@ class SendConfiguration(WireStruct, frozen=True):
     task_push_notification_config: PushConfig | None = None
     history_length: Count | None = None
     return_immediately: bool | None = None
+
+
+_UUID4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+def new_id() -> str:
+    """A random UUID (RFC 9562, version 4). Does without `uuid`, whose import alone costs more than a task."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def is_new_id(text: str) -> bool:
+    """Whether `new_id` could have made this text. If so, it holds no secret and may be repeated to the caller."""
+    return _UUID4.fullmatch(text) is not None
+
+
+_MIN: Final = "0001-01-01T00:00:00.000Z"
+_MAX: Final = "9999-12-31T23:59:59.999Z"
+_BELOW_MILLISECOND: Final = timedelta(microseconds=999)
+
+_current_second = (0, "")
+
+
+def now() -> str:
+    """The timestamp of the current moment."""
+    global _current_second  # noqa: PLW0603 - the text of a second is formatted once, however many events it has
+    seconds, millis = divmod(time.time_ns() // 1_000_000, 1000)
+    if _current_second[0] != seconds:
+        _current_second = (seconds, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)))
+    return f"{_current_second[1]}.{millis:03}Z"
+
+
+def ceil_timestamp(moment: datetime) -> str:
+    """The timestamp of the first millisecond that is not before a moment, which must have an offset.
+
+    So a timestamp is at or after the moment if and only if it sorts at or after this one. Moments outside of the years 1 to
+    9999 in UTC give the first or the last timestamp of those years.
+    """
+    try:
+        utc = moment.astimezone(UTC) + _BELOW_MILLISECOND
+    except OverflowError:
+        return _MIN if moment.year == 1 else _MAX
+    return utc.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+TERMINAL: Final = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})
+INTERRUPTED: Final = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
+INACTIVE: Final = TERMINAL | INTERRUPTED
+"""States in which no execution runs."""
+
+_NEXT: Final = frozenset({TaskState.WORKING}) | INACTIVE
+
+TRANSITIONS: Final[dict[TaskState, frozenset[TaskState]]] = {
+    TaskState.SUBMITTED: _NEXT,
+    TaskState.WORKING: _NEXT,
+    TaskState.INPUT_REQUIRED: _NEXT,
+    TaskState.AUTH_REQUIRED: _NEXT,
+    TaskState.COMPLETED: frozenset(),
+    TaskState.FAILED: frozenset(),
+    TaskState.CANCELED: frozenset(),
+    TaskState.REJECTED: frozenset(),
+}
+
+
+def can_transition(current: TaskState, target: TaskState) -> bool:
+    """Whether a task may go from one state to the other."""
+    return target in TRANSITIONS[current]
+
+
+class SendRequest(msgspec.Struct, frozen=True):
+    """The params of the two methods that send a message to the agent (A2A 1.0 sections 3.1.1 and 3.1.2)."""
+
+    message: Message
+    configuration: SendConfiguration = SendConfiguration()
+    metadata: JsonObject | None = None
+
+
+class TaskUpdate(msgspec.Struct, frozen=True):
+    """An event with the ids of its task, for streams and push notifications. In streams `generation` is its number."""
+
+    task_id: str
+    context_id: str
+    event: TaskEvent
+    generation: int = 0
+
+
+StreamItem: TypeAlias = Task | Message | TaskUpdate
+"""One item of a stream. A stream is either one reply, or a task and then its updates."""
+
+
+class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks to list. None matches every task.
+
+    `status_timestamp_after` matches statuses of this timestamp and later ones. `page_size` is 1 to `MAX_PAGE_SIZE`.
+    `page_token` is empty for the first page. Without `include_artifacts`, tasks are returned without artifacts, which saves
+    reading them.
+    """
+
+    scope: str
+    context_id: str | None = None
+    state: TaskState | None = None
+    status_timestamp_after: str | None = None
+    page_size: int = 50
+    page_token: str = ""
+    include_artifacts: bool = True
+
+
+class UnreadableTask(msgspec.Struct, frozen=True):
+    """A task whose content is damaged: what the store's indexes say of it. `context_id` is empty where they do not tell."""
+
+    id: str
+    context_id: str
+    state: TaskState
+
+
+class TaskPage(msgspec.Struct, frozen=True):
+    """One page of a list: the tasks, last changed first; the token of the next page, empty on the last one; and how many
+    tasks match in all. `unreadable` are those that would be on the page too."""
+
+    tasks: tuple[Task, ...]
+    next_page_token: str
+    total_size: int
+    unreadable: tuple[UnreadableTask, ...] = ()

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
         requires,
     )
     from ..a2a.errors import InvalidStateTransition, NotCancelable
-    from ..a2a.requests import SendRequest
-    from ..a2a.types import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
+    from ..a2a.types import Artifact, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
     from .agent import Agent
     from .interceptor import AgentCall, CallResult, Interceptor
     from .stores.interface import EventLog, TaskStore
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
         SupportsCancel,
         SupportsCheck,
         SupportsResume,
+        TaskEvents,
     )
-    from .tasks.task_events import TaskEvents
 
 _EXPORTS = {
     "agents.agent": ("Agent",),
@@ -66,12 +65,17 @@ _EXPORTS = {
         "Skill",
         "requires",
     ),
-    "agents.tasks.task_events": ("TaskEvents",),
-    "agents.tasks.executor": ("AgentExecutor", "RequestContext", "SupportsCancel", "SupportsCheck", "SupportsResume"),
+    "agents.tasks.executor": (
+        "AgentExecutor",
+        "RequestContext",
+        "SupportsCancel",
+        "SupportsCheck",
+        "SupportsResume",
+        "TaskEvents",
+    ),
     "agents.interceptor": ("AgentCall", "CallResult", "Interceptor"),
     "a2a.errors": ("InvalidStateTransition", "NotCancelable"),
-    "a2a.types": ("Artifact", "Message", "Part", "Role", "Task", "TaskState", "TaskStatus"),
-    "a2a.requests": ("SendRequest",),
+    "a2a.types": ("Artifact", "Message", "Part", "Role", "SendRequest", "Task", "TaskState", "TaskStatus"),
     "agents.stores.interface": ("EventLog", "TaskStore"),
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..daemon.tracing.tracing import Tracing
     from .agent import Agent
     from .service.call_pipeline import CallPipeline
-    from .service.composition import Composed
+    from .service.runtime import Composed
     from .skills import SkillCall
     from .stores.interface import TaskStore
 
@@ -213,7 +213,7 @@ class AgentRunner:
     def _compose(self) -> Composed:
         if self._composed is not None:
             return self._composed
-        from .service.composition import AgentParts, compose  # late: most daemons are never asked for their agent
+        from .service.runtime import AgentParts, compose  # late: most daemons are never asked for their agent
 
         parts = AgentParts(
             agent=self._agent,

@@ -22,12 +22,11 @@ from ..errors.decoders import convert
 from ..errors.exceptions import FailureError
 from ..errors.failures import ContentTypeNotSupported, Failure, Internal, InvalidParams
 from ..lazy import anyio
-from .tasks.status_messages import failure_parts, note_failed
+from .tasks.executor import failure_parts, note_failed
 
 if TYPE_CHECKING:
     from ..daemon.dispatch.request import EventSink, Outcome
-    from .tasks.executor import RequestContext
-    from .tasks.task_events import TaskEvents
+    from .tasks.executor import RequestContext, TaskEvents
 
 MEDIA_TYPE: Final = "application/json"
 

@@ -1,7 +1,8 @@
 """A2A 0.3: reads its params and writes its results. Converts between the model and the structs of `v03_model`.
 
 Leaves out what 0.3 can't express: file name and media type of parts that are not files, tenants, all authentication schemes
-but the first.
+but the first. What reads raises `FailureError(InvalidParams)` for what the types can't rule out; its `path` is where the value is
+in the caller's params.
 """
 
 from __future__ import annotations
@@ -10,46 +11,56 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, assert_never, final
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from ...daemon.operations.decoders import Arguments
 from ...daemon.operations.params import InputModel
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
 from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
-from ..requests import SendRequest, StreamItem, TaskUpdate
-from ..states import INACTIVE
 from ..types import (
+    INACTIVE,
+    Artifact,
     ArtifactChanged,
+    Authentication,
     ExecutionBegun,
+    JsonObject,
     Message,
     MessageAdded,
+    Part,
     PushConfig,
+    Role,
+    SendConfiguration,
+    SendRequest,
     StatusChanged,
+    StreamItem,
     Task,
     TaskCreated,
     TaskState,
+    TaskStatus,
+    TaskUpdate,
 )
+from .protojson import decode_base64, encode_base64
 from .v03_model import (
+    Artifact03,
     ArtifactUpdate03,
+    Authentication03,
     CardParams03,
     ConfigParams03,
+    Configuration03,
     DeleteConfigParams03,
+    File03,
     GetConfigParams03,
     GetParams03,
+    Message03,
+    Part03,
+    PushConfig03,
     SendParams03,
+    Status03,
     StatusUpdate03,
+    Task03,
     TaskParams03,
     TaskPushConfig03,
-)
-from .v03_requests import configuration_from_v03, message_from_v03, push_config_from_v03
-from .v03_responses import (
-    STATE_NAMES,
-    artifact_to_v03,
-    message_to_v03,
-    push_config_to_v03,
-    status_to_v03,
-    task_to_v03,
 )
 from .version import (
     ProtocolVersion,
@@ -60,6 +71,188 @@ from .version import (
     limit_history,
     object_input,
 )
+
+WRAPPED_DATA = "data_part_compat"
+"""A member of a part's metadata. It marks data of the form `{"value": …}`, because data of 0.3 must be an object."""
+
+
+def message_from_v03(given: Message03, path: str) -> Message:
+    return Message(
+        given.message_id,
+        Role.USER if given.role == "user" else Role.AGENT,
+        tuple(part_from_v03(part, f"{path}.parts[{index}]") for index, part in enumerate(given.parts)),
+        given.context_id or None,
+        given.task_id or None,
+        given.metadata,
+        given.extensions or (),
+        given.reference_task_ids or (),
+    )
+
+
+def part_from_v03(given: Part03, path: str) -> Part:
+    """`kind` may be missing if exactly one content is set."""
+    match given.kind or _only_member(path, text=given.text, file=given.file, data=given.data):
+        case "text":
+            if given.text is None:
+                raise FailureError(InvalidParams(f"{path}.text", "string", "missing"))
+            return Part(text=given.text, metadata=given.metadata)
+        case "file":
+            if given.file is None:
+                raise FailureError(InvalidParams(f"{path}.file", "object", "missing"))
+            return _file(given, given.file, f"{path}.file")
+        case _:
+            return _data(given, path)
+
+
+def _file(given: Part03, file: File03, path: str) -> Part:
+    raw: bytes | None = None
+    if _only_member(path, bytes=file.bytes, uri=file.uri) == "bytes":
+        try:
+            raw = decode_base64(file.bytes or "")
+        except ValueError:
+            raise FailureError(InvalidParams(f"{path}.bytes", "base64 string", "string")) from None
+    return Part(raw=raw, url=file.uri, metadata=given.metadata, filename=file.name, media_type=file.mime_type)
+
+
+def _data(given: Part03, path: str) -> Part:
+    data, metadata = given.data, given.metadata
+    if data is None:
+        raise FailureError(InvalidParams(f"{path}.data", "object", "missing"))
+    if metadata is None or metadata.get(WRAPPED_DATA) is not True or "value" not in data:
+        return Part(data=data, metadata=metadata)
+    rest = {name: value for name, value in metadata.items() if name != WRAPPED_DATA}
+    return Part(data=data["value"], metadata=rest or None)
+
+
+def _only_member(path: str, **members: object) -> str:
+    present = [name for name, value in members.items() if value is not None]
+    if len(present) != 1:
+        raise FailureError(InvalidParams(path, "object with exactly one of", "object", tuple(members)))
+    return present[0]
+
+
+def configuration_from_v03(given: Configuration03, path: str) -> SendConfiguration:
+    """A history length of 0 means the whole history, as in the reference implementation."""
+    push = given.push_notification_config
+    return SendConfiguration(
+        given.accepted_output_modes or None,
+        None if push is None else push_config_from_v03(push, None, f"{path}.pushNotificationConfig"),
+        given.history_length or None,
+        None if given.blocking is None else not given.blocking,
+    )
+
+
+def push_config_from_v03(given: PushConfig03, task_id: str | None, path: str) -> PushConfig:
+    authentication = given.authentication
+    return PushConfig(
+        given.url,
+        given.id or None,
+        task_id,
+        given.token or None,
+        None if authentication is None else _authentication(authentication, f"{path}.authentication"),
+    )
+
+
+def _authentication(given: Authentication03, path: str) -> Authentication | None:
+    """The first scheme, because the credentials are for one only; None without a scheme and credentials."""
+    if given.schemes:
+        return Authentication(given.schemes[0], given.credentials or None)
+    if given.credentials:
+        raise FailureError(InvalidParams(f"{path}.schemes", "array with at least 1 item", "array"))
+    return None
+
+
+STATE_NAMES: Final = {state: state.value.removeprefix("TASK_STATE_").lower().replace("_", "-") for state in TaskState}
+
+_OLD_WORDS: Final = {state.value: name for state, name in STATE_NAMES.items()}
+
+
+def task_to_v03(given: Task) -> Task03:
+    return Task03(
+        kind="task",
+        id=given.id,
+        context_id=given.context_id,
+        status=status_to_v03(given.status),
+        artifacts=tuple(map(artifact_to_v03, given.artifacts)) or None,
+        history=tuple(map(message_to_v03, given.history)) or None,
+        metadata=given.metadata,
+    )
+
+
+def status_to_v03(given: TaskStatus) -> Status03:
+    return Status03(
+        state=STATE_NAMES[given.state],
+        message=None if given.message is None else message_to_v03(given.message),
+        timestamp=given.timestamp,
+    )
+
+
+def message_to_v03(given: Message) -> Message03:
+    return Message03(
+        kind="message",
+        message_id=given.message_id,
+        role="user" if given.role is Role.USER else "agent",
+        parts=tuple(map(part_to_v03, given.parts)),
+        context_id=given.context_id,
+        task_id=given.task_id,
+        metadata=given.metadata,
+        extensions=given.extensions or None,
+        reference_task_ids=given.reference_task_ids or None,
+    )
+
+
+def artifact_to_v03(given: Artifact) -> Artifact03:
+    return Artifact03(
+        artifact_id=given.artifact_id,
+        parts=tuple(map(part_to_v03, given.parts)),
+        name=given.name,
+        description=given.description,
+        metadata=given.metadata,
+        extensions=given.extensions or None,
+    )
+
+
+def part_to_v03(given: Part) -> Part03:
+    if given.text is not None:
+        return Part03(kind="text", text=given.text, metadata=given.metadata)
+    if given.data is not UNSET:
+        return _data_to_v03(given)
+    content = None if given.raw is None else encode_base64(given.raw)
+    file = File03(bytes=content, uri=given.url, name=given.filename, mime_type=given.media_type)
+    return Part03(kind="file", file=file, metadata=given.metadata)
+
+
+def _data_to_v03(given: Part) -> Part03:
+    """Data that is not an object is wrapped in one and marked, as in the reference implementation. The error of a task that
+    failed by a wrong step names states as 0.3 does."""
+    if isinstance(given.data, dict):
+        return Part03(kind="data", data=_error_in_old_words(given.data), metadata=given.metadata)
+    return Part03(kind="data", data={"value": given.data}, metadata={**(given.metadata or {}), WRAPPED_DATA: True})
+
+
+def _error_in_old_words(data: JsonObject) -> JsonObject:
+    match data:
+        case {
+            "data": {"code": "INVALID_STATE_TRANSITION", "details": {"current": str(at), "target": str(to)}} as facts
+        }:
+            details = {"current": _OLD_WORDS.get(at, at), "target": _OLD_WORDS.get(to, to)}
+            return {**data, "data": {**facts, "details": details}}
+        case _:
+            return data
+
+
+def push_config_to_v03(given: PushConfig) -> TaskPushConfig03:
+    authentication = given.authentication
+    config = PushConfig03(
+        url=given.url,
+        id=given.id,
+        token=given.token,
+        authentication=None
+        if authentication is None
+        else Authentication03(schemes=(authentication.scheme,), credentials=authentication.credentials),
+    )
+    return TaskPushConfig03(task_id=given.task_id or "", push_notification_config=config)
+
 
 _encode: Final = msgspec.json.Encoder().encode
 

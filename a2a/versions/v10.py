@@ -13,20 +13,6 @@ from ...daemon.operations.params import InputModel
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, Failure, InvalidParams, UnsupportedOperation
 from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
-from ..params import (
-    CancelParams,
-    CreateConfigParams,
-    GetCardParams,
-    GetParams,
-    ListConfigsParams,
-    ListParams,
-    OneConfigParams,
-    SendParams,
-    SubscribeParams,
-)
-from ..requests import SendRequest, StreamItem, TaskPage, TaskQuery, TaskUpdate
-from ..results import PushConfigList, SendResponse, TaskArtifactUpdate, TaskList, TaskStatusUpdate
-from ..timestamps import ceil_timestamp
 from ..types import (
     ArtifactChanged,
     ExecutionBegun,
@@ -35,13 +21,35 @@ from ..types import (
     PushConfig,
     Role,
     SendConfiguration,
+    SendRequest,
     StatusChanged,
+    StreamItem,
     Task,
     TaskCreated,
+    TaskPage,
+    TaskQuery,
     TaskState,
     TaskStatus,
+    TaskUpdate,
+    ceil_timestamp,
 )
 from .protojson import Normalizer
+from .v10_model import (
+    CancelParams,
+    CreateConfigParams,
+    GetCardParams,
+    GetParams,
+    ListConfigsParams,
+    ListParams,
+    OneConfigParams,
+    PushConfigList,
+    SendParams,
+    SendResponse,
+    SubscribeParams,
+    TaskArtifactUpdate,
+    TaskList,
+    TaskStatusUpdate,
+)
 from .version import (
     ListRequest,
     ProtocolVersion,

@@ -18,8 +18,7 @@ from ...daemon.operations.params import InputModel
 from ...errors.decoders import DECODE_ERRORS, build_decoder
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, AgentFailure, Failure
-from ..requests import StreamItem, TaskQuery, TaskUpdate
-from ..types import JsonObject, Message, PushConfig, Task, TaskState
+from ..types import JsonObject, Message, PushConfig, StreamItem, Task, TaskQuery, TaskState, TaskUpdate
 from .protojson import has_protobuf_names
 
 W = TypeVar("W")

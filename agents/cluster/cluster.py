@@ -18,8 +18,7 @@ from ..stores.interface import TaskStore
 from ..tasks.live_task import ChangeSignal, LiveTask
 from ..tasks.runner import Runner, Spawn
 from ..tasks.task_cache import TaskCache
-from .event_follower import EventFollower
-from .task_worker import TaskWorker
+from .task_worker import EventFollower, TaskWorker
 
 SHARED_POLL_SECONDS: Final = 0.04
 """How often a store that nobody tells of changes is read, while a task in memory may be changed by another daemon."""

@@ -18,10 +18,10 @@ from ...errors.failures import Overloaded
 from ...lazy import anyio
 from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
 from ..stores.serialization import decode_either
+from ..tasks.execution import Submitted
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask, wait_committed
 from ..tasks.runner import MAX_WAITING, Runner, Spawn, call_of
-from ..tasks.submitted import Submitted
 from ..tasks.task_cache import TaskCache
 
 # A message as one daemon leaves it to another, which works on its task: the body of a request of the kind `MESSAGE`. Holds no

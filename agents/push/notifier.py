@@ -8,12 +8,16 @@ credentials.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
-from ...a2a.types import PushConfig
+import msgspec
+
+from ...a2a.types import TERMINAL, PushConfig, StatusChanged, TaskEvent
 from ...client.outbound.network import Network, SystemNetwork
 from ...client.outbound.ssrf import Destination, parse_url
+from ...daemon.dispatch.execution import Raised, attempt_now
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
 from ...daemon.tracing.attributes import HTTP_STATUS
@@ -22,6 +26,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ...lazy import anyio
 from ..stores.interface import PushTarget
+from ..tasks.live_task import LiveTask
 from .delivery import (
     KEEP_ALIVE_SECONDS,
     DeliveryFailure,
@@ -30,10 +35,104 @@ from .delivery import (
     find_invalid_field,
     request_headers,
 )
-from .queue import DeliveryQueue, Notification
 
 if TYPE_CHECKING:
-    from ...daemon.tracing.tracing import Tracing
+    from ...daemon.tracing.tracing import Origin, Tracing
+
+
+MAX_NOTIFICATIONS: Final = 1024
+"""Notifications that wait for one target."""
+
+MAX_BYTES: Final = 16 * 1024 * 1024
+"""Total size of their bodies. The first of the two limits that is reached applies."""
+
+
+class Notification(msgspec.Struct, frozen=True):
+    """A body to be delivered. `final` marks the task's terminal status. `origin` is the span for which it is."""
+
+    body: bytes
+    final: bool
+    origin: Origin = None
+
+
+@final
+class DeliveryQueue:
+    """The notifications for one target, and the state of their delivery.
+
+    `count(size)` is told of every byte that is held more, or less: those that wait, and the one that was taken last, until it is
+    released.
+    """
+
+    def __init__(self, target: PushTarget, count: Callable[[int], None] = lambda _: None) -> None:
+        self.target = target
+        self._count = count
+        self.dropped = 0
+        """Notifications that overflowed since this was last logged."""
+        self.failures = 0
+        """Consecutive notifications that could not be delivered."""
+        self.given_up = False
+        """Too many failures: nothing is delivered until the target changes."""
+        self.closed = False
+        """The task's final notification has been queued."""
+        self.delivery_scope: anyio.CancelScope | None = None
+        """Set while a task delivers from this queue."""
+        self.backoff_scope: anyio.CancelScope | None = None
+        """Set while that task waits before its next attempt."""
+        self._queue: deque[Notification] = deque()
+        self.bytes = 0
+        """Of the bodies that wait."""
+        self._taken = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def put(self, notification: Notification) -> None:
+        """Add a notification. If the queue overflows, the oldest ones are dropped, but never the final one."""
+        self._queue.append(notification)
+        self.closed = self.closed or notification.final
+        self.bytes += len(notification.body)
+        self._count(len(notification.body))
+        while (len(self._queue) > MAX_NOTIFICATIONS or self.bytes > MAX_BYTES) and not self._queue[0].final:
+            self.drop()
+
+    def drop(self) -> None:
+        """Drop the oldest notification, of which there must be one."""
+        self._count(-len(self._pop().body))
+        self.dropped += 1
+
+    def take(self) -> Notification | None:
+        """Remove and return the oldest notification; None if there is none. It replaces the one that was taken before."""
+        self.release()
+        if not self._queue:
+            return None
+        notification = self._pop()
+        self._taken = len(notification.body)
+        return notification
+
+    def release(self) -> None:
+        """What was taken is not held any more."""
+        self._count(-self._taken)
+        self._taken = 0
+
+    def clear(self) -> int:
+        """Drop every notification that waits. Returns how many there were."""
+        count = len(self._queue)
+        self._queue.clear()
+        self._count(-self.bytes)
+        self.bytes = 0
+        return count
+
+    def _pop(self) -> Notification:
+        notification = self._queue.popleft()
+        self.bytes -= len(notification.body)
+        return notification
+
+    def replace_target(self, target: PushTarget) -> None:
+        """Deliver to this target from now on. Failures of the previous one do not count any more."""
+        self.target = target
+        self.failures = 0
+        self.given_up = False
+
 
 MAX_ATTEMPTS: Final = 5
 """For one notification, the first attempt included."""
@@ -324,3 +423,30 @@ def _log_fields(target: PushTarget) -> dict[str, object]:
     destination = parse_url(target.config.url, allow_private=True)
     host = destination.host if isinstance(destination, Destination) else None
     return {"task": target.config.task_id, "config": target.config.id, "host": host}
+
+
+WriteBody: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
+"""Makes the body of a notification of a task's event in a version; None where the event is not pushed."""
+
+
+@final
+class PushPublisher:
+    """One per daemon that sends push notifications."""
+
+    def __init__(self, notifier: PushNotifier, write_body: WriteBody) -> None:
+        self.notifier: Final = notifier
+        self._write_body = write_body
+
+    def publish(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
+        """Queue a notification of every event for every push config of the task."""
+        for event in events:
+            for target in live.push_targets:
+                self._offer(target, live, event)
+
+    def _offer(self, target: PushTarget, live: LiveTask, event: TaskEvent) -> None:
+        body = attempt_now(lambda: self._write_body(live, event, target.protocol_version))
+        if isinstance(body, Raised):
+            log.warning("push.failed", task=live.id, config=target.config.id, reason="unwritable")
+        elif body is not None:
+            is_final = isinstance(event, StatusChanged) and event.status.state in TERMINAL
+            self.notifier.enqueue(target, body, final=is_final)

@@ -1,36 +1,151 @@
 """What every call of an agent's methods passes: admission, interceptors, the store; and how its errors are written.
 
-Knows no method. A failure of A2A leaves it in the version of the call.
+Knows no method. A failure of A2A leaves it in the version of the call. The only place that calls interceptors.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from math import inf
 from typing import Final, Protocol, TypeVar, final
 
-from ...a2a.card.model import Extension
+from ...a2a.card.model import Extension, required_scopes
 from ...a2a.errors import InvalidStateTransition
 from ...a2a.types import TaskState
 from ...a2a.versions.version import ProtocolVersion, failure_in
+from ...daemon.dispatch.execution import Raised, attempt
+from ...daemon.logs import log
+from ...daemon.operations.access import Access, AccessRule, challenge
 from ...daemon.operations.context import Context
+from ...daemon.operations.identity import Identity
 from ...errors.exceptions import FailureError
 from ...errors.failures import (
+    Cancelled,
     ExtensionSupportRequired,
     Failure,
+    InsufficientPermissions,
     Internal,
+    TimedOut,
     Unavailable,
     UnsupportedOperation,
     VersionNotSupported,
 )
-from ..caller import Caller
-from ..interceptor import AgentCall, Interceptor
+from ...lazy import anyio
+from ..agent import Agent
+from ..interceptor import AgentCall, CallResult, Interceptor, Outcome
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, StoreUnavailableError
-from .authorization import Authorization
-from .interceptor_chain import intercepted
-from .request_handler import RequestHandler
-from .runtime import Runtime
+from ..tasks.execution import declared_failure
+from .request_handler import Caller, RequestHandler
+
+
+@final
+class Authorization:
+    """Checks identities. The daemon's identity provider has made them from the credentials before.
+
+    `rule` is that of the agent's methods: one requirement with all its scopes is enough.
+    """
+
+    def __init__(self, agent: Agent | None, access: Access) -> None:
+        self._provider = access.provider
+        requirements = () if agent is None else agent.card.security_requirements
+        self.rule: Final = AccessRule(
+            public=any(not requirement.schemes for requirement in requirements),
+            known=agent is not None,
+            alternatives=tuple(map(required_scopes, requirements)),
+        )
+
+    def check(self, identity: Identity | None) -> None:
+        """Raises `FailureError(AuthenticationRequired)` or `FailureError(InsufficientPermissions)`."""
+        if self.rule.public:
+            return
+        if identity is None:
+            if self.rule.known and self._provider is not None:
+                raise self.authentication_required()
+        elif not self.rule.allows(identity):
+            raise FailureError(InsufficientPermissions())
+
+    def authentication_required(self) -> FailureError:
+        """The error for a caller without an identity, with the schemes and the realm of the provider."""
+        return FailureError(Internal() if self._provider is None else challenge(self._provider))
+
+
+AFTER_CANCEL_SECONDS: Final = 1.0
+"""How long the `after` methods together may take when the call was cancelled."""
+
+
+@asynccontextmanager
+async def intercepted(
+    interceptors: Sequence[Interceptor], call: AgentCall, results: Sequence[object], *, timeout: float | None
+) -> AsyncIterator[None]:
+    """The block is the call: `before` runs on entry and `after`, for those that let the call pass, on exit. The last of `results`
+    is what it came to; there may be none.
+
+    The `before` methods together have `timeout` seconds, and so have the `after` methods. Raises `FailureError` where an
+    interceptor refuses the call, `FailureError(TimedOut)` where they take too long; else what the block raises.
+    """
+    limit = inf if timeout is None else timeout
+    passed: list[Interceptor] = []
+    outcome: Outcome = Internal()
+    try:
+        await _all_before(interceptors, call, passed, limit)
+        yield
+        outcome = CallResult(results[-1] if results else None)
+    except BaseException as exc:
+        outcome = Cancelled() if _is_cancellation(exc) else declared_failure(exc) or Internal()
+        raise
+    finally:
+        await _after(passed, call, outcome, limit)
+
+
+def _is_cancellation(exc: BaseException) -> bool:
+    return isinstance(exc, (anyio.get_cancelled_exc_class(), GeneratorExit))
+
+
+async def _all_before(
+    interceptors: Sequence[Interceptor], call: AgentCall, passed: list[Interceptor], limit: float
+) -> None:
+    """Run `before` of all of them, and add to `passed` those that let the call pass."""
+    with anyio.move_on_after(limit) as scope:
+        for interceptor in interceptors:
+            await _before(interceptor, call)
+            passed.append(interceptor)
+    if scope.cancelled_caught:
+        _log_timeout(interceptors[len(passed)], call)
+        raise FailureError(TimedOut())
+
+
+def _log_timeout(interceptor: Interceptor, call: AgentCall) -> None:
+    log.error("interceptor.timed_out", method=call.method, interceptor=type(interceptor).__name__)
+
+
+async def _before(interceptor: Interceptor, call: AgentCall) -> None:
+    done = await attempt(lambda: interceptor.before(call), step="interceptor.before")
+    if not isinstance(done, Raised):
+        return
+    failure = declared_failure(done.exc)
+    if failure is None:
+        log.error("interceptor.failed", method=call.method, exc=done.exc)
+    raise FailureError(failure or Internal())
+
+
+async def _after(passed: Sequence[Interceptor], call: AgentCall, outcome: Outcome, limit: float) -> None:
+    if not passed:
+        return
+
+    cancelled = isinstance(outcome, Cancelled)
+    deadline = anyio.current_time() + (AFTER_CANCEL_SECONDS if cancelled else limit)
+    interceptor = passed[-1]
+    with anyio.CancelScope(shield=cancelled, deadline=deadline) as scope:
+        for interceptor in reversed(passed):
+            done = await attempt(partial(interceptor.after, call, outcome), step="interceptor.after")
+            if isinstance(done, Raised):
+                log.error("interceptor.failed", method=call.method, exc=done.exc)
+    if scope.cancelled_caught:
+        _log_timeout(interceptor, call)
+
 
 # Who calls the agent, and whether it may: the version that it asks for, its identity, the extensions that it names.
 
@@ -91,18 +206,18 @@ def _ignore(result: T, /) -> T:
 
 @final
 class CallPipeline:
-    """One per daemon. `streaming` says whether the agent streams."""
+    """One per daemon. `ready()` is the request handler, once the store is open. `streaming` says whether the agent streams."""
 
     def __init__(
         self,
-        runtime: Runtime,
+        ready: Callable[[], Awaitable[RequestHandler]],
         admission: Admission,
         *,
         streaming: bool,
         interceptors: Sequence[Interceptor],
         request_timeout: float | None,
     ) -> None:
-        self._runtime = runtime
+        self._ready = ready
         self._admission = admission
         self._streaming = streaming
         self._interceptors = interceptors
@@ -127,7 +242,7 @@ class CallPipeline:
             caller = self._admission.caller(ctx, version)
             if streaming and not self._streaming:
                 raise FailureError(UnsupportedOperation(reason="The agent does not stream.", suggestion=_POLL))
-            handler = await self._runtime.ready()
+            handler = await self._ready()
             if not self._interceptors:
                 yield handler, caller, _ignore
                 return

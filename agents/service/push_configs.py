@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from ...a2a.ids import new_id
-from ...a2a.types import PushConfig
+from ...a2a.types import PushConfig, new_id
 from ...daemon.logs import log
 from ...errors.exceptions import FailureError
 from ...errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation

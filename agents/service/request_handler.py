@@ -2,25 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, closing, suppress
-from typing import Final, final
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, closing, suppress
+from typing import TYPE_CHECKING, Final, final
 
-from ...a2a.errors import EventsLost, TaskConflict, has_no_events
-from ...a2a.ids import new_id
-from ...a2a.requests import SendRequest, StreamItem, TaskPage, TaskQuery, TaskUpdate
-from ...a2a.states import INACTIVE, TERMINAL
-from ...a2a.types import JsonObject, Message, StatusChanged, Task, TaskEvent, TaskState
+import msgspec
+
+from ...a2a.draft import addressed, new_task
+from ...a2a.errors import EventsLost, TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
+from ...a2a.types import (
+    INACTIVE,
+    TERMINAL,
+    JsonObject,
+    Message,
+    PushConfig,
+    SendRequest,
+    StatusChanged,
+    StreamItem,
+    Task,
+    TaskEvent,
+    TaskPage,
+    TaskQuery,
+    TaskState,
+    TaskUpdate,
+    new_id,
+)
+from ...daemon.operations.identity import Identity
 from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams
-from ..caller import Caller
-from ..stores.interface import EventLog, LoggedEvent, LogTruncatedError, TaskStore
+from ...errors.failures import InvalidParams, TimedOut
+from ...lazy import anyio
+from ..cluster.remote_submission import Delegator, RemoteSubmission
+from ..cluster.task_worker import take_ownership
+from ..stores.interface import CANCEL, QUEUED, EventLog, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
+from ..tasks.execution import Submitted
+from ..tasks.executor import RequestContext
 from ..tasks.live_task import MAX_LOSSES, LiveTask, raise_if_lost, wait_committed
-from ..tasks.submitted import Submitted
+from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
-from .cancellation import Cancellation
 from .push_configs import PushConfigs
-from .submission import Submission
+
+if TYPE_CHECKING:
+    from ..editor import Turn
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who calls, and how. A caller sees the tasks of its own `scope` only; its push notifications are in its `version`.
+
+    `turn` is the prompt that the call serves, where the caller has an editor: its message always gets a task.
+    """
+
+    scope: str
+    version: str
+    identity: Identity | None = None
+    extensions: tuple[str, ...] = ()
+    service_params: Mapping[str, str] = {}
+    turn: Turn | None = None
+
 
 # Reads one task's events in order: from its buffer, and from the store where the buffer has dropped them.
 #
@@ -292,3 +329,165 @@ def _first_stop(batch: Sequence[LoggedEvent], start: int | None) -> int | None:
 
 def _leads_to(states: frozenset[TaskState], event: TaskEvent) -> bool:
     return isinstance(event, StatusChanged) and event.status.state in states
+
+
+@final
+class Submission:
+    """Submits messages to the runner, or to other daemons, with the push config that comes with them."""
+
+    def __init__(self, cache: TaskCache, runner: Runner, delegator: Delegator, push_configs: PushConfigs) -> None:
+        self._cache = cache
+        self._runner = runner
+        self._delegator = delegator
+        self._push_configs = push_configs
+
+    @asynccontextmanager
+    async def submitted(
+        self, request: SendRequest, caller: Caller, key: str, before: Submitted | None = None
+    ) -> AsyncIterator[Submitted]:
+        """The message, queued; its task stays in memory until the block ends. `key` tells the message from all others.
+
+        `before` is what this gave the last time: its task was lost, as another daemon has changed it. The message is submitted
+        again unless it is in the store.
+        Raises `FailureError` where the message can't be accepted, and the executor's own refusal.
+        """
+        task_id = request.message.task_id
+        if before is not None and before.stored:
+            task_id = before.live.id
+        if task_id:
+            live = await self._cache.pin(task_id, caller.scope)
+        else:
+            live = self._cache.create(new_task(request.message), caller.scope)
+        try:
+            position = before.position if before is not None and before.stored else live.received.get(key)
+            if position is not None:
+                found = Submitted(live)
+                found.accept(position)
+                yield found
+                return
+            if caller.turn is not None:  # only this daemon has the caller's editor
+                while live.remote and not (live.ended or live.lost):
+                    await live.wait_for_change()
+            await self._push_configs.refresh(live)
+            yield self._submit(live, request, caller, key)
+        finally:
+            self._cache.unpin(live)
+
+    def _submit(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submitted:
+        raise_if_lost(live)
+        if live.ended:
+            raise FailureError(takes_no_message(live))
+        message, configuration = request.message, request.configuration
+        if message.context_id not in (None, "", live.context_id):
+            raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
+        config = configuration.task_push_notification_config
+        if config is not None:
+            self._push_configs.check_capacity(live)
+        context = RequestContext(
+            live.task(),
+            addressed(message, live.id, live.context_id),
+            request.metadata,
+            configuration.accepted_output_modes,
+            caller.extensions,
+            caller.identity,
+            caller.service_params,
+            editor=None if caller.turn is None else caller.turn.editor,
+        )
+        if caller.turn is None and self._delegator.takes(live):
+            return self._delegate(live, context, config, caller, key)
+        execution = self._runner.submit(live, context)
+        if caller.turn is not None:
+            execution.accept_new()
+            caller.turn.begin(live)
+        if config is not None:
+            self._push_configs.attach(live, config, caller.version)
+        return execution
+
+    def _delegate(
+        self, live: LiveTask, context: RequestContext, config: PushConfig | None, caller: Caller, key: str
+    ) -> RemoteSubmission:
+        """Leave a message to another daemon. That one sends the push notifications."""
+        if config is None:
+            return self._delegator.submit(live, context, None, key)
+        target = self._push_configs.target(live, config, caller.version)
+        return self._delegator.submit(live, context, lambda: self._push_configs.save_and_activate(live, target), key)
+
+    async def wait_stored(self, request: SendRequest, submitted: Submitted) -> Task:
+        """The task as it is now, once it and the request's push config are in the store."""
+        task = await submitted.wait_stored()
+        config = request.configuration.task_push_notification_config
+        if config is not None and not isinstance(submitted, RemoteSubmission):
+            await self._push_configs.save(submitted.live)
+        return task
+
+
+@final
+class Cancellation:
+    """One per daemon. `remote_seconds` is how long another daemon may take."""
+
+    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, *, remote_seconds: float) -> None:
+        self._store = store
+        self._cache = cache
+        self._runner = runner
+        self._remote_seconds = remote_seconds
+
+    async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
+        """Cancel a task; returns it as it is then. Raises `FailureError` where it can't be cancelled."""
+        for _ in range(MAX_LOSSES):
+            with suppress(TaskConflict):  # another daemon has changed it meanwhile: look again
+                return await self._cancel(task_id, metadata, caller)
+        raise TaskConflict
+
+    async def _cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
+        async with self._cache.pinned(task_id, caller.scope) as live:
+            if live.ended:
+                raise FailureError(not_cancelable_any_more(live))
+            was_queued = await self._cancel_remotely(live)
+            if live.ended and live.state is not TaskState.CANCELED:  # it ended by itself before
+                raise FailureError(not_cancelable_any_more(live))
+            if live.ended:
+                return await wait_committed(live)
+            context = RequestContext(
+                live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
+            )
+            try:
+                return await self._runner.cancel(live, context)
+            finally:
+                if was_queued and not live.busy:  # the executor has refused, or the caller has gone
+                    live.queue()
+
+    async def _cancel_remotely(self, live: LiveTask) -> bool:
+        """Have the task cancelled by the daemon that works on it. Returns when none does any more: a task that has stopped
+        without having ended is to be cancelled here. True where it was taken from the queue for that.
+
+        The store drops the request when the task stops. If the other daemon works on it again by now, it is asked again.
+        Raises `FailureError(TimedOut)` where it still works on it after `remote_seconds`: that daemon refuses, is busy, or
+        is stopped and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
+        """
+        with anyio.move_on_after(self._remote_seconds):
+            while live.remote and not live.ended and live.lost is None:
+                if await self._take_from_queue(live):
+                    return True
+                stop = live.stop_generation
+                await self._store.send_owner_request(OwnerRequest(live.id, CANCEL))
+                while live.remote and live.stop_generation == stop and live.lost is None:
+                    await live.wait_for_change()
+        raise_if_lost(live)
+        if live.remote and not live.ended:
+            raise FailureError(TimedOut())
+        return False
+
+    async def _take_from_queue(self, live: LiveTask) -> bool:
+        """Become the owner of a task that waits until somebody has room for it; False where nobody need be waited for."""
+        if live.remote_owner not in (QUEUED, ""):
+            return False
+        stored = await self._store.load(live.id)
+        if stored is None or stored.generation != live.generation or not live.remote:
+            return False
+        live.remote_owner = stored.owner or ""
+        if stored.owner != QUEUED:
+            return False
+        taken: Sequence[LiveTask] = ()
+        with anyio.CancelScope(shield=True):  # for one write, of which this daemon must know
+            taken = await take_ownership(self._store, [(live, QUEUED)])
+        return bool(taken)

@@ -1,45 +1,58 @@
-"""The agent's lifetime in a daemon: opens the store, runs what moves its tasks, and closes both. The composition root of
-those parts.
+"""The agent's lifetime in a daemon: makes its parts, opens the store, runs what moves its tasks, and closes both.
 
 It begins with the agent's first call, or with the daemon where the store is durable.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 
 import msgspec
 
-from ...a2a.types import TaskEvent, TaskState
+from ...a2a.card.v03 import card_to_v03
+from ...a2a.types import INACTIVE, TERMINAL, TaskEvent, TaskState, TaskUpdate
+from ...a2a.versions.v03 import V03
+from ...a2a.versions.v10 import V10
+from ...a2a.versions.version import ProtocolVersion
 from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.dispatch.request import Durations
 from ...daemon.logs import log
+from ...daemon.memory import MemoryBudget
+from ...daemon.operations.access import Access
+from ...daemon.operations.service import Service
+from ...daemon.operations.spec import OperationSpec
+from ...daemon.settings import Settings
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal
 from ...lazy import anyio
+from ...version import __version__
+from ..agent import Agent
 from ..cluster.cluster import SHARED_POLL_SECONDS, Cluster
 from ..cluster.remote_submission import Delegator
 from ..cluster.task_worker import LostTasks
-from ..executor_calls import CANCEL_SECONDS, ExecutorCalls
-from ..push.publisher import PushPublisher
+from ..push.notifier import PushNotifier, PushPublisher, is_push_available
+from ..skills import SkillExecutor, SkillHost
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
-from ..task_memory import TaskMemory
 from ..tasks.committer import Committer
+from ..tasks.event_buffer import TaskMemory
+from ..tasks.execution import CANCEL_SECONDS, ExecutorCalls
 from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask
 from ..tasks.runner import Runner, Work
 from ..tasks.task_cache import TaskCache
-from .cancellation import Cancellation
+from .call_pipeline import Admission, Authorization, CallPipeline
+from .card_builder import CardBuilder, ExtendedCard, stdio_interfaces
+from .methods import JsonRpcHandler, operations
 from .push_configs import PushConfigs
-from .request_handler import RequestHandler
-from .submission import Submission
+from .request_handler import Cancellation, RequestHandler, Submission
 
 if TYPE_CHECKING:
     from ...daemon.tracing.tracing import Tracing
+
 
 T = TypeVar("T")
 
@@ -280,3 +293,128 @@ class Runtime:
         self._runner.interrupt(live)
         self._cache.evict(live)
         self._lost_tasks.add(live)
+
+
+class AgentServiceHost(SkillHost, Protocol):
+    """What the agent needs of the daemon that it belongs to."""
+
+    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this in the daemon's task group."""
+        ...
+
+
+class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is made of. Without an `agent`, the operations of the `services` are its skills. Tasks in memory count in
+    the `budget`. Without `tracing` no spans are recorded."""
+
+    agent: Agent | None
+    services: Sequence[Service]
+    access: Access
+    settings: Settings
+    store: TaskStore
+    budget: MemoryBudget
+    tracing: Tracing | None = None
+
+
+class Composed(msgspec.Struct, frozen=True):
+    """The agent's runtime, which starts with the first call; what every call passes; its cards; and the methods of A2A.
+
+    `make_rest_methods()` makes those of 0.3 once more, for HTTP+JSON, whose JSON is another there.
+    """
+
+    runtime: Runtime
+    pipeline: CallPipeline
+    cards: CardBuilder
+    methods: list[OperationSpec]
+    make_rest_methods: Callable[[], list[OperationSpec]]
+
+
+def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
+    """Make the agent."""
+    agent, settings = parts.agent, parts.settings
+    wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
+    pushes = wants_push and is_push_available()
+    notifier = (
+        PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
+        if pushes
+        else None
+    )
+    runtime = _runtime(daemon, parts, notifier, lacks_push_extra=wants_push and notifier is None)
+    cards = CardBuilder(
+        parts.services,
+        agent,
+        parts.access,
+        version=__version__,
+        interfaces=stdio_interfaces(settings),
+        pushes=notifier is not None,
+    )
+    authorization = Authorization(agent, parts.access)
+    capabilities = cards.public().capabilities
+    admission = Admission(authorization, capabilities.extensions)
+    pipeline = CallPipeline(
+        runtime.ready,
+        admission,
+        streaming=bool(capabilities.streaming),
+        interceptors=() if agent is None else agent.interceptors,
+        request_timeout=settings.request_timeout,
+    )
+    extended_card = ExtendedCard(cards, authorization)
+
+    def methods(*versions: ProtocolVersion) -> list[OperationSpec]:
+        handlers = [_handler(each, pipeline, notifier, extended_card, agent) for each in versions]
+        rule, refusal = authorization.rule, admission.refusal
+        return [spec for each in handlers for spec in operations(each, rule, partial(refusal, each.version))]
+
+    def rest_methods() -> list[OperationSpec]:
+        from ...a2a.versions.v03_rest import V03_REST  # late: few daemons are called in it
+
+        return methods(V03_REST)
+
+    return Composed(runtime, pipeline, cards, methods(V03, V10), rest_methods)
+
+
+def _runtime(
+    daemon: AgentServiceHost, parts: AgentParts, notifier: PushNotifier | None, *, lacks_push_extra: bool
+) -> Runtime:
+    agent, store = parts.agent, parts.store
+    return Runtime(
+        daemon.spawn,
+        store,
+        SkillExecutor(daemon) if agent is None else agent.executor,
+        None if notifier is None else PushPublisher(notifier, _push_body),
+        replies_without_task=agent is not None and agent.replies_without_task,
+        lacks_push_extra=lacks_push_extra,
+        memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
+        tracing=parts.tracing,
+        role=Role(
+            executes=parts.settings.role != "front",
+            queues=parts.settings.role != "both",
+            max_runs=parts.settings.max_runs,
+        ),
+        name="operations" if agent is None else agent.card.name,
+    )
+
+
+def _push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
+    writer = V03 if version == V03.name else V10
+    body = writer.encode_notification(TaskUpdate(live.id, live.context_id, event), live.task)
+    return None if body is None else bytes(body)  # `Raw` only says that it is bytes
+
+
+def _handler(
+    version: ProtocolVersion,
+    pipeline: CallPipeline,
+    notifier: PushNotifier | None,
+    extended_card: ExtendedCard,
+    agent: Agent | None,
+) -> JsonRpcHandler:
+    old = version.name == V03.name
+    return JsonRpcHandler(
+        pipeline,
+        version,
+        notifier,
+        extended_card,
+        input_modes=None if agent is None else agent.input_modes,
+        subscribe_until=INACTIVE if old else TERMINAL,
+        write_card=card_to_v03 if old else lambda card: card,
+    )

@@ -8,9 +8,8 @@ from typing import Final, Protocol, final
 
 import msgspec
 
-from ...a2a.requests import TaskPage, TaskQuery, UnreadableTask
-from ...a2a.size import size_of_task
-from ...a2a.types import MAX_PAGE_SIZE, Task, TaskCreated, TaskState
+from ...a2a.content import size_of_task
+from ...a2a.types import MAX_PAGE_SIZE, Task, TaskCreated, TaskPage, TaskQuery, TaskState, UnreadableTask
 from .failures import DamagedRecordError
 from .interface import CommitConflict, TaskChange
 

@@ -12,8 +12,7 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from ...a2a.requests import TaskPage, TaskQuery
-from ...a2a.types import PushConfig, Task, TaskEvent, TaskState, WaitingMessage
+from ...a2a.types import PushConfig, Task, TaskEvent, TaskPage, TaskQuery, TaskState, WaitingMessage
 
 CANCEL: Final = "cancel"
 """Kind of an `OwnerRequest`: cancel the task."""

@@ -12,8 +12,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from ...a2a.requests import TaskPage, TaskQuery
-from ...a2a.types import TaskState
+from ...a2a.types import TaskPage, TaskQuery, TaskState
 from ...lazy import anyio
 from .checks import ReadPage, RetainedTasks, check_changes, page_bound
 from .failures import damaged_task_error, log_failure

@@ -1,26 +1,231 @@
-"""One execution of an executor for one task: what it was asked, and how far it is."""
+"""One message and its execution: when its sender can be answered, how the executor is called, and what became of it.
+
+What became of a message is told by the task's events alone. So it does not matter which daemon has executed it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, final, get_args
 
-from ...a2a.states import INACTIVE
-from ...a2a.types import CallFacts, ExecutionBegun, Message, Part
+from ...a2a.errors import NotCancelable
+from ...a2a.types import INACTIVE, CallFacts, ExecutionBegun, Message, Part, Task
+from ...daemon.dispatch.execution import Raised, attempt, attempt_now, declared
 from ...daemon.logs import log
 from ...errors.codes import ACP_RESERVED
-from ...errors.failures import DomainFailure
+from ...errors.exceptions import FailureError, OperationError
+from ...errors.failures import DomainFailure, Failure, Internal, TaskNotCancelable
 from ...lazy import anyio
-from ..executor_calls import declared_failure
-from .executor import RequestContext
-from .live_task import LiveTask
-from .status_messages import AGENT_FAILED_TEXT, UNFINISHED_TEXT, fail_task, failure_parts, note_failed
-from .submitted import Submitted
-from .task_events import TaskEvents, was_overtaken
+from ..editor import EditorAbility, EditorUnavailableError
+from .executor import (
+    AGENT_FAILED_TEXT,
+    UNFINISHED_TEXT,
+    AgentExecutor,
+    RequestContext,
+    SupportsCancel,
+    SupportsCheck,
+    SupportsResume,
+    TaskEvents,
+    fail_task,
+    failure_parts,
+    note_failed,
+    was_overtaken,
+)
+from .live_task import LiveTask, raise_if_lost, wait_committed
 
 if TYPE_CHECKING:
     from ...daemon.logs.bound import LoggedCall
     from ...daemon.tracing.tracing import Origin
+
+
+# What an exception of an agent's own code may tell its callers. Logs nothing: its users know the event.
+
+
+def declared_failure(exc: BaseException) -> Failure | None:
+    """The failure that an exception of an executor or an interceptor stands for.
+
+    None for an exception that callers may learn nothing of, also where the facts of a declared error are not of their types.
+    """
+    if issubclass(type(exc), FailureError):  # `isinstance` asks the class, which may raise
+        assert isinstance(exc, FailureError)
+        return exc.failure
+    if issubclass(type(exc), EditorUnavailableError):
+        assert isinstance(exc, EditorUnavailableError)
+        if exc.ability in get_args(EditorAbility):
+            text = f"This needs an editor that offers {exc.ability}"
+            return DomainFailure("EDITOR_UNAVAILABLE", text, http_status=501)
+    if issubclass(type(exc), OperationError):
+        assert isinstance(exc, OperationError)
+        return declared(exc)
+    return None
+
+
+CANCEL_SECONDS: Final = 30.0
+"""How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
+
+
+@final
+class ExecutorCalls:
+    """The methods of one executor, with those that it does not have."""
+
+    def __init__(self, executor: AgentExecutor) -> None:
+        self._executor = executor
+        self._checker = executor if isinstance(executor, SupportsCheck) else None  # once: such a check is slow
+        self._canceller = executor if isinstance(executor, SupportsCancel) else None
+        self._resumer = executor if isinstance(executor, SupportsResume) else None
+
+    @property
+    def supports_resume(self) -> bool:
+        """Whether the executor can continue what another daemon has begun."""
+        return self._resumer is not None
+
+    def check(self, context: RequestContext) -> object:
+        """What the executor's `check` returns for a message. Raises `FailureError` where it refuses the message."""
+        checker = self._checker
+        if checker is None:
+            return None
+        checked = attempt_now(lambda: checker.check(context), step="agent.check")
+        if not isinstance(checked, Raised):
+            return checked
+        failure = declared_failure(checked.exc)
+        if failure is None:
+            log.error("agent.failed", exc=checked.exc)
+        raise FailureError(failure or Internal())
+
+    async def execute(self, context: RequestContext, events: TaskEvents, *, resumes: bool = False) -> object:
+        """Execute a message, or resume what was cut off; what the executor returned, or `Raised`."""
+        resumer = self._resumer if resumes else None
+        work = self._executor.execute if resumer is None else resumer.resume
+        return await attempt(lambda: work(context, events), step="agent.execute" if resumer is None else "agent.resume")
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """Let the executor prepare for a cancellation. Its faults are logged.
+
+        Raises `FailureError(TaskNotCancelable)` where it refuses, or can't be cancelled at all.
+        """
+        canceller = self._canceller
+        if canceller is None:
+            raise _not_cancelable(context.task.id, events)
+        fault: BaseException | None = TimeoutError("cancel took too long")
+        with anyio.move_on_after(CANCEL_SECONDS):
+            done = await attempt(lambda: canceller.cancel(context, events), step="agent.cancel")
+            fault = done.exc if isinstance(done, Raised) else None
+        task = context.task
+        if fault is not None and issubclass(type(fault), NotCancelable):
+            raise _not_cancelable(task.id, events)
+        if fault is not None and not was_overtaken(events, fault):
+            log.error("agent.failed", task=task.id, exc=fault)
+
+
+def _not_cancelable(task_id: str, events: TaskEvents) -> FailureError:
+    return FailureError(TaskNotCancelable(task_id=task_id, current_state=events.task.status.state.value))
+
+
+class Submitted:
+    """`position` is the place of the message in the task's history, and `accepted_generation` that of the event that put it
+    there; None before. `refusal` is why it never comes there. `live.notify` is called after each change. `awaited` says that
+    the sender waits for what becomes of it.
+    """
+
+    __slots__ = ("_accepted_generation", "_creates_task", "_position", "awaited", "live", "refusal")
+
+    def __init__(self, live: LiveTask) -> None:
+        self.live = live
+        self._creates_task = not live.generation
+        self._position: int | None = None
+        self._accepted_generation: int | None = None
+        self.refusal: Failure | None = None
+        self.awaited = False
+
+    @property
+    def position(self) -> int | None:
+        return 0 if self._creates_task and self.live.generation else self._position
+
+    @property
+    def accepted_generation(self) -> int | None:
+        return 1 if self._creates_task and self.live.generation else self._accepted_generation
+
+    def accept(self, position: int) -> None:
+        """The message is at this place of the history, as of the task's present generation."""
+        if self.live.lost is None:
+            self._position, self._accepted_generation = position, self.live.generation
+            self.live.notify()
+
+    @property
+    def stored(self) -> bool:
+        """Whether the store has the message in the task's history."""
+        return self.accepted_generation is not None and self.live.committed >= self.accepted_generation
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes of the message, and the store has what came of it."""
+        live, position = self.live, self.position
+        if position is None or live.committed < live.generation:
+            return False
+        return live.ended or not live.waits(position)
+
+    @property
+    def reply(self) -> Message | None:
+        """The agent's answer where there is no task."""
+        return None
+
+    def accept_new(self) -> None:
+        """Begin a new task now, also where the agent might have answered without one: its sender does not wait."""
+
+    async def wait_accepted(self) -> None:
+        """Wait until the message was published. Raises `FailureError` or `TaskConflict` where it never will be."""
+        while self.accepted_generation is None and not self.given_up:
+            await self.live.wait_for_change()
+        self.raise_refusal()
+
+    async def wait_delegated(self) -> None:
+        """Wait until the store has the message where it is left to another daemon; else return at once, without a pause.
+
+        Raises as `wait_accepted`.
+        """
+
+    async def wait_stored(self) -> Task:
+        """The task as it is now, once the store has it and what is to be done for it. Raises as `wait_accepted`."""
+        return await wait_committed(self.live)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the message came to nothing. `raise_refusal` says why."""
+        return self.refusal is not None or self.live.lost is not None
+
+    def raise_refusal(self) -> None:
+        """Raise why the message came to nothing, if it did."""
+        if self.refusal is not None:
+            raise FailureError(self.refusal)
+        raise_if_lost(self.live)
+
+    @property
+    def began(self) -> int | None:
+        """The task's generation when the work on the message began, None before."""
+        return None if self.position is None else self.live.begun.get(self.position)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the work on the message has stopped the task, and the store has that."""
+        live, start = self.live, self.began
+        return start is not None and start < live.stop_generation <= live.committed
+
+    @property
+    def settled(self) -> bool:
+        """Whether the sender can be answered."""
+        return self.stopped or self.over or self.given_up or self.reply is not None
+
+    async def wait_settled(self) -> Task | None:
+        """Wait until the sender can be answered.
+
+        Returns the task as it stopped, even if work on the next message has begun by now; None where this one did not stop it,
+        as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or the
+        task is lost.
+        """
+        while not self.settled:
+            await self.live.wait_for_change()
+        self.raise_refusal()
+        return self.live.stopped_task if self.stopped else None
 
 
 _RESERVED: Final = (

@@ -12,13 +12,13 @@ from typing import Final, Literal, TypeAlias, assert_never, final
 
 import msgspec
 
+from ...a2a.content import size_of_artifact, size_of_event, size_of_task
 from ...a2a.draft import NOT_EXECUTED_TEXT, TaskDraft
 from ...a2a.errors import InvalidStateTransition, TaskConflict
-from ...a2a.ids import new_id
-from ...a2a.size import size_of_artifact, size_of_event, size_of_task
-from ...a2a.states import INACTIVE, INTERRUPTED, TERMINAL, can_transition
-from ...a2a.timestamps import now
 from ...a2a.types import (
+    INACTIVE,
+    INTERRUPTED,
+    TERMINAL,
     Artifact,
     ArtifactChanged,
     CallFacts,
@@ -34,14 +34,16 @@ from ...a2a.types import (
     TaskState,
     TaskStatus,
     WaitingMessage,
+    can_transition,
+    new_id,
+    now,
 )
 from ...daemon.memory import SMALL
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
 from ...lazy import anyio
 from ..stores.interface import QUEUED, LoggedEvent, PushTarget, TaskChange
-from ..task_memory import TaskMemory
-from .event_buffer import BufferUsage, EventBuffer
+from .event_buffer import BufferUsage, EventBuffer, TaskMemory
 
 # Wakes everybody who waits for something to change. Holds nothing of what has changed.
 

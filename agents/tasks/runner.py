@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import msgspec
 
 from ...a2a.errors import not_cancelable_any_more
-from ...a2a.states import INACTIVE
-from ...a2a.types import CallFacts, Part, Task, TaskState, WaitingMessage
+from ...a2a.types import INACTIVE, CallFacts, Part, Task, TaskState, WaitingMessage
 from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.logs import log
 from ...daemon.logs.bound import BOUND, LoggedTask, calling
@@ -23,13 +22,10 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ...errors.redaction.safe_call import type_name
 from ...lazy import anyio
-from ..executor_calls import ExecutorCalls, declared_failure
-from .execution import Execution
-from .executor import RequestContext
+from .execution import Execution, ExecutorCalls, declared_failure
+from .executor import ORPHANED_TEXT, RequestContext, TaskEvents, fail_task, failure_parts
 from .live_task import ChangeSignal, LiveTask, wait_committed
-from .status_messages import ORPHANED_TEXT, fail_task, failure_parts
 from .task_cache import TaskCache
-from .task_events import TaskEvents
 
 if TYPE_CHECKING:
     from ...daemon.tracing.span import Span

@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, final
 
+from ...a2a.content import size_of_message, size_of_task
 from ...a2a.draft import apply_events
 from ...a2a.errors import task_not_found
-from ...a2a.size import size_of_message, size_of_task
 from ...a2a.types import Message, Task, WaitingMessage
 from ...lazy import anyio
 from ..stores.interface import StoredTask, TaskStore
-from ..task_memory import TaskMemory
-from .event_buffer import BufferUsage
+from .event_buffer import BufferUsage, TaskMemory
 from .live_task import LiveTask
 
 MAX_LOADS: Final = 8

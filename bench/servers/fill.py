@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from discreet.a2a.draft import apply_events
-from discreet.a2a.ids import new_id
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -21,6 +20,7 @@ from discreet.a2a.types import (
     TaskEvent,
     TaskState,
     TaskStatus,
+    new_id,
 )
 from discreet.agents.stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskChange, TaskStore
 from discreet.agents.stores.postgres.schema import ALL_SCOPES

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 from fill import SHARED, Work, begun, commit, copy, fill, kept
 from servers import Postgres, postgres
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import TaskState
+from discreet.a2a.types import TaskQuery, TaskState
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import CANCEL, OwnerRequest
 from discreet.agents.stores.postgres.store import PostgresStore

@@ -12,19 +12,6 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ...a2a.card.model import AgentCard
-from ...a2a.ids import new_id
-from ...a2a.params import (
-    CancelParams,
-    CreateConfigParams,
-    GetCardParams,
-    GetParams,
-    ListConfigsParams,
-    ListParams,
-    OneConfigParams,
-    SendParams,
-    SubscribeParams,
-)
-from ...a2a.results import PushConfigList, SendResponse, TaskArtifactUpdate, TaskList, TaskStatusUpdate
 from ...a2a.types import (
     Artifact,
     Authentication,
@@ -36,6 +23,23 @@ from ...a2a.types import (
     SendConfiguration,
     Task,
     TaskState,
+    new_id,
+)
+from ...a2a.versions.v10_model import (
+    CancelParams,
+    CreateConfigParams,
+    GetCardParams,
+    GetParams,
+    ListConfigsParams,
+    ListParams,
+    OneConfigParams,
+    PushConfigList,
+    SendParams,
+    SendResponse,
+    SubscribeParams,
+    TaskArtifactUpdate,
+    TaskList,
+    TaskStatusUpdate,
 )
 from ..errors import InvalidReply
 from ..peer import Peer

@@ -17,8 +17,7 @@ import msgspec
 from msgspec import Raw
 
 from ...a2a.methods import V03_METHODS, V10_METHODS
-from ...a2a.states import INTERRUPTED, TERMINAL
-from ...a2a.types import TaskState
+from ...a2a.types import INTERRUPTED, TERMINAL, TaskState
 from ...errors.decoders import decoder_for
 from ..messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
 

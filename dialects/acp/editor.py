@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
-from ...a2a.ids import new_id
+from ...a2a.types import new_id
 from ...agents.editor import (
     ALLOW_OR_REJECT,
     CommandResult,

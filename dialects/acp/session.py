@@ -15,10 +15,7 @@ from msgspec.structs import replace
 
 from ...a2a.content import check_json_depth, check_media_types
 from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
-from ...a2a.ids import new_id
-from ...a2a.requests import SendRequest, TaskQuery
-from ...a2a.states import INTERRUPTED
-from ...a2a.types import JsonObject, Message, Part, Role, Task
+from ...a2a.types import INTERRUPTED, JsonObject, Message, Part, Role, SendRequest, Task, TaskQuery, new_id
 from ...agents.acp_options import AcpOptions
 from ...agents.host import agent_runner_of
 from ...daemon.operations.context import ClientInfo, Context
@@ -49,9 +46,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from ...a2a.versions.version import ProtocolVersion
-    from ...agents.caller import Caller
     from ...agents.service.call_pipeline import CallPipeline, Settle
-    from ...agents.service.request_handler import RequestHandler
+    from ...agents.service.request_handler import Caller, RequestHandler
     from ...daemon.connection.client_connection import ClientConnection
     from ...daemon.rpc.dialect import Ignored
     from ...daemon.rpc.envelope import Call

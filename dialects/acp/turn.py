@@ -11,11 +11,9 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ...a2a.requests import TaskUpdate
-from ...a2a.states import INACTIVE, INTERRUPTED
-from ...a2a.types import StatusChanged, TaskState, TaskStatus
+from ...a2a.types import INACTIVE, INTERRUPTED, StatusChanged, TaskState, TaskStatus, TaskUpdate
 from ...agents.editor import EditorUnavailableError
-from ...agents.tasks.status_messages import AGENT_FAILED_TEXT
+from ...agents.tasks.executor import AGENT_FAILED_TEXT
 from ...daemon.logs import log
 from ...errors.codes import ACP_RESERVED
 from ...errors.exceptions import FailureError, OperationError
@@ -27,10 +25,9 @@ from .generated.prompts import SessionNotification, StopReason
 from .updates import Updates, recorded
 
 if TYPE_CHECKING:
-    from ...a2a.requests import SendRequest
-    from ...agents.caller import Caller
+    from ...a2a.types import SendRequest
     from ...agents.editor import Editor, Published
-    from ...agents.service.request_handler import RequestHandler
+    from ...agents.service.request_handler import Caller, RequestHandler
     from ...daemon.operations.context import ContextBackend, Sending
     from .generated.prompts import SessionUpdate
 

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias, assert_never, final
 from msgspec import ValidationError, to_builtins
 from msgspec.structs import replace
 
-from ...a2a.states import INACTIVE
 from ...a2a.types import (
+    INACTIVE,
     Artifact,
     ArtifactChanged,
     ExecutionBegun,

@@ -7,8 +7,11 @@ from itertools import product
 import pytest
 
 from discreet.a2a.errors import InvalidStateTransition
-from discreet.a2a.states import INACTIVE, INTERRUPTED, TERMINAL, TRANSITIONS, can_transition
 from discreet.a2a.types import (
+    INACTIVE,
+    INTERRUPTED,
+    TERMINAL,
+    TRANSITIONS,
     Artifact,
     ArtifactChanged,
     Message,
@@ -19,6 +22,7 @@ from discreet.a2a.types import (
     Task,
     TaskState,
     TaskStatus,
+    can_transition,
 )
 from discreet.agents.tasks.live_task import LiveTask
 

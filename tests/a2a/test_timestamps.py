@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.a2a.timestamps import ceil_timestamp
+from discreet.a2a.types import ceil_timestamp
 
 EAST = timezone(timedelta(hours=2))
 WEST = timezone(timedelta(hours=-2))

@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from discreet.a2a import content
-from discreet.a2a.requests import TaskQuery
-from discreet.agents import executor_calls, task_memory
-from discreet.agents.push import queue
-from discreet.agents.service import interceptor_chain, methods, push_configs
+from discreet.a2a.types import TaskQuery
+from discreet.agents.push import notifier
+from discreet.agents.service import call_pipeline, methods, push_configs
 from discreet.agents.stores import checks
 from discreet.agents.stores.memory import StoreLimits
-from discreet.agents.tasks import event_buffer, runner, task_events
+from discreet.agents.tasks import event_buffer, execution, executor, runner
 from discreet.agents.tasks.executor import (
     AgentExecutor,
     RequestContext,
@@ -175,8 +174,8 @@ def test_all_that_a_context_holds_is_there() -> None:
 
 def test_all_that_an_agent_can_say_is_there() -> None:
     shown = {name for cell, _ in cells("`await events.…`") for name in re.findall(r"`(\w+)\(", cell)}
-    assert shown == public(task_events.TaskEvents)
-    properties = {name for name, it in vars(task_events.TaskEvents).items() if isinstance(it, property)}
+    assert shown == public(executor.TaskEvents)
+    properties = {name for name, it in vars(executor.TaskEvents).items() if isinstance(it, property)}
     assert {name for name in properties if f"`events.{name}`" in PAGE} == properties
 
 
@@ -188,12 +187,12 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"and are OVERLOADED when none does for a {'second' if STARVED_SECONDS == 1 else STARVED_SECONDS}",
         "executions under way with which a daemon takes more tasks from the queue of its store, or to resume them": "fewer than "
         f"`--max-runs`, {Settings().max_runs}",
-        "events that an executor may be ahead of the store": f"{task_events.MAX_UNCOMMITTED}",
+        "events that an executor may be ahead of the store": f"{executor.MAX_UNCOMMITTED}",
         "events of a stream that wait for its reader in the pipe's queue": f"{MAX_UNDELIVERED}",
         "events of one task kept in memory for slow watchers": f"{event_buffer.MAX_EVENTS:,}, or {event_buffer.MAX_BYTES // 1024**2} MiB; "
         f"{event_buffer.MAX_TOTAL_BYTES // 1024**2} MiB of all tasks",
         "tasks in memory: those in use, with what their watchers have not read, and those of the store `memory`": (
-            f"{'three quarters' if task_memory.TASKS_SHARE == 0.75 else task_memory.TASKS_SHARE} of `--max-memory`; then messages are OVERLOADED, "
+            f"{'three quarters' if event_buffer.TASKS_SHARE == 0.75 else event_buffer.TASKS_SHARE} of `--max-memory`; then messages are OVERLOADED, "
             "and what the executor publishes raises `FailureError(Overloaded)`"
         ),
         "calls of one client that read tasks at the same time (`GetTask`, `ListTasks`, `tasks/get`)": (
@@ -203,9 +202,9 @@ def test_the_limits_are_those_of_the_code() -> None:
         "that of a message or of `CancelTask` never",
         "tasks on a page": f"1 to {checks.MAX_PAGE_SIZE}, {TaskQuery(scope='').page_size} by default; "
         f"fewer where they take more than {checks.MAX_PAGE_BYTES // 1024**2} MiB",
-        "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{executor_calls.CANCEL_SECONDS:.0f}",
+        "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{execution.CANCEL_SECONDS:.0f}",
         "seconds for interceptors": "`--request-timeout` before the call, and again after it; "
-        f"{interceptor_chain.AFTER_CANCEL_SECONDS:.0f} after a call that was cancelled",
+        f"{call_pipeline.AFTER_CANCEL_SECONDS:.0f} after a call that was cancelled",
         "push configs of one task": f"{push_configs.MAX_CONFIGS}; then −32004",
         "levels of objects and arrays in one JSON value, from callers and from agents": f"{content.MAX_JSON_DEPTH}; then −32602, and a "
         "`TypeError` in the executor",
@@ -220,12 +219,12 @@ def test_what_is_said_of_stores_and_queues_is_what_they_do() -> None:
     hours = (Settings().ended_task_seconds or 0) / 3600
     assert (kept, hours * 3600) == (checks.Retention().max_tasks, checks.Retention().max_seconds)
     assert f"stay for {hours:.0f} hours, and the last {kept:,} of them; in memory {size} MiB or a quarter" in text
-    assert f"At most {queue.MAX_NOTIFICATIONS:,} notifications or {queue.MAX_BYTES // 1024**2} MiB wait" in text
-    assert f"{task_events.MAX_UNCOMMITTED} events ahead of the store" in text
+    assert f"At most {notifier.MAX_NOTIFICATIONS:,} notifications or {notifier.MAX_BYTES // 1024**2} MiB wait" in text
+    assert f"{executor.MAX_UNCOMMITTED} events ahead of the store" in text
     limit, limits = event_buffer.BACKPRESSURE_BYTES, []
     while limit < event_buffer.MAX_BYTES:
         limits.append(limit // 1024**2)
         limit *= 2
     *most, last = limits
     waits = f"{', '.join(map(str, most))} and {last} MiB of events are waiting"
-    assert f"at most {task_events.WATCHER_WAIT_SECONDS} s each time that {waits}" in text
+    assert f"at most {executor.WATCHER_WAIT_SECONDS} s each time that {waits}" in text

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from discreet.a2a import methods as a2a_methods
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import MAX_PAGE_SIZE, Authentication, PushConfig
-from discreet.agents.executor_calls import CANCEL_SECONDS
+from discreet.a2a.types import MAX_PAGE_SIZE, Authentication, PushConfig, TaskQuery
 from discreet.agents.push import delivery, notifier
 from discreet.agents.service import methods
 from discreet.agents.service.card_builder import stdio_interfaces
 from discreet.agents.stores.interface import PushTarget
 from discreet.agents.tasks import event_buffer
+from discreet.agents.tasks.execution import CANCEL_SECONDS
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures

@@ -9,8 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from support.asgi_client import Reply
 
 from .conftest import Serve, agent_of

@@ -21,9 +21,7 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
-from ....a2a.requests import TaskPage, TaskQuery
-from ....a2a.states import TERMINAL
-from ....a2a.types import TaskState
+from ....a2a.types import TERMINAL, TaskPage, TaskQuery, TaskState
 from ....daemon.memory import MemoryBudget
 from ....lazy import anyio
 from ..checks import Listed, RetainedTasks, check_changes, find_conflict, page_bound, read_page, up_to_max_read_bytes

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, LiteralString
 
-from ....a2a.requests import TaskQuery
-from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskState
+from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskQuery, TaskState
 from ..checks import MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask

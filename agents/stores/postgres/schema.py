@@ -9,8 +9,7 @@ from typing import Any, Final, LiteralString, TypeAlias
 
 from psycopg import Connection
 
-from ....a2a.states import TERMINAL
-from ....a2a.types import STATE_NUMBERS
+from ....a2a.types import STATE_NUMBERS, TERMINAL
 from ..interface import QUEUED, StoreError
 from .rows import COLUMNS
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ....a2a.requests import TaskQuery
-from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskState
+from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskQuery, TaskState
 from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, Retention, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask

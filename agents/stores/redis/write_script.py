@@ -32,8 +32,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....a2a.states import TERMINAL
-from ....a2a.types import STATE_NUMBERS
+from ....a2a.types import STATE_NUMBERS, TERMINAL
 from ..interface import QUEUED
 
 COVERED_EVENTS_KEPT: Final = 1024

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ....a2a.requests import TaskQuery
-from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskState
+from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskQuery, TaskState
 from ..checks import MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask

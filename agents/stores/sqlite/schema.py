@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ....a2a.states import TERMINAL
-from ....a2a.types import STATE_NUMBERS
+from ....a2a.types import STATE_NUMBERS, TERMINAL
 from ....daemon.logs import ConfiguredPath, log
 from ..failures import DamagedRecordError, damaged_task_error
 from ..interface import QUEUED, StoreError, StoreUnavailableError

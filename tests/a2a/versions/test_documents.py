@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from msgspec import UNSET, Raw
 
-from discreet.a2a.requests import TaskUpdate
-from discreet.a2a.states import INACTIVE
 from discreet.a2a.types import (
+    INACTIVE,
     Artifact,
     ArtifactChanged,
     Authentication,
@@ -27,8 +26,9 @@ from discreet.a2a.types import (
     Task,
     TaskState,
     TaskStatus,
+    TaskUpdate,
 )
-from discreet.a2a.versions.v03 import V03
+from discreet.a2a.versions.v03 import V03, message_from_v03, part_from_v03
 from discreet.a2a.versions.v03_model import (
     Artifact03,
     ArtifactUpdate03,
@@ -37,7 +37,6 @@ from discreet.a2a.versions.v03_model import (
     StatusUpdate03,
     Task03,
 )
-from discreet.a2a.versions.v03_requests import message_from_v03, part_from_v03
 from discreet.a2a.versions.v10 import V10
 from discreet.a2a.versions.version import ProtocolVersion
 

@@ -15,7 +15,6 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from discreet.a2a.requests import TaskPage, TaskQuery, TaskUpdate, UnreadableTask
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -26,8 +25,12 @@ from discreet.a2a.types import (
     Role,
     StatusChanged,
     Task,
+    TaskPage,
+    TaskQuery,
     TaskState,
     TaskStatus,
+    TaskUpdate,
+    UnreadableTask,
 )
 from discreet.a2a.versions.v03 import V03
 from discreet.a2a.versions.v03_model import Task03

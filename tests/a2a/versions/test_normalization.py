@@ -10,8 +10,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from discreet.a2a.requests import SendRequest
-from discreet.a2a.types import Message, Part, Role, SendConfiguration, TaskState
+from discreet.a2a.types import Message, Part, Role, SendConfiguration, SendRequest, TaskState
 from discreet.a2a.versions.protojson import decode_base64, encode_base64
 from discreet.a2a.versions.v03 import V03
 from discreet.a2a.versions.v10 import V10

@@ -12,8 +12,7 @@ from msgspec import Raw
 
 from discreet import Service
 from discreet.a2a.methods import V03_METHODS, V10_METHODS
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import Authentication, PushConfig, TaskState
+from discreet.a2a.types import Authentication, PushConfig, TaskQuery, TaskState
 from discreet.a2a.versions.v03 import V03
 from discreet.a2a.versions.v10 import V10
 from discreet.a2a.versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from discreet.a2a.requests import TaskPage, TaskQuery, TaskUpdate, UnreadableTask
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -21,8 +20,12 @@ from discreet.a2a.types import (
     Task,
     TaskCreated,
     TaskEvent,
+    TaskPage,
+    TaskQuery,
     TaskState,
     TaskStatus,
+    TaskUpdate,
+    UnreadableTask,
 )
 from discreet.a2a.versions.v03 import V03
 from discreet.a2a.versions.v10 import V10, encode_task_page

@@ -12,8 +12,7 @@ import pytest
 from discreet.a2a.types import Role, Task, TaskState
 from discreet.agents.cluster import cluster
 from discreet.agents.stores.interface import OwnerRequest, StoredTask
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from support.executors import ME, Scripted, request, task_of, until_state
 from support.places import NewStore
 from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle

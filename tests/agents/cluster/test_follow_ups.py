@@ -13,9 +13,8 @@ from discreet.a2a.errors import NotCancelable
 from discreet.a2a.types import TaskState
 from discreet.agents.cluster import remote_submission
 from discreet.agents.stores.interface import MESSAGE, OwnerRequest
-from discreet.agents.task_memory import TaskMemory
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.event_buffer import TaskMemory
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.daemon.memory import MemoryBudget
 from discreet.errors import Overloaded, TaskNotCancelable, UnsupportedOperation
 from support.daemons import watching

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from discreet.a2a.types import TaskState
-from discreet.agents.cluster.event_follower import EventFollower
+from discreet.agents.cluster.task_worker import EventFollower
 from discreet.agents.stores.interface import LoggedEvent
 from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.agents.tasks.live_task import LiveTask

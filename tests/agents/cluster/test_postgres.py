@@ -8,12 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import TaskState
+from discreet.a2a.types import TaskQuery, TaskState
 from discreet.agents.service.runtime import Runtime
 from discreet.agents.stores.interface import StoreUnavailableError
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from support.daemons import Resumer, Watching
 from support.executors import ME, Scripted, for_ever, request, task_of, until_state
 from support.postgres import Server, running_server

@@ -9,16 +9,13 @@ import anyio.lowlevel
 import pytest
 
 from discreet.a2a.errors import UnknownSkill
-from discreet.a2a.requests import SendRequest, TaskQuery, TaskUpdate
-from discreet.a2a.types import PushConfig, SendConfiguration, TaskEvent, TaskState
-from discreet.agents.caller import Caller
-from discreet.agents.push.notifier import PushNotifier
-from discreet.agents.push.publisher import PushPublisher
+from discreet.a2a.types import PushConfig, SendConfiguration, SendRequest, TaskEvent, TaskQuery, TaskState, TaskUpdate
+from discreet.agents.push.notifier import PushNotifier, PushPublisher
+from discreet.agents.service.request_handler import Caller
 from discreet.agents.service.runtime import Role, Runtime
 from discreet.agents.stores.interface import Changes
-from discreet.agents.tasks.executor import RequestContext
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.agents.tasks.live_task import LiveTask
-from discreet.agents.tasks.task_events import TaskEvents
 from discreet.daemon.operations.identity import Identity
 from discreet.errors import FailureError
 from support.daemons import Watching, watching

@@ -15,9 +15,7 @@ from discreet.a2a.types import StatusChanged, TaskState, TaskStatus
 from discreet.agents.cluster import cluster, remote_submission
 from discreet.agents.service.runtime import Runtime
 from discreet.agents.stores.interface import DamagedTaskError, OwnerRequest, StoredTask, StoreError
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.status_messages import ORPHANED_TEXT
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.executor import ORPHANED_TEXT, RequestContext, TaskEvents
 from support.daemons import Resumer, Watching
 from support.executors import (
     ME,

@@ -6,13 +6,10 @@ import anyio
 import pytest
 
 from discreet.a2a.errors import NotCancelable
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import Task, TaskState
-from discreet.agents.caller import Caller
-from discreet.agents.service.request_handler import RequestHandler
+from discreet.a2a.types import Task, TaskQuery, TaskState
+from discreet.agents.service.request_handler import Caller, RequestHandler
 from discreet.agents.stores.interface import TaskStore
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, TaskNotFound
 from support.executors import (
     ME,

@@ -5,12 +5,10 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from discreet.a2a.requests import StreamItem, TaskUpdate
-from discreet.a2a.types import Artifact, ArtifactChanged, Task, TaskState
+from discreet.a2a.types import Artifact, ArtifactChanged, StreamItem, Task, TaskState, TaskUpdate
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import UnsupportedOperation
 from support.executors import ME, Scripted, ask_then_echo, echo, failure_of, request, shape, task_of
 from support.waits import DEADLINE_SECONDS

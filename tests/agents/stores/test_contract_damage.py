@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 import anyio
 import pytest
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import PushConfig, TaskState
+from discreet.a2a.types import PushConfig, TaskQuery, TaskState
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (
     CANCEL,

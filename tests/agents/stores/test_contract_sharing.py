@@ -6,8 +6,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import PushConfig, TaskState
+from discreet.a2a.types import PushConfig, TaskQuery, TaskState
 from discreet.agents.stores.interface import CANCEL, CommitConflict, OwnerRequest, PushTarget, TaskStore
 from support.places import NewStore
 from support.sqlite_files import opened

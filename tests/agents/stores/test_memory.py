@@ -12,9 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.a2a.draft import apply_events
-from discreet.a2a.ids import new_id
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.timestamps import now
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -26,8 +23,11 @@ from discreet.a2a.types import (
     StatusChanged,
     Task,
     TaskEvent,
+    TaskQuery,
     TaskState,
     TaskStatus,
+    new_id,
+    now,
 )
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (

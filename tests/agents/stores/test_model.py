@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.a2a.draft import apply_events
-from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -25,6 +24,7 @@ from discreet.a2a.types import (
     Task,
     TaskCreated,
     TaskEvent,
+    TaskQuery,
     TaskState,
     TaskStatus,
 )

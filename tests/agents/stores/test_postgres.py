@@ -8,8 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import PushConfig, StatusChanged, Task, TaskCreated, TaskState, TaskStatus
+from discreet.a2a.types import PushConfig, StatusChanged, Task, TaskCreated, TaskQuery, TaskState, TaskStatus
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import CANCEL, MESSAGE, QUEUED, OwnerRequest, PushTarget, StoreError, TaskStore
 from discreet.errors.redaction import scrub

@@ -9,8 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import PushConfig, Task, TaskState, TaskStatus
+from discreet.a2a.types import PushConfig, Task, TaskQuery, TaskState, TaskStatus
 from discreet.agents.stores.interface import MESSAGE, QUEUED, CommitConflict, OwnerRequest, PushTarget, TaskStore
 from support.postgres import Server
 from support.sqlite_files import opened

@@ -10,8 +10,7 @@ import anyio.abc
 import anyio.lowlevel
 import pytest
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import PushConfig, Task, TaskState, TaskStatus
+from discreet.a2a.types import PushConfig, Task, TaskQuery, TaskState, TaskStatus
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (
     CANCEL,

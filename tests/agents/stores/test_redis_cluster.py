@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import Task, TaskState, TaskStatus
+from discreet.a2a.types import Task, TaskQuery, TaskState, TaskStatus
 from discreet.agents.stores.interface import QUEUED, StoreError
 from support.redis import Server, running_cluster
 from support.sqlite_files import opened

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import Task, TaskState, TaskStatus
+from discreet.a2a.types import Task, TaskQuery, TaskState, TaskStatus
 from discreet.agents.stores.interface import QUEUED
 from support.redis import Server
 from support.sqlite_files import opened

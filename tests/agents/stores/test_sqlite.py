@@ -15,10 +15,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import (
     PushConfig,
     Task,
+    TaskQuery,
     TaskState,
     TaskStatus,
 )

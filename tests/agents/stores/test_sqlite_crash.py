@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from discreet.a2a.draft import apply_events
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import Task, TaskCreated, TaskState, TaskStatus
+from discreet.a2a.types import Task, TaskCreated, TaskQuery, TaskState, TaskStatus
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import StoredTask, TaskChange
 from discreet.agents.stores.sqlite.store import SqliteStore

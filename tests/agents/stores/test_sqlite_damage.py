@@ -16,11 +16,11 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import (
     MessageAdded,
     PushConfig,
     Task,
+    TaskQuery,
     TaskState,
     TaskStatus,
 )

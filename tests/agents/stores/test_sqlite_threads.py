@@ -12,8 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.a2a.requests import TaskQuery
-from discreet.a2a.types import PushConfig
+from discreet.a2a.types import PushConfig, TaskQuery
 from discreet.agents.stores.interface import PushTarget, StoreError
 from discreet.agents.stores.sqlite.busy import BUSY_SECONDS
 from discreet.agents.stores.sqlite.store import CLOSE_SECONDS, SqliteStore

@@ -13,11 +13,9 @@ import anyio
 import msgspec
 import pytest
 
-from discreet.a2a.requests import SendRequest
-from discreet.a2a.types import StatusChanged, TaskCreated
+from discreet.a2a.types import SendRequest, StatusChanged, TaskCreated
 from discreet.agents import Agent, Message, Part, RequestContext, Role, Task, TaskEvents, TaskState, TaskStatus
-from discreet.agents.caller import Caller
-from discreet.agents.service.request_handler import RequestHandler
+from discreet.agents.service.request_handler import Caller, RequestHandler
 from discreet.agents.stores.checks import check_changes
 from discreet.agents.stores.interface import CommitRefusal, LoggedEvent, StoreError, TaskChange
 from discreet.agents.stores.memory import MemoryStore

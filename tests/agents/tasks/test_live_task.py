@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.a2a.content import size_of_event
 from discreet.a2a.draft import TaskDraft, apply_events
-from discreet.a2a.ids import is_new_id, new_id
-from discreet.a2a.size import size_of_event
-from discreet.a2a.timestamps import now
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -25,6 +23,9 @@ from discreet.a2a.types import (
     TaskEvent,
     TaskState,
     TaskStatus,
+    is_new_id,
+    new_id,
+    now,
 )
 from discreet.agents.stores.interface import Unserializable
 from discreet.agents.stores.memory import MemoryStore

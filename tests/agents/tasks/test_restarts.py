@@ -9,8 +9,8 @@ import pytest
 
 from discreet.a2a.types import Task, TaskState
 from discreet.agents.service.runtime import Role
+from discreet.agents.tasks.executor import ORPHANED_TEXT
 from discreet.agents.tasks.runner import MAX_EXECUTIONS
-from discreet.agents.tasks.status_messages import ORPHANED_TEXT
 from discreet.errors import FailureError, UnsupportedOperation
 from support.daemons import Resumer, until_ended, watching
 from support.executors import ME, Scripted, ask_then_echo, for_ever, request, task_of, until_state

@@ -9,15 +9,14 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.requests import SendRequest, TaskQuery
-from discreet.a2a.size import size_of_task
-from discreet.a2a.types import Message, Role, SendConfiguration, Task, TaskState, TaskStatus
+from discreet.a2a.content import size_of_task
+from discreet.a2a.types import Message, Role, SendConfiguration, SendRequest, Task, TaskQuery, TaskState, TaskStatus
 from discreet.a2a.versions.v10 import OMITTED
 from discreet.agents import Agent, Part, RequestContext, TaskEvents
-from discreet.agents.caller import Caller
+from discreet.agents.service.request_handler import Caller
 from discreet.agents.stores.checks import MAX_PAGE_BYTES
 from discreet.agents.stores.memory import MemoryStore
-from discreet.agents.task_memory import TASKS_SHARE, TaskMemory
+from discreet.agents.tasks.event_buffer import TASKS_SHARE, TaskMemory
 from discreet.agents.tasks.execution import Execution
 from discreet.agents.tasks.live_task import LiveTask
 from discreet.client import Overloaded, Peer

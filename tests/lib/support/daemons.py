@@ -7,11 +7,9 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from discreet.a2a.requests import StreamItem, TaskQuery, TaskUpdate
-from discreet.a2a.types import StatusChanged, TaskState
+from discreet.a2a.types import StatusChanged, StreamItem, TaskQuery, TaskState, TaskUpdate
 from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 
 from .executors import ME, Execute, Scripted
 from .waits import DEADLINE_SECONDS, until

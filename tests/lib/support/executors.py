@@ -7,12 +7,20 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from discreet.a2a.requests import SendRequest, StreamItem, TaskUpdate
-from discreet.a2a.types import Message, Part, Role, SendConfiguration, StatusChanged, Task, TaskState
-from discreet.agents.caller import Caller
-from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.a2a.types import (
+    Message,
+    Part,
+    Role,
+    SendConfiguration,
+    SendRequest,
+    StatusChanged,
+    StreamItem,
+    Task,
+    TaskState,
+    TaskUpdate,
+)
+from discreet.agents.service.request_handler import Caller, RequestHandler
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import Failure, FailureError
 
 from .waits import until

@@ -6,8 +6,7 @@ from typing import Any
 
 from discreet.agents.service.runtime import Role
 from discreet.agents.stores.interface import TaskStore
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 
 from .executors import Scripted, echo
 

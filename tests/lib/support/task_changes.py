@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from discreet.a2a.draft import apply_events
-from discreet.a2a.requests import TaskQuery
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -18,6 +17,7 @@ from discreet.a2a.types import (
     Task,
     TaskCreated,
     TaskEvent,
+    TaskQuery,
     TaskState,
     TaskStatus,
 )

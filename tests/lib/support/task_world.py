@@ -10,23 +10,27 @@ import anyio.abc
 
 from discreet.a2a.draft import TaskDraft
 from discreet.a2a.errors import EventsLost, TaskConflict
-from discreet.a2a.requests import SendRequest, StreamItem, TaskQuery, TaskUpdate
-from discreet.a2a.states import INACTIVE, TERMINAL, can_transition
 from discreet.a2a.types import (
+    INACTIVE,
+    TERMINAL,
     Message,
     Part,
     Role,
     SendConfiguration,
+    SendRequest,
     StatusChanged,
+    StreamItem,
     Task,
     TaskCreated,
     TaskEvent,
+    TaskQuery,
+    TaskUpdate,
+    can_transition,
 )
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.service.runtime import Runtime
 from discreet.agents.stores.interface import CommitRefusal, TaskChange
-from discreet.agents.tasks.executor import RequestContext
-from discreet.agents.tasks.task_events import TaskEvents
+from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
 
 from .executors import ME
