@@ -20,8 +20,8 @@ from .daemon.carried import NOBODY, MountIdentity
 from .daemon.model import Command, DaemonImport, DaemonOperation, Target, Url
 from .daemon.reading import read_daemon
 from .model import ImportFailed
-from .openapi.documents.nodes import DocumentError
 from .openapi.naming import Found, Selection, check_distinct, is_selected, names_of
+from .openapi.parsing import DocumentError
 from .service import ImportOptions, Upstream, Validate, imported_service
 from .validation import require_validator
 

@@ -23,8 +23,8 @@ from .cache import Cached, digest_of, keep, read_cached, stamp_of
 from .http.faults import UNDECLARED
 from .http.model import HttpImport, HttpOperation
 from .model import ImportFailed
-from .openapi.documents.nodes import DocumentError, quoted
 from .openapi.naming import Selection
+from .openapi.parsing import DocumentError, quoted
 from .service import ImportOptions, Validate, imported_service
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def _packed(
         current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached, where, outside=outside)
         if current:
             return cached.data, source if is_url else ""
-    from .openapi.documents.loading import load_document  # late, as above
+    from .openapi.loading import load_document  # late, as above
     from .openapi.reader import read_openapi
 
     stamp = "" if is_url else _stamp(where)
@@ -271,7 +271,7 @@ def _is_current(cached: Cached, path: str, *, outside: bool) -> bool:
         return True
     from pathlib import Path  # late, as above
 
-    from .openapi.documents.loading import Fetch
+    from .openapi.loading import Fetch
 
     fetch = Fetch(Path(path).resolve().as_uri(), outside=outside)
     try:

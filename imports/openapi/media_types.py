@@ -8,29 +8,25 @@ from ..http.model import BodyForm, ReplyForm
 
 JSON: Final = "application/json"
 OCTETS: Final = "application/octet-stream"
+STREAMS: Final[frozenset[ReplyForm]] = frozenset({"events", "event-data", "lines"})
 
 _LINES: Final = frozenset(
-    {
-        "application/jsonl",
-        "application/x-jsonlines",
-        "application/jsonlines",
-        "application/x-ndjson",
-        "application/ndjson",
-    }
-    | {"application/json-seq", "application/geo+json-seq", "application/stream+json"}
+    f"application/{name}"
+    for name in "jsonl x-jsonlines jsonlines x-ndjson ndjson json-seq geo+json-seq stream+json".split()
 )
 _TEXTS: Final = frozenset(
-    {"application/xml", "application/yaml", "application/x-yaml", "application/javascript", "application/graphql"}
-    | {"application/toml", "application/sql", "application/csv", "application/rtf", "application/pem-certificate-chain"}
+    f"application/{name}"
+    for name in "xml yaml x-yaml javascript graphql toml sql csv rtf pem-certificate-chain".split()
 )
 
 
 def plain(media_type: str) -> str:
-    """The media type without params, in lower case."""
+    """Return the media type without params, in lower case."""
     return media_type.partition(";")[0].strip().lower()
 
 
 def is_json(media_type: str) -> bool:
+    """Whether values of this type are JSON (RFC 6838, section 4.2.8, for `+json`)."""
     name = plain(media_type)
     return name in (JSON, "text/json", "*/json") or (name.endswith("+json") and name != "application/stream+json")
 
@@ -41,12 +37,13 @@ def is_any(media_type: str) -> bool:
 
 
 def is_text(media_type: str) -> bool:
+    """Whether values of this type are texts."""
     name = plain(media_type)
     return name.startswith("text/") or name in _TEXTS or name.endswith(("+xml", "+yaml"))
 
 
 def body_form(media_type: str) -> BodyForm:
-    """How a body of this type is written."""
+    """Return how a body of this type is written."""
     if is_json(media_type) or is_any(media_type):
         return "json"
     match plain(media_type):
@@ -59,7 +56,7 @@ def body_form(media_type: str) -> BodyForm:
 
 
 def sent_as(media_type: str) -> str:
-    """The media type that a body of this one is sent as: a range is none."""
+    """Return the media type that a body of this one is sent as: a range is none."""
     if "*" not in media_type:
         return media_type.strip()
     form = body_form(media_type)
@@ -70,12 +67,12 @@ _BODY_ORDER: Final[tuple[BodyForm, ...]] = ("json", "form", "multipart", "text",
 
 
 def body_rank(media_type: str) -> tuple[int, bool, bool]:
-    """What sorts first is taken: JSON itself, other JSON, whatever may be JSON, forms, text, bytes."""
+    """Return the rank of a body's type. The lowest is taken: JSON itself, other JSON, what may be JSON, forms, text, bytes."""
     return _BODY_ORDER.index(body_form(media_type)), is_any(media_type), plain(media_type) != JSON
 
 
 def reply_form(media_type: str) -> ReplyForm:
-    """How a reply of this type is read. For an SSE stream, `events`."""
+    """Return how a reply of this type is read. For an SSE stream, `events`."""
     name = plain(media_type)
     if name == "text/event-stream":
         return "events"
@@ -86,4 +83,9 @@ def reply_form(media_type: str) -> ReplyForm:
     return "text" if is_text(media_type) else "binary"
 
 
-STREAMS: Final[frozenset[ReplyForm]] = frozenset({"events", "event-data", "lines"})
+def reply_rank(media_type: str, *, is_error: bool) -> int:
+    """Return the rank of a reply's type, as `body_rank`. No error is a stream."""
+    form = reply_form(media_type)
+    if form == "json":
+        return 1 if is_any(media_type) else 0
+    return 2 if form in STREAMS and not is_error else 3

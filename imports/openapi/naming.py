@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...daemon.operations.options import check_name
 from ...errors.nearest import nearest_hint
 from ..arguments import check_matches
-from .documents.nodes import DocumentError, quoted
+from .parsing import DocumentError, quoted
 
 _NOT_IN_NAMES: Final = re.compile(r"[^\w.$/-]+", re.ASCII)
 _NAME_CHARACTERS: Final = 200
@@ -37,14 +37,6 @@ class Found(Struct, frozen=True):
     path: str
     operation_id: str
     tags: tuple[str, ...]
-
-
-def check_selection(selection: Selection) -> None:
-    """Raises `DocumentError` for a filter that is no list of strings."""
-    for name in selection.__struct_fields__:
-        entries = getattr(selection, name)
-        if isinstance(entries, str) or not all(isinstance(each, str) for each in entries):
-            raise DocumentError(f"{name} must be a list of strings")
 
 
 def is_selected(found: Found, name: str, selection: Selection) -> bool:

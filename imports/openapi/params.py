@@ -7,22 +7,23 @@ from collections.abc import Iterable
 from typing import Any, Final, final, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..http.model import Location, Param, Serialization, Style
 from ..model import Schema
-from .documents.nodes import Node, Noting, quoted
-from .documents.references import Documents
+from .document import Node
 from .media_types import is_any, is_json, sent_as
-from .schemas.reader import SchemaReader
+from .parsing import quoted
+from .schemas import SchemaReader
 
 _STYLES: Final[dict[Location, tuple[Style, ...]]] = {
     "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "querystring": ("form",),
     "header": ("simple",),
     "cookie": ("form", "cookie"),
-    "querystring": ("form",),
 }
-"""The styles of each location; the first is the default."""
+"""The styles of each location; the first is the default. Params get their names in this order: the first keeps its own."""
 
 _EXPLODED: Final = frozenset({"form", "cookie", "deepObject"})
 """Styles that write the members of an object and the items of an array apart, unless the document says otherwise."""
@@ -30,7 +31,11 @@ _EXPLODED: Final = frozenset({"form", "cookie", "deepObject"})
 _IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that no param describes, says the specification: they follow from bodies, responses and security."""
 
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_RESERVED: Final = frozenset({"_meta", "workDoneToken", "partialResultToken"})
+"""Members that requests of the dialects may have beside their params."""
+
+TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A name of HTTP: of a header, a cookie, a method (RFC 9110, section 5.6.2)."""
 _VARIABLE: Final = re.compile(r"\{([^{}/]+)\}")
 
 
@@ -39,49 +44,44 @@ class ReadParam(Struct, frozen=True):
 
     param: Param
     schema: Schema
-    pointer: str
+    node: Node
 
 
 @final
 class ParamReader:
-    """Reads the params of one import. `note` is told of each that is read otherwise than it stands there."""
+    """Reads the params of one import."""
 
-    def __init__(self, documents: Documents, schemas: SchemaReader, note: Noting) -> None:
-        self._documents = documents
+    def __init__(self, schemas: SchemaReader) -> None:
         self._schemas = schemas
-        self._note = note
         self._read: dict[int, ReadParam | None] = {}
 
-    def read(self, lists: Iterable[Node | None], path: str) -> list[ReadParam]:
-        """The params of an operation, from the lists of its path and of its own, which count more.
+    def read(self, lists: Iterable[Node | None], path: str, paths: Node) -> list[ReadParam]:
+        """Return the params of an operation, from the lists of its path and of its own, which count more.
 
-        Every variable of the path gets a param, and a path param that the path does not have gets none.
+        Every variable of the path gets a param, and a path param that the path does not have gets none. Raises `PartError`.
         """
         found: dict[tuple[str, str], ReadParam] = {}
-        for params in lists:
-            for node in params.items() if params is not None else ():
-                read = self._param(node)
-                if read is not None:
-                    name = read.param.wire_name
-                    found[read.param.location, name.lower() if read.param.location == "header" else name] = read
+        for node in (node for params in lists if params is not None for node in params.items()):
+            read = self._param(node)
+            if read is not None:
+                name = read.param.wire_name
+                found[read.param.location, name.lower() if read.param.location == "header" else name] = read
         variables = dict.fromkeys(_VARIABLE.findall(path))
         for (location, name), read in tuple(found.items()):
             if location == "path" and name not in variables:
-                self._note(read.pointer, "left-out", f"the path has no {{{quoted(name)}}}")
+                read.node.note("left-out", f"the path has no {{{quoted(name)}}}")
                 del found[location, name]
         for name in variables:
             if ("path", name) not in found:
-                found["path", name] = self._missing(name, path)
-        return sorted(found.values(), key=lambda read: _ORDER.index(read.param.location))
-
-    def _missing(self, name: str, path: str) -> ReadParam:
-        pointer = f"/paths/{path.replace('~', '~0').replace('/', '~1')}"
-        self._note(pointer, "changed", f"{{{quoted(name)}}} is declared nowhere; taken for a string")
-        return ReadParam(Param(name, name, "path", Serialization("simple"), True), {"type": "string"}, pointer)
+                at = Node(paths.document, (paths.path, path), None)
+                at.note("changed", f"{{{quoted(name)}}} is declared nowhere; taken for a string")
+                missing = Param(name, name, "path", Serialization("simple"), True)
+                found["path", name] = ReadParam(missing, {"type": "string"}, at)
+        return sorted(found.values(), key=lambda read: [*_STYLES].index(read.param.location))
 
     def _param(self, declared: Node) -> ReadParam | None:
-        node = self._documents.follow(declared)
-        key = id(node.value)
+        node = declared.followed()
+        key = id(node.value)  # the documents live as long as this
         if key not in self._read:
             self._read[key] = self._read_one(node, shared=node is not declared)
         return self._read[key]
@@ -94,16 +94,16 @@ class ParamReader:
         if not name and location != "querystring":
             raise node.wrong("the param has no name")
         if location == "header" and name.lower() in _IGNORED_HEADERS:
-            self._note(node.pointer, "left-out", f"the header {name} is no param: it follows from bodies and security")
+            node.note("left-out", f"the header {name} is no param: it follows from bodies and security")
             return None
-        if location in ("header", "cookie") and not _TOKEN.fullmatch(name):
+        if location in ("header", "cookie") and not TOKEN.fullmatch(name):
             raise node.wrong(f"{quoted(name)!r} can't be the name of a {location}")
         if not name.isprintable():
             raise node.wrong(f"{quoted(name)!r} can't be the name of a param")
         serialization, schema = self._form(node, location, shared=shared)
         required = node.flag("required") or location == "path"
         param = Param(name or "query", name, location, serialization, required)
-        return ReadParam(param, self._schemas.extended(schema, _said(node)), node.pointer)
+        return ReadParam(param, self._schemas.extended(schema, _said(node)), node)
 
     def _form(self, node: Node, location: Location, *, shared: bool) -> tuple[Serialization, Schema]:
         content = node.get("content")
@@ -111,16 +111,13 @@ class ParamReader:
             return self._content(content, shared=shared)
         schema = node.get("schema")
         if schema is None:
-            self._note(node.pointer, "changed", "the param has no schema; taken for a string")
+            node.note("changed", "the param has no schema; taken for a string")
         read: Schema = {"type": "string"} if schema is None else self._schemas.read(schema, "input", shared=shared)
         style: Any = node.text("style") or _STYLES[location][0]
         if style not in _STYLES[location]:
-            self._note(
-                node.pointer,
-                "changed",
-                f"{quoted(style)!r} is no style of a {location} param; {_STYLES[location][0]} is taken",
-            )
-            style = _STYLES[location][0]
+            default = _STYLES[location][0]
+            node.note("changed", f"{quoted(style)!r} is no style of a {location} param; {default} is taken")
+            style = default
         explode = node.flag("explode")
         explode = style in _EXPLODED if explode is None else explode
         return Serialization(style, explode, node.flag("allowReserved") or False), read
@@ -130,8 +127,7 @@ class ParamReader:
         if len(types) != 1:
             raise content.wrong(f"must hold one media type, and holds {len(types)}")
         media_type, node = types[0]
-        node = self._documents.follow(node)
-        schema = node.get("schema")
+        schema = node.followed().get("schema")
         read: Schema = True if schema is None else self._schemas.read(schema, "input", shared=shared)
         if not (is_json(media_type) or is_any(media_type)) and schema is None:
             read = {"type": "string"}
@@ -150,33 +146,23 @@ def _said(node: Node) -> dict[str, Any]:
     return words
 
 
-_ORDER: Final[tuple[Location, ...]] = ("path", "query", "querystring", "header", "cookie")
-"""The order in which params get their names: the first keeps its own."""
-
-
-def named(params: Iterable[ReadParam], taken: str | None, note: Noting) -> list[ReadParam]:
-    """The params with names that no two share: `id` of the query beside `id` of the path is `id_query`. `taken` is the body's."""
-    names = {taken, *_RESERVED}
+def named(params: Iterable[ReadParam], taken: Iterable[str]) -> list[ReadParam]:
+    """Return the params with names that no two share, nor one with those that are `taken`: `id` of the query beside `id` of the
+    path is `id_query`.
+    """
+    names = {*taken, *_RESERVED}
     found: list[ReadParam] = []
     for read in params:
         param = read.param
-        name = param.name
-        if name in names:
-            stem = name = f"{name.lstrip('_') or 'param'}_{param.location}"
+        if param.name in names:
+            stem = name = f"{param.name.lstrip('_') or 'param'}_{param.location}"
             count = 1
             while name in names:
                 count += 1
                 name = f"{stem}_{count}"
-            note(
-                read.pointer,
-                "renamed",
-                f"{quoted(param.wire_name)} of the {param.location} is {quoted(name)}, for there is another {quoted(param.name)}",
-            )
-            param = Param(name, param.wire_name, param.location, param.serialization, param.required)
-        names.add(name)
-        found.append(ReadParam(param, read.schema, read.pointer))
+            wire_name = f"{quoted(param.wire_name)} of the {param.location}"
+            read.node.note("renamed", f"{wire_name} is {quoted(name)}, for there is another {quoted(param.name)}")
+            param = replace(param, name=name)
+        names.add(param.name)
+        found.append(replace(read, param=param))
     return found
-
-
-_RESERVED: Final = frozenset({"_meta", "workDoneToken", "partialResultToken"})
-"""Members that requests of the dialects may have beside their params."""

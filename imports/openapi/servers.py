@@ -8,8 +8,8 @@ from typing import Final, final
 from urllib.parse import urljoin, urlsplit
 
 from ..http.model import SecurityScheme
-from .documents.nodes import DocumentError, Node, Noting, PartError, quoted
-from .documents.references import Documents
+from .document import Documents, Node, PartError, type_name
+from .parsing import DocumentError, quoted
 
 _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
 
@@ -18,15 +18,14 @@ _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
 class ServerReader:
     """Reads servers. `given` are values for their variables; `origin` is the address of the document."""
 
-    def __init__(self, origin: str, given: Mapping[str, str], note: Noting) -> None:
+    def __init__(self, origin: str, given: Mapping[str, str]) -> None:
         self._origin = origin if urlsplit(origin).scheme in ("http", "https") else ""
         self._given = given
-        self._note = note
         self._known: set[str] = set()
         self._read: dict[int, str] = {}
 
     def read(self, *lists: Node | None) -> str:
-        """The base URL by the first of these lists that has a server; empty if it can't be known."""
+        """Return the base URL by the first of these lists that has a server; empty if it can't be known."""
         for servers in lists:
             if servers is not None and servers.value != []:
                 key = id(servers.value)
@@ -37,22 +36,20 @@ class ServerReader:
 
     def _first(self, servers: Node) -> str:
         try:
-            nodes = list(servers.items())
-            if len(nodes) > 1:
-                self._note(servers.pointer, "changed", f"the first of {len(nodes)} servers is taken")
-            return self._url(nodes[0])
+            first, *others = servers.items()
+            if others:
+                servers.note("changed", f"the first of {len(others) + 1} servers is taken")
+            return self._url(first)
         except PartError as exc:
-            self._note(exc.pointer, "left-out", exc.reason)
+            exc.node.note("left-out", exc.reason)
             return ""
 
     def check_given(self) -> None:
         """Raises `DocumentError` for a given variable that no server has."""
         for name in self._given:
             if name not in self._known:
-                known = ", ".join(sorted(self._known)) or "none"
-                raise DocumentError(
-                    f"no server has the variable {quoted(name)}; those of this document: {quoted(known)}"
-                )
+                known = quoted(", ".join(sorted(self._known)) or "none")
+                raise DocumentError(f"no server has the variable {quoted(name)}; those of this document: {known}")
 
     def _url(self, node: Node) -> str:
         node.object()
@@ -76,9 +73,8 @@ class ServerReader:
             given = self._given[name]
             allowed = [str(each.value) for each in choices.items()] if choices is not None else [given]
             if given not in allowed:
-                raise DocumentError(
-                    f"the variable {quoted(name)} must be one of {quoted(', '.join(allowed))}, not {quoted(given)}"
-                )
+                told = quoted(", ".join(allowed))
+                raise DocumentError(f"the variable {quoted(name)} must be one of {told}, not {quoted(given)}")
             return given
         default = variable.get("default") if variable is not None else None
         if default is None or not isinstance(default.value, str | int | float):
@@ -90,46 +86,22 @@ class ServerReader:
 class SecurityReader:
     """Reads security schemes and requirements."""
 
-    def __init__(self, documents: Documents, note: Noting) -> None:
-        self._note = note
-        self._documents = documents
+    def __init__(self, documents: Documents) -> None:
         self.schemes: dict[str, SecurityScheme] = {}
         self._required: dict[int, tuple[tuple[str, ...], ...]] = {}
         components = documents.first.root.get("components")
         declared = components.get("securitySchemes") if components is not None else None
-        try:
-            for name, node in declared.members() if declared is not None else ():
-                self._declare(name, node)
-        except PartError as exc:
-            note(exc.pointer, "left-out", exc.reason)
-
-    def _declare(self, name: str, node: Node) -> None:
-        try:
-            self.schemes[name] = self._scheme(self._documents.follow(node))
-        except PartError as exc:
-            self._note(exc.pointer, "left-out", exc.reason)
-
-    def _scheme(self, node: Node) -> SecurityScheme:
-        node.object()
-        match node.text("type"), node.text("scheme").lower(), node.text("in"):
-            case "http", ("bearer" | "basic") as kind, _:
-                return SecurityScheme(kind)
-            case "apiKey", _, ("header" | "query" | "cookie") as location if node.text("name"):
-                return SecurityScheme("api-key", location, node.text("name"))
-            case "apiKey", _, _:
-                raise node.wrong("an API key needs `name`, and `in`: header, query or cookie")
-            case (("oauth2" | "openIdConnect"), _, _):
-                return SecurityScheme("bearer")
-            case ("http" | "mutualTLS") as kind, scheme, _:
-                self._note(
-                    node.pointer, "changed", f"{quoted(f'{kind} {scheme}'.strip())} can't be sent; calls go without it"
-                )
-                return SecurityScheme("other")
-            case kind, _, _:
-                raise node.wrong(f"{quoted(kind)!r} is no type of security scheme")
+        if declared is not None and not isinstance(declared.value, dict):
+            declared.note("left-out", f"must be an object, not {type_name(declared.value)}")
+            return
+        for name, node in declared.members() if declared is not None else ():
+            try:
+                self.schemes[name] = _scheme(node.followed())
+            except PartError as exc:
+                exc.node.note("left-out", exc.reason)
 
     def required(self, node: Node | None) -> tuple[tuple[str, ...], ...]:
-        """The alternatives, each of the schemes that it needs together. Raises `PartError`."""
+        """Return the alternatives, each of the schemes that it needs together. Raises `PartError`."""
         if node is None:
             return ()
         key = id(node.value)
@@ -142,8 +114,24 @@ class SecurityReader:
             names = tuple(requirement.object())
             unknown = [name for name in names if name not in self.schemes]
             if unknown:
-                self._note(
-                    requirement.pointer, "left-out", f"the security scheme {quoted(unknown[0])} is declared nowhere"
-                )
+                requirement.note("left-out", f"the security scheme {quoted(unknown[0])} is declared nowhere")
             else:
                 yield names
+
+
+def _scheme(node: Node) -> SecurityScheme:
+    node.object()
+    match node.text("type"), node.text("scheme").lower(), node.text("in"):
+        case "http", ("bearer" | "basic") as kind, _:
+            return SecurityScheme(kind)
+        case "apiKey", _, ("header" | "query" | "cookie") as location if node.text("name"):
+            return SecurityScheme("api-key", location, node.text("name"))
+        case "apiKey", _, _:
+            raise node.wrong("an API key needs `name`, and `in`: header, query or cookie")
+        case (("oauth2" | "openIdConnect"), _, _):
+            return SecurityScheme("bearer")
+        case ("http" | "mutualTLS") as kind, scheme, _:
+            node.note("changed", f"{quoted(f'{kind} {scheme}'.strip())} can't be sent; calls go without it")
+            return SecurityScheme("other")
+        case kind, _, _:
+            raise node.wrong(f"{quoted(kind)!r} is no type of security scheme")

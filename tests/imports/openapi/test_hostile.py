@@ -14,7 +14,7 @@ from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.complexity import TOO_MANY
 from discreet.imports.http.model import HttpImport, HttpOperation
 from discreet.imports.openapi import operations
-from discreet.imports.openapi.documents.nodes import DocumentError
+from discreet.imports.openapi.parsing import DocumentError
 from discreet.imports.openapi.reader import read_openapi
 from discreet.imports.validation import Checker
 from support.openapi_documents import OK, document, read, require_sound, with_schema

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from discreet.imports.openapi.documents import loading
-from discreet.imports.openapi.documents.loading import Fetch, load_document
-from discreet.imports.openapi.documents.nodes import DocumentError
+from discreet.imports.openapi import loading
+from discreet.imports.openapi.loading import Fetch, load_document
+from discreet.imports.openapi.parsing import DocumentError
 from discreet.imports.openapi.reader import read_openapi
 
 DOCUMENT = b"""{"openapi": "3.1.0", "info": {"title": "T", "version": "1"}, "paths": {

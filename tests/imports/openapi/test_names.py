@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from discreet.daemon.operations.options import check_name
 from discreet.imports.http.model import SecurityScheme
 from discreet.imports.model import ImportFailed
-from discreet.imports.openapi.documents.nodes import DocumentError
 from discreet.imports.openapi.naming import Selection
-from discreet.imports.openapi.reader import is_discreet_document, read_openapi
+from discreet.imports.openapi.parsing import DocumentError
+from discreet.imports.openapi.reader import read_openapi
 from support.openapi_documents import OK, document, only, read, reasons, with_operation
 
 
@@ -128,12 +128,6 @@ def test_a_filter_that_fits_nothing_is_an_error_that_names_it(selection: Selecti
     with pytest.raises((DocumentError, ImportFailed)) as caught:
         read(document(PATHS), select=selection, rename={"getUser": "user"})
     assert str(caught.value) == said
-
-
-@pytest.mark.parametrize("selection", [Selection(tags="pets"), Selection(paths=[1])])  # type: ignore[list-item]
-def test_a_filter_that_is_no_list_of_strings_is_one_line(selection: Selection) -> None:
-    with pytest.raises(DocumentError, match="must be a list of strings"):
-        read(document(PATHS), select=selection)
 
 
 def test_what_is_not_selected_is_neither_read_nor_noted() -> None:
@@ -305,9 +299,3 @@ def test_a_mapping_may_have_numbers_as_keys_and_may_not_hold_what_is_no_json() -
     )
     with pytest.raises(DocumentError):
         read_openapi(document({"/x": {"get": {"x": object()}}}))
-
-
-def test_a_document_that_discreet_wrote_is_known() -> None:
-    assert is_discreet_document(document({"/operations/x": {"post": {"x-kind": "query"}}}))
-    assert not is_discreet_document(document(PATHS))
-    assert not is_discreet_document({"paths": {"/x": 1, "/y": {"get": 1}}})

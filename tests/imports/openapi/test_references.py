@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discreet.imports.openapi.documents.loading import load_document
+from discreet.imports.openapi.loading import load_document
 from discreet.imports.openapi.reader import read_openapi
 from support.openapi_documents import OK, document, only, read, reasons, require_sound, with_operation, with_schema
 

@@ -21,7 +21,7 @@ from discreet.imports.mcp.lists import Listing
 from discreet.imports.mcp.model import McpImport, McpOperation
 from discreet.imports.mcp.reading import read_listing
 from discreet.imports.model import ImportFailed
-from discreet.imports.openapi.documents.nodes import DocumentError
+from discreet.imports.openapi.parsing import DocumentError
 from discreet.imports.openapi.reader import read_openapi
 from discreet.imports.validation import Checker
 

@@ -14,8 +14,8 @@ from ...dialects.mcp.tools import tool_name
 from ...errors.printable import printable
 from ...imports.http.model import HttpImport, HttpOperation
 from ...imports.model import Note
-from ...imports.openapi.documents.loading import load_document
-from ...imports.openapi.documents.nodes import DocumentError
+from ...imports.openapi.loading import load_document
+from ...imports.openapi.parsing import DocumentError
 from ...imports.openapi.reader import read_openapi
 from ..json_output import print_json
 from ..output import require_stdout, write_stdout

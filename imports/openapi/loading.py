@@ -13,7 +13,7 @@ from urllib.request import url2pathname
 
 from msgspec import Struct
 
-from .nodes import DocumentError, quoted
+from .parsing import DocumentError, quoted
 
 MAX_BYTES: Final = 64 << 20
 """How large a document may be, together with all that it refers to."""

@@ -1,1 +1,0 @@
-"""Gets, parses and looks through the documents of one import."""

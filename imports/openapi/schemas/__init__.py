@@ -1,1 +1,0 @@
-"""Turns the schemas of OpenAPI documents into JSON Schema 2020-12."""
