@@ -6,6 +6,7 @@ worker threads read.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
@@ -168,8 +169,6 @@ class Documents(Mapping[str, TextDocument]):
         document = self._open.get(uri)
         if document is not None:
             return document
-        from .file_uri import path_of_uri  # late: most servers read open documents alone
-
         with open(path_of_uri(uri), encoding="utf-8", newline="") as file:
             return self.of_text(file.read(), uri)
 
@@ -203,3 +202,33 @@ class Documents(Mapping[str, TextDocument]):
 
 def _is_word(char: str) -> bool:
     return char.isalnum() or char == "_"
+
+
+def path_of_uri(uri: str, *, windows: bool = os.name == "nt") -> str:
+    """The path that a `file:` URI names on this system. Raises `ValueError` for one of another scheme.
+
+    RFC 8089; editors on Windows write `file:///c%3A/a`.
+    """
+    from urllib.parse import unquote, urlsplit  # late: most servers read open documents alone
+
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        raise ValueError(f"{uri} names no file: ctx.documents.read takes open documents and file: URIs")
+    path = unquote(parts.path)
+    if "\0" in path:
+        raise ValueError("a path has no NUL")
+    if not windows:
+        return path
+    drive = path[1:3]
+    if len(drive) == 2 and drive[0].isalpha() and drive[1] == ":":
+        path = path[1:]
+    share = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""
+    return (share + path).replace("/", "\\")
+
+
+def uri_of_path(path: str) -> str:
+    """The URI of an absolute path of either kind of system: the client's may be another than ours."""
+    from urllib.parse import quote  # late: clients of today send URIs
+
+    slashes = path.replace("\\", "/")
+    return "file://" + quote(slashes if slashes.startswith("/") else f"/{slashes}")

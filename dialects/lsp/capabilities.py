@@ -1,16 +1,23 @@
-"""What a server announces, derived from the methods that it registers: by the tables of the meta model, never by hand."""
+"""What a server announces, derived from the methods that it registers: by the tables of the meta model, never by hand.
+
+Checks that operations are what LSP says of their methods: their kind, their params, their results, their errors. Loads no module
+of structs but those that a wrong declaration needs for its message.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
-from .declarations import check_declaration, needed_by
-from .generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS, Method, Option
+from ...errors.nearest import closest_match
+from .generated.names import HOMES
+from .generated.tables import ERROR_CODES, NOTIFICATIONS, OPTIONS, REQUESTS, REQUIRED, Method
 
 INCREMENTAL: Final = 2
 """`TextDocumentSyncKind.Incremental`: the client sends changes, which are applied before any handler sees them."""
@@ -39,7 +46,7 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
     """
     declared = {spec.name for spec in specs}
     for spec in specs:
-        if (first := needed_by(spec.name)) is not None and first not in declared:
+        if (first := _needed_by(spec.name)) is not None and first not in declared:
             raise DeclarationError(f"operation {spec.name}: editors call it behind {first} alone; declare that, too")
     folders = {"supported": True, "changeNotifications": True}
     capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC), "workspace": {"workspaceFolders": folders}}
@@ -47,14 +54,14 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
     commands: list[str] = []
     for spec in specs:
         check_declaration(spec)
-        row = REQUESTS.get(spec.name) or NOTIFICATIONS.get(spec.name)
+        row = _row(spec.name)
         if spec.command:
             commands.append(command_of(spec))
-        elif row is not None and (path := row.get("server_capability")):
-            _announce(capabilities, spec, path)
-        elif row is not None and (allowed_by := row.get("dynamic_registration")):
-            registrations.append(_registration(spec, row, allowed_by))
-        elif row is not None and row.get("registration_method") == "notebookDocument/sync" and spec.options is not None:
+        elif row.server_capability:
+            _announce(capabilities, spec, row.server_capability)
+        elif row.dynamic_registration:
+            registrations.append(_registration(spec, row))
+        elif row.registration_method == "notebookDocument/sync" and spec.options is not None:
             capabilities["notebookDocumentSync"] = _options(spec)
         elif spec.name == "notebookDocument/didOpen":
             raise DeclarationError(
@@ -64,6 +71,11 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
         capabilities["executeCommandProvider"] = {"commands": commands}
     _complete(capabilities, "ServerCapabilities", "")
     return Announcement(capabilities, tuple(registrations))
+
+
+def _row(method: str) -> Method:
+    """What LSP says of a method; of another one nothing."""
+    return REQUESTS.get(method) or NOTIFICATIONS.get(method) or Method()
 
 
 def command_of(spec: OperationSpec) -> str:
@@ -111,42 +123,182 @@ def _announce(capabilities: dict[str, Any], spec: OperationSpec, capability: str
         }
         before.update({name: value for name, value in options.items() if name not in more_is_known})
     else:
-        place[last] = options or ("bool" in member["types"] or {})
+        place[last] = options or ("bool" in alternatives(member) or {})
 
 
-def _part_of(method: str, member: Option) -> str | None:
+def _part_of(method: str, member: str) -> str | None:
     """The member of the options that stands for this very method: `full` for `textDocument/semanticTokens/full`."""
     part = method.rpartition("/")[2]
     options = OPTIONS.get(_options_type(member), {})
-    return part if method.count("/") > 1 and "bool" in options.get(part, _NO_OPTION)["types"] else None
+    return part if method.count("/") > 1 and "bool" in alternatives(options.get(part, "")) else None
 
 
-_NO_OPTION: Final[Option] = {"types": (), "required": False}
+def alternatives(member: str) -> list[str]:
+    """The types that a member of options may have."""
+    return member.split(" | ")
 
 
-def _options_type(member: Option) -> str:
+def _options_type(member: str) -> str:
     """The type of the options that a member takes; empty where it takes none."""
-    return next((name for name in member["types"] if name in OPTIONS), "")
+    return next((name for name in alternatives(member) if name in OPTIONS), "")
 
 
 def _complete(given: dict[str, Any], options_type: str, path: str) -> None:
     """Add what options need: false for switches that are not given. Raises `DeclarationError` for anything else."""
+    required = REQUIRED.get(options_type, ())
     for name, member in OPTIONS.get(options_type, {}).items():
         where = f"{path}.{name}" if path else name
         value = given.get(name)
         if isinstance(value, dict):
             _complete(value, _options_type(member), where)
-        elif member["required"] and name not in given and member["types"] == ("bool",):
+        elif name in required and name not in given and member == "bool":
             given[name] = False
-        elif member["required"] and name not in given and "None" not in member["types"]:
-            wanted = " | ".join(member["types"])
+        elif name in required and name not in given and "None" not in alternatives(member):
             raise DeclarationError(
-                f"LSP needs {where} ({wanted}) of this server: give its method options={{{name!r}: …}}"
+                f"LSP needs {where} ({member}) of this server: give its method options={{{name!r}: …}}"
             )
 
 
-def _registration(spec: OperationSpec, row: Method, allowed_by: str) -> Registration:
+def _registration(spec: OperationSpec, row: Method) -> Registration:
     options = _options(spec)
-    for options_type in row.get("registration_options", ()):
+    for options_type in row.registration_options:
         _complete(options, options_type, spec.name)
-    return Registration(row.get("registration_method", spec.name), allowed_by, options)
+    return Registration(row.registration_method or spec.name, row.dynamic_registration, options)
+
+
+RESERVED_NUMBERS: Final = range(-32099, -31999)
+"""LSP 3.17, "Error codes": JSON-RPC's reserved range, in which no new ones may be defined."""
+OWN_METHODS: Final = frozenset({"initialize", "shutdown", "exit", "$/cancelRequest", "$/setTrace"})
+"""Methods that the dialect answers itself."""
+RUN_COMMAND: Final = "workspace/executeCommand"
+
+SIMILAR: Final = 0.85
+"""How similar a method must be to one of LSP's to be taken for a slip; the ratio of `difflib`."""
+
+_SCALARS: Final = (bool, int, float, str)
+_ANYTHING: Final = frozenset({"Any", "LSPAny", "LSPObject", "LSPArray"})
+"""Aliases of whatever JSON can hold."""
+
+
+def slips(methods: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each method that is not LSP's and nearly is."""
+    known = REQUESTS.keys() | NOTIFICATIONS.keys()
+    for method in methods:
+        near = "" if method in known else closest_match(method, known, cutoff=SIMILAR)
+        if near:
+            yield f"{method} is no method of LSP; nearest: {near}; editors never call it"
+
+
+def check_declaration(spec: OperationSpec) -> None:
+    """Raises `DeclarationError` for an operation that LSP does not allow."""
+    if spec.name in OWN_METHODS:
+        raise DeclarationError(
+            f"operation {spec.name}: LSP's handshake answers it; see @service.initialize and lifespan"
+        )
+    if spec.name == RUN_COMMAND:
+        raise DeclarationError(
+            f"operation {spec.name}: LSP's session answers it; declare commands with @service.command"
+        )
+    if spec.name in NOTIFICATIONS and spec.kind != "notification":
+        raise DeclarationError(
+            f"operation {spec.name}: it is a notification in LSP; declare it with @service.notification"
+        )
+    if spec.name in REQUESTS and spec.kind == "notification":
+        raise DeclarationError(f"operation {spec.name}: it is a request in LSP; declare it with @service.query")
+    for error in spec.errors:
+        number = error.definition.number
+        if number in RESERVED_NUMBERS and number not in ERROR_CODES.values():
+            raise DeclarationError(
+                f"operation {spec.name}: {error.__name__} has the number {number}, and LSP allows no new ones"
+                f" from {RESERVED_NUMBERS.start} to {RESERVED_NUMBERS.stop - 1}"
+            )
+    if spec.command and spec.input.whole and _is_lsp_struct(spec.input.type):
+        raise DeclarationError(
+            f"operation {spec.name}: a command takes its arguments, not lsp.{spec.input.type.__name__}:"
+            " `def fix(ctx: Context, uri: str)`"
+        )
+    _check_types(spec, _row(spec.name))
+
+
+def _needed_by(method: str) -> str | None:
+    """The method without which editors never call this one: what it resolves, prepares or goes on with."""
+    hierarchy, _, _ = method.partition("/")
+    if hierarchy in ("callHierarchy", "typeHierarchy"):
+        return f"textDocument/prepare{hierarchy[0].upper()}{hierarchy[1:]}"
+    if method == "textDocument/semanticTokens/full/delta":
+        return "textDocument/semanticTokens/full"
+    provider, _, part = _row(method).server_capability.rpartition(".")
+    return _FIRST.get(provider) if part in _PARTS else None
+
+
+_PARTS: Final = frozenset({"resolveProvider", "prepareProvider", "workspaceDiagnostics", "rangesSupport"})
+_FIRST: Final = {row.server_capability: method for method, row in REQUESTS.items() if row.server_capability}
+
+
+def _check_types(spec: OperationSpec, row: Method) -> None:
+    if row.direction == "serverToClient" and not row.server_capability:
+        raise DeclarationError(f"operation {spec.name}: in LSP the server sends it; handlers do, by lsp.Editor(ctx)")
+    params, result = row.params, row.result
+    if params in HOMES and not _takes(spec, params):
+        raise DeclarationError(
+            f"operation {spec.name}: its params are lsp.{params}, taken whole: write"
+            f" `def {spec.name.rpartition('/')[2]}(params: lsp.{params}, /)`, behind ctx if there is one"
+        )
+    if result and (wrong := _not_in(spec.returns, f"{result} | {row.partial_result}")):
+        raise DeclarationError(f"operation {spec.name}: its result in LSP is {result}, never {wrong}; annotate it so")
+
+
+def _takes(spec: OperationSpec, params: str) -> bool:
+    """Whether the handler can take params of this struct: as it, as one with fewer members, or as a type of one's own."""
+    given = spec.input.type
+    if spec.input.whole and (not _is_lsp_struct(given) or given.__name__ == params):
+        return True
+    members: tuple[str, ...] = getattr(_load(params), "__struct_encode_fields__", ())
+    names = given.__struct_encode_fields__ if spec.input.whole else spec.input.names
+    return not members or set(names) <= set(members)
+
+
+def _is_lsp_struct(hint: Any) -> bool:  # Any: an annotation
+    return isinstance(hint, type) and hasattr(hint, "__struct_fields__") and _home(hint) is hint
+
+
+def _home(hint: type) -> Any:  # Any: a class or an alias
+    """What LSP has under the name of this class."""
+    return _load(hint.__name__) if hint.__name__ in HOMES else None
+
+
+def _not_in(returns: Any, result: str) -> str:  # Any: an annotation
+    """What of this annotation LSP's result never is: a struct of LSP or a scalar; empty if there is nothing."""
+    given = [leaf for leaf in _leaves(returns) if leaf in _SCALARS or _is_lsp_struct(leaf)]
+    unexplained = [leaf.__name__ for leaf in given if leaf.__name__ not in re.findall(r"\w+", result)]
+    if not unexplained:
+        return ""
+    allowed = _resolved(result)
+    return next((name for name in unexplained if name not in allowed and not allowed & _ANYTHING), "")
+
+
+def _resolved(result: str) -> set[str]:
+    """The names in a type, with those that its aliases lead to."""
+    found = set(re.findall(r"\w+", result))
+    for name in found & HOMES.keys():
+        loaded = _load(name)
+        if isinstance(loaded, type):
+            found |= {base.__name__ for base in loaded.__mro__ if base in _SCALARS}
+        else:
+            found |= {getattr(leaf, "__name__", "Any") for leaf in _leaves(loaded)}
+    return found
+
+
+def _leaves(hint: Any) -> Iterator[Any]:  # Any: an annotation
+    """The types that an annotation is made of: the members of unions, the items of lists."""
+    if hasattr(hint, "__metadata__"):
+        yield from _leaves(get_args(hint)[0])
+    elif get_origin(hint) is None or not get_args(hint):
+        yield hint
+    elif get_origin(hint) is not dict:
+        for inner in get_args(hint):
+            yield from _leaves(inner)
+
+
+def _load(name: str) -> Any:  # Any: a class or an alias
+    return getattr(import_module(f"{__package__}.generated.{HOMES[name]}"), name)

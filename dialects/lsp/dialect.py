@@ -1,26 +1,26 @@
-"""LSP's rules for single messages: what is allowed when, the numbers of errors, partial results. LSP 3.17."""
+"""LSP's rules for single messages: what is allowed when, the numbers of errors, partial results; and
+the folders of the workspace. LSP 3.17.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import msgspec
 
-from ...daemon.documents.store import Documents
+from ...daemon.documents.store import Documents, uri_of_path
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
 from ...daemon.rpc.envelope import Call, Message
 from ...errors.decoders import decoder_for
-from ...errors.exceptions import FailureError
+from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import DomainFailure, Failure, Overloaded, Unavailable
 
 if TYPE_CHECKING:
-    from .sync import Steps
-
-State: TypeAlias = Literal["new", "initializing", "initialized", "shutdown"]
+    from .sync import State, Steps
 
 NOT_INITIALIZED: Final = DomainFailure("SERVER_NOT_INITIALIZED", "Server not initialized", number=-32002)
 """`ErrorCodes.ServerNotInitialized`: a request before `initialize`."""
@@ -29,6 +29,16 @@ ALREADY_INITIALIZED: Final = DomainFailure("ALREADY_INITIALIZED", "Already initi
 """A second `initialize`, which "must not be sent"."""
 
 SYNC_PREFIXES: Final = ("textDocument/did", "notebookDocument/did")
+
+
+class ContentModified(OperationError, code="CONTENT_MODIFIED", number=-32801, retryable=True):
+    """The content was modified while the request was handled"""
+
+
+class ServerCancelled(OperationError, code="SERVER_CANCELLED", number=-32802, retryable=True):
+    """The server cancelled the request"""
+
+    retriggerRequest: bool = True  # noqa: N815 - the name on the wire, of `DiagnosticServerCancellationData`
 
 
 class _PartialResult(msgspec.Struct):
@@ -149,8 +159,6 @@ class LspDialect(Dialect):
         elif method == "initialized":
             self._on_initialized()
         elif method == "workspace/didChangeWorkspaceFolders":
-            from .folders import change_workspace  # late: most workspaces stay as they are
-
             change_workspace(self._documents, call.params)
         elif method == "window/workDoneProgress/cancel":
             self._cancel_progress(call)
@@ -245,3 +253,59 @@ class LspDialect(Dialect):
 
 class _ProgressCancel(msgspec.Struct):
     token: str | int
+
+
+# The folders of a client's workspace, as it tells of them. What is of another type is left out.
+
+
+MAX_FOLDER_BYTES: Final = 256 * 1024
+"""What the folders of a workspace may take, as text. They are kept as long as the client is there."""
+
+
+class _Changed(msgspec.Struct):
+    class Event(msgspec.Struct):
+        added: list[Any] = []  # Any: JSON, here and below
+        removed: list[Any] = []
+
+    event: Event
+
+
+def set_workspace(documents: Documents, params: dict[str, Any]) -> None:
+    """Keep what `initialize` says of the workspace. A client that knows one root alone has it as its only folder."""
+    root, path = params.get("rootUri"), params.get("rootPath")
+    if not isinstance(root, str) and isinstance(path, str) and path:
+        root = uri_of_path(path)
+    folders = _read(params.get("workspaceFolders"))
+    if isinstance(root, str) and len(root) <= MAX_FOLDER_BYTES:
+        folders = folders or {root: root.rstrip("/").rpartition("/")[2]}
+    else:
+        root = None
+    _keep(documents, folders)
+    documents.root_uri = root or next(iter(documents.folders), None)
+
+
+def change_workspace(documents: Documents, params: msgspec.Raw | None) -> None:
+    """Apply one `workspace/didChangeWorkspaceFolders`."""
+    try:
+        event = decoder_for(_Changed)(params or b"{}").event
+    except (msgspec.DecodeError, RecursionError):
+        log.warning("workspace.unreadable_change")
+        return
+    removed = _read(event.removed)
+    kept = {uri: name for uri, name in documents.folders.items() if uri not in removed}
+    _keep(documents, kept | _read(event.added))
+
+
+def _keep(documents: Documents, folders: dict[str, str]) -> None:
+    if sum(len(uri) + len(name) for uri, name in folders.items()) > MAX_FOLDER_BYTES:
+        log.warning("workspace.too_many_folders", folders=len(folders))
+        return
+    documents.folders = folders  # a new one: threads may read the old one
+
+
+def _read(folders: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for folder in folders if isinstance(folders, list) else ():
+        if isinstance(folder, dict) and isinstance(uri := folder.get("uri"), str):
+            found[uri] = name if isinstance(name := folder.get("name"), str) else ""
+    return found

@@ -22,10 +22,8 @@ from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ...lazy import anyio
-from .capabilities import Announcement, announcement, command_of, has_capability
-from .declarations import slips
-from .dialect import LspDialect
-from .folders import set_workspace
+from .capabilities import Announcement, announcement, command_of, has_capability, slips
+from .dialect import LspDialect, set_workspace
 
 VERSION: Final = "3.17"
 REGISTER_SECONDS: Final = 30.0
@@ -114,7 +112,7 @@ class LspSession:
         return Registry([service])
 
     def save(self) -> bytes:
-        from .handover import write  # late: only a reload asks
+        from .sync import write  # late: only a reload asks
 
         return write(self._connection.context_backend.client, self.documents, self.dialect.state, self._registered)
 
@@ -215,7 +213,7 @@ class LspSession:
 
     def _restore(self, saved: bytes) -> None:
         """Go on where the program before this one stopped. What the server announces may have changed: it is registered."""
-        from .handover import read  # late: most sessions begin anew
+        from .sync import read  # late: most sessions begin anew
 
         last = read(saved)
         info = {"clientInfo": {"name": last.name, "version": last.version}, "capabilities": last.capabilities}

@@ -1,16 +1,21 @@
-"""Applies what a client tells of its documents, as soon as it is read and before any handler sees it."""
+"""Applies what a client tells of its documents, as soon as it is read and before any handler sees it; hands
+the documents on to the program after a reload.
+
+Loads late, since the structs of notebooks take longer than a server has for its first answer.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from ...daemon.documents.store import Documents, NotebookDocument
-from ...daemon.documents.text import Place, shown
+from ...daemon.documents.text import Place, PositionEncoding, shown
 from ...daemon.memory import values_size
+from ...daemon.operations.context import ClientInfo
 from ...errors.decoders import convert, decoder_for
 from .generated import documents as text
 from .generated import notebooks as notebook
@@ -22,6 +27,9 @@ may hold more than before.
 """
 
 Apply: TypeAlias = Callable[[Documents, Any], Steps]
+
+State: TypeAlias = Literal["new", "initializing", "initialized", "shutdown"]
+"""How far the session is."""
 
 CHANGES_AT_ONCE: Final = 1000
 """Changes of a document that are made without a stop. They take some 50 ms at most."""
@@ -58,7 +66,7 @@ def _close(documents: Documents, params: text.DidCloseTextDocumentParams) -> Ste
 def _open_notebook(documents: Documents, params: notebook.DidOpenNotebookDocumentParams) -> Steps:
     yield from ()
     given = params.notebook_document
-    keep_notebook(
+    _keep_notebook(
         documents, NotebookDocument(given.uri, given.notebook_type, given.version, given.metadata, given.cells)
     )
     return [given.uri, *(_open_item(documents, item) for item in params.cell_text_documents)]
@@ -74,7 +82,7 @@ def _change_notebook(documents: Documents, params: notebook.DidChangeNotebookDoc
     if change.metadata is not None:
         book.metadata = change.metadata
     book.version = params.notebook_document.version
-    keep_notebook(documents, book)
+    _keep_notebook(documents, book)
     return touched
 
 
@@ -101,7 +109,7 @@ def _close_notebook(documents: Documents, params: notebook.DidCloseNotebookDocum
     return []
 
 
-def keep_notebook(documents: Documents, book: NotebookDocument) -> None:
+def _keep_notebook(documents: Documents, book: NotebookDocument) -> None:
     """Keep a notebook that was opened or changed, and count it."""
     size = values_size((book.metadata, book.cells), 0)
     documents.keep_notebook(book, size + NOTEBOOK_BYTES * (1 + len(book.cells)))
@@ -187,3 +195,51 @@ def _with_exact_texts(value: Any, name: str = "", keep: bool = True) -> Any:  # 
             return {shown(key): _with_exact_texts(item, key, keep and key != "metadata") for key, item in value.items()}
         case _:
             return value
+
+
+# What a reload hands on of an editor's session: the client sends neither its handshake nor its documents again.
+
+
+class Saved(msgspec.Struct):
+    """`registered` are the options of what is registered with the client, by method and as JSON texts; None before it has said
+    `initialized`.
+    """
+
+    encoding: PositionEncoding
+    state: State
+    registered: dict[str, bytes] | None
+    capabilities: dict[str, Any]
+    name: str
+    version: str
+    documents: list[tuple[str, str, int, bytes]]
+    notebooks: list[tuple[str, str, int, Any, list[notebook.NotebookCell]]]
+    root_uri: str | None
+    folders: dict[str, str]
+
+    def restore(self, documents: Documents) -> None:
+        documents.encoding = self.encoding
+        documents.root_uri, documents.folders = self.root_uri, self.folders
+        for uri, language, version, content in self.documents:
+            documents.open(uri, language, version, content.decode("utf-8", "surrogatepass"))
+        for book in self.notebooks:
+            _keep_notebook(documents, NotebookDocument(*book))
+
+
+def write(client: ClientInfo, documents: Documents, state: State, registered: dict[str, bytes] | None) -> bytes:
+    saved = Saved(
+        documents.encoding,
+        state,
+        registered,
+        dict(client.capabilities),
+        client.name,
+        client.version,
+        [(d.uri, d.language_id, d.version, d.exact.encode("utf-8", "surrogatepass")) for d in documents.values()],
+        [(n.uri, n.notebook_type, n.version, n.metadata, n.cells) for n in documents.notebooks.values()],
+        documents.root_uri,
+        dict(documents.folders),
+    )
+    return msgspec.json.encode(saved)  # clients may send numbers that MessagePack has no room for
+
+
+def read(saved: bytes) -> Saved:
+    return decoder_for(Saved)(saved)

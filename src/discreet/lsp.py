@@ -12,17 +12,17 @@ from .dialects.lsp.generated.names import HOMES as _HOMES
 _OURS = {
     "Editor": "dialects.lsp.editor",
     "Progress": "dialects.lsp.editor",
-    "ContentModified": "dialects.lsp.errors",
-    "ServerCancelled": "dialects.lsp.errors",
+    "ContentModified": "dialects.lsp.dialect",
+    "ServerCancelled": "dialects.lsp.dialect",
     "TextDocument": "daemon.documents.store",
 }
 
 if TYPE_CHECKING:
     from .daemon.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
+    from .dialects.lsp.dialect import ContentModified as ContentModified  # noqa: PLC0414 - exported
+    from .dialects.lsp.dialect import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
-    from .dialects.lsp.errors import ContentModified as ContentModified  # noqa: PLC0414 - exported
-    from .dialects.lsp.errors import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
     from .dialects.lsp.generated.every_name import *  # noqa: F403
 else:  # a checker that saw this would take any name for one of LSP's
 

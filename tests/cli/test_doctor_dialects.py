@@ -18,7 +18,7 @@ from discreet.cli.doctor.mcp import ListedTool, faults_of, undescribed
 from discreet.cli.main import main
 from discreet.cli.verbs.doctor import script_of
 from discreet.client.dialects import DIALECTS
-from discreet.dialects.lsp.declarations import slips
+from discreet.dialects.lsp.capabilities import slips
 
 CAPABILITIES = [
     "promptCapabilities.embeddedContext",

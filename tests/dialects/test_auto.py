@@ -13,8 +13,8 @@ from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.dialects.acp.errors import OWN_METHODS
-from discreet.dialects.lsp.declarations import OWN_METHODS as LSP_METHODS
-from discreet.dialects.lsp.declarations import RUN_COMMAND
+from discreet.dialects.lsp.capabilities import OWN_METHODS as LSP_METHODS
+from discreet.dialects.lsp.capabilities import RUN_COMMAND
 from discreet.framing.transports.memory import memory_pair
 
 

@@ -30,7 +30,6 @@ NOT_NEEDED = {
     "argparse",
     "asyncio",
     "anyio",
-    "discreet.dialects.lsp.generated.enumerations",
     "discreet.dialects.lsp.generated.notebooks",
     "discreet.daemon.services.discovery",
 }

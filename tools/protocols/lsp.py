@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final  # Any: the meta model is JSON
 
 from choices import is_ambiguous
 from lsp_model import names_in_json, read_model, type_of
-from lsp_tables import tables_module
-from model import ListOf, Model, without_none
-from python_text import Group, Style, group_modules, heading, name_ambiguous_unions, write_modules
+from lsp_tables import structures_at, tables_module
+from model import ANY, ListOf, MapOf, Model, without_none
+from python_text import Group, Style, group_modules, heading, name_ambiguous_unions, quoted_lines, write_modules
 from schema_file import load
 
 BASE: Final = (
@@ -101,19 +101,13 @@ FAMILIES: Final = (
         methods="textDocument/publish textDocument/diagnostic workspace/diagnostic",
     ),
     Family(
-        "server_capabilities",
-        "What a server offers, and the options of registrations.",
-        definitions="ServerCapabilities StaticRegistrationOptions",
+        "options",
+        "The options of methods, as declarations have them.",
     ),
     Family(
         "notebooks",
         "Notebooks.",
         methods="notebookDocument/",
-    ),
-    Family(
-        "client_capabilities",
-        "What a client can.",
-        definitions="ClientCapabilities",
     ),
     Family(
         "session",
@@ -135,7 +129,7 @@ FAMILIES: Final = (
         methods="window/ telemetry/",
     ),
 )
-"""In this order a module imports from those before it only. `server_capabilities` claims the options of all registrations too."""
+"""In this order a module imports from those before it only. What none of them claims is not written."""
 
 
 def generate(schemas: Path) -> dict[str, str]:
@@ -144,9 +138,11 @@ def generate(schemas: Path) -> dict[str, str]:
     source = f"the meta model of LSP {raw['metaData']['version']}"
     model = read_model(raw)
     tables = tables_module(raw, model)
+    options = set(_options(raw, model))
+    _leave_out_capabilities(model)
     results = _name_results(raw, model)
     name_ambiguous_unions(model)
-    groups = list(_groups(raw, model, results))
+    groups = list(_groups(raw, options, results))
     modules = write_modules(model, groups, Style(source, frozen=False))
     modules["names"] = _names_module(source, group_modules(model, groups), model.public)
     modules["every_name"] = _every_name_module(source, [group.module for group in groups])
@@ -167,43 +163,48 @@ def _name_results(raw: dict[str, Any], model: Model) -> dict[str, str]:
     return names
 
 
-def _groups(raw: dict[str, Any], model: Model, results: dict[str, str]) -> Iterator[Group]:
-    capabilities = model.reachable("ClientCapabilities") & model.enumerations.keys()
-    others = {
-        used
-        for name in model.structures.keys() - model.reachable("ClientCapabilities")
-        for used in model.mentioned(name) & model.enumerations.keys()
-    }
-    shared = capabilities & others - model.reachable(*BASE)  # most servers load `base` alone
-    yield Group("enumerations", "Enumerations that messages and capabilities share.", sorted(shared))
+def _leave_out_capabilities(model: Model) -> None:
+    """Capabilities are JSON: the dialect writes those of the server, and handlers ask for those of the client by their paths."""
+    params = model.structures["InitializeParams"]
+    members = (replace(one, type=MapOf(ANY)) if one.name == "capabilities" else one for one in params.members)
+    model.structures["InitializeParams"] = replace(params, members=tuple(members))
+
+
+def _groups(raw: dict[str, Any], options: set[str], results: dict[str, str]) -> Iterator[Group]:
     yield Group("base", "What most messages are made of: positions, ranges, documents, edits, diagnostics.", BASE)
-    claimed = model.reachable(*BASE)
     for family in FAMILIES:
-        seeds = sorted({*family.definitions.split(), *_seeds(raw, family, results)})
-        claimed |= model.reachable(*seeds)
-        yield Group(family.module, family.purpose, seeds)
-    if others := model.public - claimed:
-        yield Group("others", "What no message leads to.", sorted(others))
+        seeds = options if family.module == "options" else _seeds(raw, family, results)
+        yield Group(family.module, family.purpose, sorted({*family.definitions.split(), *seeds}))
+
+
+def _options(raw: dict[str, Any], model: Model) -> Iterator[str]:
+    """What `options=` of a method may be: options of its server capability, or those with which it is registered."""
+    for row in raw["requests"] + raw["notifications"]:
+        if path := row.get("serverCapability"):
+            found = structures_at(path, "ServerCapabilities", model)[-1]
+            yield from {name for name in found if not name.endswith("RegistrationOptions")} or found
+        else:
+            yield from names_in_json(row.get("registrationOptions"))
 
 
 def _seeds(raw: dict[str, Any], family: Family, results: dict[str, str]) -> Iterator[str]:
     beginnings = tuple(family.methods.split())
     for row in raw["requests"] + raw["notifications"]:
-        if family.module == "server_capabilities":
-            yield from names_in_json(row.get("registrationOptions"))
-        elif row["method"].startswith(beginnings):
-            for key in ("params", "result", "partialResult", "errorData"):
+        if row["method"].startswith(beginnings):
+            for key in ("params",) if row["method"] == "initialize" else ("params", "result", "partialResult"):
                 yield from names_in_json(row.get(key))
             if row["method"] in results:
                 yield results[row["method"]]
 
 
 def _names_module(source: str, held: dict[str, set[str]], public: set[str]) -> str:
-    homes = sorted((name, module) for module, names in held.items() for name in names & public)
-    rows = "".join(f'    "{name}": "{module}",\n' for name, module in homes)
+    rows = "".join(
+        f"    {module!r}: (\n{quoted_lines(sorted(names & public), ' ')}\n),\n" for module, names in held.items()
+    )
     return (
         f'{heading(source)}"""The module of each name."""\n\nfrom __future__ import annotations\n\n'
-        f"from typing import Final\n\nHOMES: Final = {{\n{rows}}}\n"
+        f"from typing import Final\n\n_NAMES: Final = {{\n{rows}}}\n"
+        "HOMES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}\n"
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from choices import candidates, has_lists, is_ambiguous, scalars
@@ -90,6 +91,12 @@ def _extract(of: Type, name: str, model: Model) -> Type:
             return of
 
 
+def quoted_lines(names: Iterable[str], separator: str) -> str:
+    """The names on as few lines as they need: each a text, or, with a blank for the separator, all of a line one text."""
+    lines = textwrap.wrap(separator.join(f'"{name}"' if separator != " " else name for name in names), 112)
+    return "\n".join(f'    "{line} "' if separator == " " else f"    {line}" for line in lines)
+
+
 def group_modules(model: Model, groups: Sequence[Group]) -> dict[str, set[str]]:
     """What each module holds. A module imports only from those before it: whatever a name leads to is claimed with it."""
     claimed: set[str] = set()
@@ -128,13 +135,13 @@ class _Module:
             *(self._alias(name) for name in self._in_order() if name in model.aliases),
         ]
         body = "\n\n".join(parts)
-        exported = "".join(f'"{name}", ' for name in sorted(self._names & model.public))
+        exported = sorted(self._names & model.public)
         return "\n".join(
             [
                 f'{heading(self._style.source)}"""{self._group.purpose}"""\n',
                 "from __future__ import annotations\n",
                 *self._imports(body),
-                *([f"__all__ = [{exported}]\n\n"] if exported else []),
+                f"__all__ = [\n{quoted_lines(exported, ', ')},\n]  # fmt: skip\n\n",
                 body,
                 "",
             ]

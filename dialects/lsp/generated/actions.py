@@ -5,22 +5,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from ...structs import OpenInt, StructUnion, WireStruct
+from ...structs import OpenInt, OpenStr, StructUnion, WireStruct
 from .base import Command, Diagnostic, ProgressToken, Range, TextDocumentIdentifier
 from .edits import WorkspaceEdit
-from .enumerations import CodeActionKind, CodeActionTag
 
 __all__ = [
-    "CodeAction",
-    "CodeActionContext",
-    "CodeActionDisabled",
-    "CodeActionParams",
-    "CodeActionResult",
-    "CodeActionTriggerKind",
-    "CodeLens",
-    "CodeLensParams",
+    "CodeAction", "CodeActionContext", "CodeActionDisabled", "CodeActionKind", "CodeActionParams",
+    "CodeActionResult", "CodeActionTag", "CodeActionTriggerKind", "CodeLens", "CodeLensParams",
     "ExecuteCommandParams",
-]
+]  # fmt: skip
+
+
+class CodeActionKind(OpenStr):
+    EMPTY = ""
+    QUICK_FIX = "quickfix"
+    REFACTOR = "refactor"
+    REFACTOR_EXTRACT = "refactor.extract"
+    REFACTOR_INLINE = "refactor.inline"
+    REFACTOR_MOVE = "refactor.move"
+    REFACTOR_REWRITE = "refactor.rewrite"
+    SOURCE = "source"
+    SOURCE_ORGANIZE_IMPORTS = "source.organizeImports"
+    SOURCE_FIX_ALL = "source.fixAll"
+    NOTEBOOK = "notebook"
+
+
+class CodeActionTag(OpenInt):
+    LLM_GENERATED = 1
 
 
 class CodeActionTriggerKind(OpenInt):

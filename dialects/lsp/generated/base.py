@@ -11,29 +11,12 @@ from ....daemon.documents.store import Position
 from ...structs import OpenInt, OpenStr, WireStruct
 
 __all__ = [
-    "CodeDescription",
-    "Command",
-    "Diagnostic",
-    "DiagnosticRelatedInformation",
-    "DiagnosticSeverity",
-    "DiagnosticTag",
-    "LSPAny",
-    "LSPArray",
-    "LSPObject",
-    "Location",
-    "MarkupContent",
-    "MarkupKind",
-    "PartialResultParams",
-    "Position",
-    "ProgressToken",
-    "Range",
-    "TextDocumentIdentifier",
-    "TextDocumentPositionParams",
-    "TextEdit",
-    "VersionedTextDocumentIdentifier",
-    "WorkDoneProgressParams",
+    "CodeDescription", "Command", "Diagnostic", "DiagnosticRelatedInformation", "DiagnosticSeverity",
+    "DiagnosticTag", "LSPAny", "LSPArray", "LSPObject", "Location", "MarkupContent", "MarkupKind",
+    "PartialResultParams", "Position", "ProgressToken", "Range", "TextDocumentIdentifier",
+    "TextDocumentPositionParams", "TextEdit", "VersionedTextDocumentIdentifier", "WorkDoneProgressParams",
     "WorkspaceFolder",
-]
+]  # fmt: skip
 
 
 class DiagnosticSeverity(OpenInt):

@@ -10,33 +10,51 @@ from msgspec import Struct
 from ...structs import OpenInt, StructUnion, WireStruct
 from .base import Command, MarkupContent, ProgressToken, Range, TextDocumentPositionParams, TextEdit
 from .edits import StringValue
-from .enumerations import CompletionItemKind, CompletionItemTag, InsertTextMode
 
 __all__ = [
-    "ApplyKind",
-    "CompletionContext",
-    "CompletionItem",
-    "CompletionItemApplyKinds",
-    "CompletionItemDefaults",
-    "CompletionItemLabelDetails",
-    "CompletionList",
-    "CompletionParams",
-    "CompletionTriggerKind",
-    "EditRangeWithInsertReplace",
-    "InlineCompletionContext",
-    "InlineCompletionItem",
-    "InlineCompletionList",
-    "InlineCompletionParams",
-    "InlineCompletionTriggerKind",
-    "InsertReplaceEdit",
-    "InsertTextFormat",
-    "SelectedCompletionInfo",
-]
+    "ApplyKind", "CompletionContext", "CompletionItem", "CompletionItemApplyKinds", "CompletionItemDefaults",
+    "CompletionItemKind", "CompletionItemLabelDetails", "CompletionItemTag", "CompletionList", "CompletionParams",
+    "CompletionTriggerKind", "EditRangeWithInsertReplace", "InlineCompletionContext", "InlineCompletionItem",
+    "InlineCompletionList", "InlineCompletionParams", "InlineCompletionTriggerKind", "InsertReplaceEdit",
+    "InsertTextFormat", "InsertTextMode", "SelectedCompletionInfo",
+]  # fmt: skip
 
 
 class ApplyKind(OpenInt):
     REPLACE = 1
     MERGE = 2
+
+
+class CompletionItemKind(OpenInt):
+    TEXT = 1
+    METHOD = 2
+    FUNCTION = 3
+    CONSTRUCTOR = 4
+    FIELD = 5
+    VARIABLE = 6
+    CLASS = 7
+    INTERFACE = 8
+    MODULE = 9
+    PROPERTY = 10
+    UNIT = 11
+    VALUE = 12
+    ENUM = 13
+    KEYWORD = 14
+    SNIPPET = 15
+    COLOR = 16
+    FILE = 17
+    REFERENCE = 18
+    FOLDER = 19
+    ENUM_MEMBER = 20
+    CONSTANT = 21
+    STRUCT = 22
+    EVENT = 23
+    OPERATOR = 24
+    TYPE_PARAMETER = 25
+
+
+class CompletionItemTag(OpenInt):
+    DEPRECATED = 1
 
 
 class CompletionTriggerKind(OpenInt):
@@ -53,6 +71,11 @@ class InlineCompletionTriggerKind(OpenInt):
 class InsertTextFormat(OpenInt):
     PLAIN_TEXT = 1
     SNIPPET = 2
+
+
+class InsertTextMode(OpenInt):
+    AS_IS = 1
+    ADJUST_INDENTATION = 2
 
 
 class CompletionContext(WireStruct, kw_only=True):

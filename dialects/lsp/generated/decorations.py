@@ -11,35 +11,14 @@ from ...structs import OpenInt, OpenStr, StructUnion, WireStruct
 from .base import Command, Location, MarkupContent, Position, ProgressToken, Range, TextDocumentIdentifier, TextEdit
 
 __all__ = [
-    "Color",
-    "ColorInformation",
-    "ColorPresentation",
-    "ColorPresentationParams",
-    "DocumentColorParams",
-    "DocumentLink",
-    "DocumentLinkParams",
-    "InlayHint",
-    "InlayHintKind",
-    "InlayHintLabelPart",
-    "InlayHintParams",
-    "InlineValue",
-    "InlineValueContext",
-    "InlineValueEvaluatableExpression",
-    "InlineValueParams",
-    "InlineValueText",
-    "InlineValueVariableLookup",
-    "SemanticTokenModifiers",
-    "SemanticTokenTypes",
-    "SemanticTokens",
-    "SemanticTokensDelta",
-    "SemanticTokensDeltaParams",
-    "SemanticTokensDeltaPartialResult",
-    "SemanticTokensDeltaResult",
-    "SemanticTokensEdit",
-    "SemanticTokensParams",
-    "SemanticTokensPartialResult",
+    "Color", "ColorInformation", "ColorPresentation", "ColorPresentationParams", "DocumentColorParams",
+    "DocumentLink", "DocumentLinkParams", "InlayHint", "InlayHintKind", "InlayHintLabelPart", "InlayHintParams",
+    "InlineValue", "InlineValueContext", "InlineValueEvaluatableExpression", "InlineValueParams", "InlineValueText",
+    "InlineValueVariableLookup", "SemanticTokenModifiers", "SemanticTokenTypes", "SemanticTokens",
+    "SemanticTokensDelta", "SemanticTokensDeltaParams", "SemanticTokensDeltaPartialResult",
+    "SemanticTokensDeltaResult", "SemanticTokensEdit", "SemanticTokensParams", "SemanticTokensPartialResult",
     "SemanticTokensRangeParams",
-]
+]  # fmt: skip
 
 
 class InlayHintKind(OpenInt):

@@ -9,33 +9,18 @@ from ...structs import OpenStr, WireStruct
 from .base import Diagnostic, ProgressToken, TextDocumentIdentifier
 
 __all__ = [
-    "DiagnosticServerCancellationData",
-    "DocumentDiagnosticParams",
-    "DocumentDiagnosticReport",
-    "DocumentDiagnosticReportKind",
-    "DocumentDiagnosticReportPartialResult",
-    "FullDocumentDiagnosticReport",
-    "PreviousResultId",
-    "PublishDiagnosticsParams",
-    "RelatedFullDocumentDiagnosticReport",
-    "RelatedUnchangedDocumentDiagnosticReport",
-    "UnchangedDocumentDiagnosticReport",
-    "WorkspaceDiagnosticParams",
-    "WorkspaceDiagnosticReport",
-    "WorkspaceDiagnosticReportPartialResult",
-    "WorkspaceDocumentDiagnosticReport",
-    "WorkspaceFullDocumentDiagnosticReport",
-    "WorkspaceUnchangedDocumentDiagnosticReport",
-]
+    "DocumentDiagnosticParams", "DocumentDiagnosticReport", "DocumentDiagnosticReportKind",
+    "DocumentDiagnosticReportPartialResult", "FullDocumentDiagnosticReport", "PreviousResultId",
+    "PublishDiagnosticsParams", "RelatedFullDocumentDiagnosticReport", "RelatedUnchangedDocumentDiagnosticReport",
+    "UnchangedDocumentDiagnosticReport", "WorkspaceDiagnosticParams", "WorkspaceDiagnosticReport",
+    "WorkspaceDiagnosticReportPartialResult", "WorkspaceDocumentDiagnosticReport",
+    "WorkspaceFullDocumentDiagnosticReport", "WorkspaceUnchangedDocumentDiagnosticReport",
+]  # fmt: skip
 
 
 class DocumentDiagnosticReportKind(OpenStr):
     FULL = "full"
     UNCHANGED = "unchanged"
-
-
-class DiagnosticServerCancellationData(WireStruct, kw_only=True):
-    retrigger_request: bool
 
 
 class DocumentDiagnosticParams(WireStruct, kw_only=True):

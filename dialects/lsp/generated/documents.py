@@ -9,18 +9,11 @@ from ...structs import OpenInt, OpenStr, StructUnion, WireStruct
 from .base import Range, TextDocumentIdentifier, VersionedTextDocumentIdentifier
 
 __all__ = [
-    "DidChangeTextDocumentParams",
-    "DidCloseTextDocumentParams",
-    "DidOpenTextDocumentParams",
-    "DidSaveTextDocumentParams",
-    "LanguageKind",
-    "TextDocumentContentChangeEvent",
-    "TextDocumentContentChangePartial",
-    "TextDocumentContentChangeWholeDocument",
-    "TextDocumentItem",
-    "TextDocumentSaveReason",
-    "WillSaveTextDocumentParams",
-]
+    "DidChangeTextDocumentParams", "DidCloseTextDocumentParams", "DidOpenTextDocumentParams",
+    "DidSaveTextDocumentParams", "LanguageKind", "TextDocumentContentChangeEvent",
+    "TextDocumentContentChangePartial", "TextDocumentContentChangeWholeDocument", "TextDocumentItem",
+    "TextDocumentSaveReason", "WillSaveTextDocumentParams",
+]  # fmt: skip
 
 
 class LanguageKind(OpenStr):

@@ -9,22 +9,10 @@ from ...structs import StructUnion, WireStruct
 from .base import Range, TextDocumentIdentifier, TextEdit
 
 __all__ = [
-    "AnnotatedTextEdit",
-    "ChangeAnnotation",
-    "ChangeAnnotationIdentifier",
-    "CreateFile",
-    "CreateFileOptions",
-    "DeleteFile",
-    "DeleteFileOptions",
-    "OptionalVersionedTextDocumentIdentifier",
-    "RenameFile",
-    "RenameFileOptions",
-    "ResourceOperation",
-    "SnippetTextEdit",
-    "StringValue",
-    "TextDocumentEdit",
-    "WorkspaceEdit",
-]
+    "AnnotatedTextEdit", "ChangeAnnotation", "ChangeAnnotationIdentifier", "CreateFile", "CreateFileOptions",
+    "DeleteFile", "DeleteFileOptions", "OptionalVersionedTextDocumentIdentifier", "RenameFile", "RenameFileOptions",
+    "ResourceOperation", "SnippetTextEdit", "StringValue", "TextDocumentEdit", "WorkspaceEdit",
+]  # fmt: skip
 
 
 class AnnotatedTextEdit(TextEdit, kw_only=True):

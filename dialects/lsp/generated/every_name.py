@@ -3,18 +3,16 @@
 
 from .actions import *  # noqa: F403
 from .base import *  # noqa: F403
-from .client_capabilities import *  # noqa: F403
 from .completion import *  # noqa: F403
 from .decorations import *  # noqa: F403
 from .diagnostics import *  # noqa: F403
 from .documents import *  # noqa: F403
 from .edits import *  # noqa: F403
-from .enumerations import *  # noqa: F403
 from .formatting import *  # noqa: F403
 from .hover import *  # noqa: F403
 from .navigation import *  # noqa: F403
 from .notebooks import *  # noqa: F403
-from .server_capabilities import *  # noqa: F403
+from .options import *  # noqa: F403
 from .session import *  # noqa: F403
 from .symbols import *  # noqa: F403
 from .window import *  # noqa: F403

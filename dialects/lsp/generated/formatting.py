@@ -9,17 +9,10 @@ from ...structs import StructUnion, WireStruct
 from .base import Position, ProgressToken, Range, TextDocumentIdentifier, TextDocumentPositionParams
 
 __all__ = [
-    "DocumentFormattingParams",
-    "DocumentOnTypeFormattingParams",
-    "DocumentRangeFormattingParams",
-    "DocumentRangesFormattingParams",
-    "FormattingOptions",
-    "PrepareRenameDefaultBehavior",
-    "PrepareRenameParams",
-    "PrepareRenamePlaceholder",
-    "PrepareRenameResult",
-    "RenameParams",
-]
+    "DocumentFormattingParams", "DocumentOnTypeFormattingParams", "DocumentRangeFormattingParams",
+    "DocumentRangesFormattingParams", "FormattingOptions", "PrepareRenameDefaultBehavior", "PrepareRenameParams",
+    "PrepareRenamePlaceholder", "PrepareRenameResult", "RenameParams",
+]  # fmt: skip
 
 
 class DocumentFormattingParams(WireStruct, kw_only=True):

@@ -11,17 +11,9 @@ from ...structs import OpenInt, StructUnion, WireStruct
 from .base import MarkupContent, ProgressToken, Range, TextDocumentPositionParams
 
 __all__ = [
-    "Hover",
-    "HoverParams",
-    "MarkedString",
-    "MarkedStringWithLanguage",
-    "ParameterInformation",
-    "SignatureHelp",
-    "SignatureHelpContext",
-    "SignatureHelpParams",
-    "SignatureHelpTriggerKind",
-    "SignatureInformation",
-]
+    "Hover", "HoverParams", "MarkedString", "MarkedStringWithLanguage", "ParameterInformation", "SignatureHelp",
+    "SignatureHelpContext", "SignatureHelpParams", "SignatureHelpTriggerKind", "SignatureInformation",
+]  # fmt: skip
 
 
 class SignatureHelpTriggerKind(OpenInt):

@@ -7,44 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from ...structs import OpenInt, OpenStr, StructUnion, WireStruct
 from .base import Location, Position, ProgressToken, Range, TextDocumentIdentifier, TextDocumentPositionParams
-from .enumerations import FoldingRangeKind
 
 __all__ = [
-    "Declaration",
-    "DeclarationLink",
-    "DeclarationParams",
-    "DeclarationResult",
-    "Definition",
-    "DefinitionLink",
-    "DefinitionParams",
-    "DefinitionResult",
-    "DocumentHighlight",
-    "DocumentHighlightKind",
-    "DocumentHighlightParams",
-    "FoldingRange",
-    "FoldingRangeParams",
-    "ImplementationParams",
-    "ImplementationResult",
-    "LinkedEditingRangeParams",
-    "LinkedEditingRanges",
-    "LocationLink",
-    "Moniker",
-    "MonikerKind",
-    "MonikerParams",
-    "ReferenceContext",
-    "ReferenceParams",
-    "SelectionRange",
-    "SelectionRangeParams",
-    "TypeDefinitionParams",
-    "TypeDefinitionResult",
-    "UniquenessLevel",
-]
+    "Declaration", "DeclarationLink", "DeclarationParams", "DeclarationResult", "Definition", "DefinitionLink",
+    "DefinitionParams", "DefinitionResult", "DocumentHighlight", "DocumentHighlightKind", "DocumentHighlightParams",
+    "FoldingRange", "FoldingRangeKind", "FoldingRangeParams", "ImplementationParams", "ImplementationResult",
+    "LinkedEditingRangeParams", "LinkedEditingRanges", "LocationLink", "Moniker", "MonikerKind", "MonikerParams",
+    "ReferenceContext", "ReferenceParams", "SelectionRange", "SelectionRangeParams", "TypeDefinitionParams",
+    "TypeDefinitionResult", "UniquenessLevel",
+]  # fmt: skip
 
 
 class DocumentHighlightKind(OpenInt):
     TEXT = 1
     READ = 2
     WRITE = 3
+
+
+class FoldingRangeKind(OpenStr):
+    COMMENT = "comment"
+    IMPORTS = "imports"
+    REGION = "region"
 
 
 class MonikerKind(OpenStr):

@@ -10,22 +10,12 @@ from .base import TextDocumentIdentifier, VersionedTextDocumentIdentifier
 from .documents import TEXT_DOCUMENT_CONTENT_CHANGE_EVENT_UNION, TextDocumentContentChangeEvent, TextDocumentItem
 
 __all__ = [
-    "DidChangeNotebookDocumentParams",
-    "DidCloseNotebookDocumentParams",
-    "DidOpenNotebookDocumentParams",
-    "DidSaveNotebookDocumentParams",
-    "ExecutionSummary",
-    "NotebookCell",
-    "NotebookCellArrayChange",
-    "NotebookCellKind",
-    "NotebookDocument",
-    "NotebookDocumentCellChangeStructure",
-    "NotebookDocumentCellChanges",
-    "NotebookDocumentCellContentChanges",
-    "NotebookDocumentChangeEvent",
-    "NotebookDocumentIdentifier",
+    "DidChangeNotebookDocumentParams", "DidCloseNotebookDocumentParams", "DidOpenNotebookDocumentParams",
+    "DidSaveNotebookDocumentParams", "ExecutionSummary", "NotebookCell", "NotebookCellArrayChange",
+    "NotebookCellKind", "NotebookDocument", "NotebookDocumentCellChangeStructure", "NotebookDocumentCellChanges",
+    "NotebookDocumentCellContentChanges", "NotebookDocumentChangeEvent", "NotebookDocumentIdentifier",
     "VersionedNotebookDocumentIdentifier",
-]
+]  # fmt: skip
 
 
 class NotebookCellKind(OpenInt):

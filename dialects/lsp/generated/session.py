@@ -9,34 +9,14 @@ from msgspec import UNSET, UnsetType
 
 from ...structs import OpenInt, OpenStr, WireStruct
 from .base import ProgressToken, WorkspaceFolder
-from .client_capabilities import ClientCapabilities
-from .server_capabilities import ServerCapabilities
 
 __all__ = [
-    "CancelParams",
-    "ClientInfo",
-    "ErrorCodes",
-    "InitializeError",
-    "InitializeParams",
-    "InitializeResult",
-    "InitializedParams",
-    "LSPErrorCodes",
-    "LogTraceParams",
-    "ProgressParams",
-    "Registration",
-    "RegistrationParams",
-    "ServerInfo",
-    "SetTraceParams",
-    "TraceValue",
-    "Unregistration",
-    "UnregistrationParams",
-    "WorkDoneProgressBegin",
-    "WorkDoneProgressCancelParams",
-    "WorkDoneProgressCreateParams",
-    "WorkDoneProgressEnd",
-    "WorkDoneProgressReport",
+    "CancelParams", "ClientInfo", "ErrorCodes", "InitializeParams", "InitializedParams", "LSPErrorCodes",
+    "LogTraceParams", "ProgressParams", "Registration", "RegistrationParams", "SetTraceParams", "TraceValue",
+    "Unregistration", "UnregistrationParams", "WorkDoneProgressBegin", "WorkDoneProgressCancelParams",
+    "WorkDoneProgressCreateParams", "WorkDoneProgressEnd", "WorkDoneProgressReport",
     "WorkspaceFoldersInitializeParams",
-]
+]  # fmt: skip
 
 
 class ErrorCodes(OpenInt):
@@ -71,10 +51,6 @@ class ClientInfo(WireStruct, kw_only=True):
     version: str | None = None
 
 
-class InitializeError(WireStruct, kw_only=True):
-    retry: bool
-
-
 class InitializeParams(WireStruct, kw_only=True):
     work_done_token: ProgressToken | None = None
     process_id: int | None = None
@@ -82,15 +58,10 @@ class InitializeParams(WireStruct, kw_only=True):
     locale: str | None = None
     root_path: str | None | UnsetType = UNSET
     root_uri: str | None = None
-    capabilities: ClientCapabilities
+    capabilities: dict[str, Any]
     initialization_options: Any = None
     trace: TraceValue | None = None
     workspace_folders: list[WorkspaceFolder] | None | UnsetType = UNSET
-
-
-class InitializeResult(WireStruct, kw_only=True):
-    capabilities: ServerCapabilities
-    server_info: ServerInfo | None = None
 
 
 class InitializedParams(WireStruct, kw_only=True):
@@ -115,11 +86,6 @@ class Registration(WireStruct, kw_only=True):
 
 class RegistrationParams(WireStruct, kw_only=True):
     registrations: list[Registration]
-
-
-class ServerInfo(WireStruct, kw_only=True):
-    name: str
-    version: str | None = None
 
 
 class SetTraceParams(WireStruct, kw_only=True):

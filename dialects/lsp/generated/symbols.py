@@ -5,31 +5,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from ...structs import StructUnion, WireStruct
+from ...structs import OpenInt, StructUnion, WireStruct
 from .base import Location, ProgressToken, Range, TextDocumentIdentifier, TextDocumentPositionParams
-from .enumerations import SymbolKind, SymbolTag
 
 __all__ = [
-    "BaseSymbolInformation",
-    "CallHierarchyIncomingCall",
-    "CallHierarchyIncomingCallsParams",
-    "CallHierarchyItem",
-    "CallHierarchyOutgoingCall",
-    "CallHierarchyOutgoingCallsParams",
-    "CallHierarchyPrepareParams",
-    "DocumentSymbol",
-    "DocumentSymbolParams",
-    "DocumentSymbolResult",
-    "LocationUriOnly",
-    "SymbolInformation",
-    "TypeHierarchyItem",
-    "TypeHierarchyPrepareParams",
-    "TypeHierarchySubtypesParams",
-    "TypeHierarchySupertypesParams",
-    "WorkspaceSymbol",
-    "WorkspaceSymbolParams",
-    "WorkspaceSymbolResult",
-]
+    "BaseSymbolInformation", "CallHierarchyIncomingCall", "CallHierarchyIncomingCallsParams", "CallHierarchyItem",
+    "CallHierarchyOutgoingCall", "CallHierarchyOutgoingCallsParams", "CallHierarchyPrepareParams", "DocumentSymbol",
+    "DocumentSymbolParams", "DocumentSymbolResult", "LocationUriOnly", "SymbolInformation", "SymbolKind",
+    "SymbolTag", "TypeHierarchyItem", "TypeHierarchyPrepareParams", "TypeHierarchySubtypesParams",
+    "TypeHierarchySupertypesParams", "WorkspaceSymbol", "WorkspaceSymbolParams", "WorkspaceSymbolResult",
+]  # fmt: skip
+
+
+class SymbolKind(OpenInt):
+    FILE = 1
+    MODULE = 2
+    NAMESPACE = 3
+    PACKAGE = 4
+    CLASS = 5
+    METHOD = 6
+    PROPERTY = 7
+    FIELD = 8
+    CONSTRUCTOR = 9
+    ENUM = 10
+    INTERFACE = 11
+    FUNCTION = 12
+    VARIABLE = 13
+    CONSTANT = 14
+    STRING = 15
+    NUMBER = 16
+    BOOLEAN = 17
+    ARRAY = 18
+    OBJECT = 19
+    KEY = 20
+    NULL = 21
+    ENUM_MEMBER = 22
+    STRUCT = 23
+    EVENT = 24
+    OPERATOR = 25
+    TYPE_PARAMETER = 26
+
+
+class SymbolTag(OpenInt):
+    DEPRECATED = 1
 
 
 class BaseSymbolInformation(WireStruct, kw_only=True):

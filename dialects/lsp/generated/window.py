@@ -7,14 +7,9 @@ from ...structs import OpenInt, WireStruct
 from .base import Range
 
 __all__ = [
-    "LogMessageParams",
-    "MessageActionItem",
-    "MessageType",
-    "ShowDocumentParams",
-    "ShowDocumentResult",
-    "ShowMessageParams",
-    "ShowMessageRequestParams",
-]
+    "LogMessageParams", "MessageActionItem", "MessageType", "ShowDocumentParams", "ShowDocumentResult",
+    "ShowMessageParams", "ShowMessageRequestParams",
+]  # fmt: skip
 
 
 class MessageType(OpenInt):

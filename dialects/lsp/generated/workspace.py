@@ -10,27 +10,12 @@ from .base import WorkspaceFolder
 from .edits import WorkspaceEdit
 
 __all__ = [
-    "ApplyWorkspaceEditParams",
-    "ApplyWorkspaceEditResult",
-    "ConfigurationItem",
-    "ConfigurationParams",
-    "CreateFilesParams",
-    "DeleteFilesParams",
-    "DidChangeConfigurationParams",
-    "DidChangeWatchedFilesParams",
-    "DidChangeWorkspaceFoldersParams",
-    "FileChangeType",
-    "FileCreate",
-    "FileDelete",
-    "FileEvent",
-    "FileRename",
-    "RenameFilesParams",
-    "TextDocumentContentParams",
-    "TextDocumentContentRefreshParams",
-    "TextDocumentContentResult",
-    "WorkspaceEditMetadata",
-    "WorkspaceFoldersChangeEvent",
-]
+    "ApplyWorkspaceEditParams", "ApplyWorkspaceEditResult", "ConfigurationItem", "ConfigurationParams",
+    "CreateFilesParams", "DeleteFilesParams", "DidChangeConfigurationParams", "DidChangeWatchedFilesParams",
+    "DidChangeWorkspaceFoldersParams", "FileChangeType", "FileCreate", "FileDelete", "FileEvent", "FileRename",
+    "RenameFilesParams", "TextDocumentContentParams", "TextDocumentContentRefreshParams",
+    "TextDocumentContentResult", "WorkspaceEditMetadata", "WorkspaceFoldersChangeEvent",
+]  # fmt: skip
 
 
 class FileChangeType(OpenInt):

@@ -51,7 +51,7 @@ IGNORED: list[Any] = [
 
 REFUSED_BY_TYPE: list[tuple[Any, str]] = [
     ({}, "capabilities"),
-    ({"capabilities": {"textDocument": 5}}, "capabilities.textDocument"),
+    ({"capabilities": 5}, "capabilities"),
     ({"capabilities": {}, "processId": None, "workspaceFolders": [{"uri": 5}]}, "workspaceFolders[0].uri"),
     ({"capabilities": {}, "processId": None, "rootUri": 5}, "rootUri"),
     ({"capabilities": {}, "processId": None, "trace": 5}, "trace"),

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ...client.errors import ClientError
 from ...client.policies.operation_kinds import ListedOperation
-from ...dialects.lsp.declarations import SIMILAR, slips
+from ...dialects.lsp.capabilities import SIMILAR, alternatives, slips
 from ...dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
 from ...errors.decoders import convert
 from ...errors.nearest import closest_match
@@ -32,12 +32,13 @@ def unknown_members(given: Mapping[str, Any], options: str = "ServerCapabilities
             near = closest_match(name, OPTIONS[options], cutoff=SIMILAR)
             yield f"{where} is no member of LSP's {options}{_nearest(near)}; editors ignore it"
             continue
-        inner = [each for each in member["types"] if each in OPTIONS]
+        types = alternatives(member)
+        inner = [each for each in types if each in OPTIONS]
         if isinstance(value, dict) and inner:
             kinds = [list(unknown_members(value, each, f"{where}.")) for each in inner]
             yield from min(kinds, key=len)
-        elif {*inner, "bool"} >= {*member["types"]} and not ("bool" in member["types"] and isinstance(value, bool)):
-            yield f"{where} must be {' | '.join(member['types'])} in LSP"
+        elif {*inner, "bool"} >= {*types} and not ("bool" in types and isinstance(value, bool)):
+            yield f"{where} must be {member} in LSP"
 
 
 def _nearest(near: str) -> str:
@@ -62,7 +63,7 @@ def _client_capabilities() -> dict[str, Any]:  # JSON
     """An editor that lets everything be registered, and knows the encodings of Neovim and Helix."""
     capabilities: dict[str, Any] = {"general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]}}
     for row in (*REQUESTS.values(), *NOTIFICATIONS.values()):
-        if path := row.get("dynamic_registration"):
+        if path := row.dynamic_registration:
             *names, last = path.split(".")
             place = capabilities
             for name in names:
