@@ -4,10 +4,12 @@ import json
 import os
 import sys
 import tomllib
+from functools import partial
 from importlib import util
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from discreet.cli.doctor.checks import (
@@ -22,7 +24,7 @@ from discreet.cli.doctor.checks import (
     check_log,
     check_settings,
 )
-from discreet.cli.doctor.trial import MAX_OUTPUT_BYTES, TrialResult, first_stray_byte, run_trial, trial_findings
+from discreet.cli.doctor.conversation import DaemonLog, converse, talk_plain
 from discreet.cli.main import main
 from discreet.daemon.settings import Resolved, Settings, resolve_settings
 
@@ -118,64 +120,34 @@ def test_a_framing_that_the_client_does_not_speak_is_named() -> None:
     assert finding.status == "warn"
 
 
-# The bytes on stdout
-
-A_FRAME = b'Content-Length: 17\r\n\r\n{"jsonrpc":"2.0"}'
-A_LINE = b'{"jsonrpc":"2.0"}\n'
-
-
-@pytest.mark.parametrize(
-    ("output", "at"),
-    [
-        (b"", None),
-        (A_FRAME * 3, None),
-        (b"hello\n" + A_FRAME, 0),
-        (A_FRAME + b"\n", len(A_FRAME)),
-        (A_FRAME + b"banner" + A_FRAME, len(A_FRAME)),
-        (A_FRAME[:-1], 0),
-        (b"Content-Length: x\r\n\r\n{}", 0),
-        (b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n{}", 0),
-        (b"Content-Length: 4\r\n\r\nnull", 0),
-        (b"Content-Length: 2\r\n\r\n{]", 0),
-        (b"X-Other: 1\r\nContent-Length: 2\r\n\r\n{}", 0),
-    ],
-)
-def test_the_first_byte_that_is_in_no_frame_is_found(output: bytes, at: int | None) -> None:
-    assert first_stray_byte(output, "content-length") == at
-
-
-@pytest.mark.parametrize(
-    ("output", "at"), [(b"", None), (A_LINE * 2, None), (A_LINE + b"x\n", 18), (A_LINE[:-1], 0), (A_LINE + b"\n", 18)]
-)
-def test_the_first_byte_that_is_in_no_line_is_found(output: bytes, at: int | None) -> None:
-    assert first_stray_byte(output, "newline") == at
-
-
 # Daemons that are well or ill
 
-ANSWER = 'out(b\'{"jsonrpc":"2.0","id":1,"result":{}}\')'
-BEFORE = """
-import os, signal, subprocess, sys
+WELL = """
+import json, os, signal, subprocess, sys, time
 def out(body): os.write(1, b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
+def answer(first=b'{"id":%d,"jsonrpc":"2.0","result":{}}'):
+    for text in (first, b'{"id":%d,"jsonrpc":"2.0","result":[]}'):
+        message = json.loads(sys.stdin.buffer.read(int(sys.stdin.buffer.readline().split()[1]) + 2))
+        out(text % message["id"])
 def to_the_end():
     while os.read(0, 65536): pass
-os.read(0, 65536)
 """
 
 
-def ill(code: str, **limits: float) -> TrialResult:
-    """The trial of a program that plays a daemon."""
-    return run_trial([sys.executable, "-I", "-c", BEFORE + code], "content-length", **limits)
-
-
-def diagnosis(trial: TrialResult) -> set[tuple[str, str]]:
-    return statuses(list(trial_findings(trial, "content-length", drain_timeout=3600.0)))
+def ill(code: str, **seconds: float) -> list[Finding]:
+    """What is found of a program that plays a daemon."""
+    command = [sys.executable, "-I", "-c", WELL + code]
+    return anyio.run(partial(converse, command, "content-length", "plain", talk_plain, drain_seconds=3600.0, **seconds))
 
 
 def test_a_daemon_that_is_well_passes() -> None:
-    trial = ill(f"{ANSWER}; to_the_end()")
-    assert diagnosis(trial) == {("reply", "ok"), ("stdout", "ok"), ("end", "ok")}
-    assert trial.status == 0
+    found = ill("answer(); to_the_end()")
+    assert [(each.check, each.status) for each in found] == [
+        ("reply", "ok"),
+        ("plain", "ok"),
+        ("plain", "warn"),  # it has no operations
+        ("end", "ok"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -183,42 +155,34 @@ def test_a_daemon_that_is_well_passes() -> None:
     [
         ("to_the_end()", ("reply", "fail")),
         ("os.write(2, b'cannot start'); sys.exit(2)", ("end", "fail")),
-        (f"os.write(1, b'banner'); {ANSWER}; to_the_end()", ("stdout", "fail")),
-        (f"{ANSWER}; os.write(1, b'goodbye'); to_the_end()", ("stdout", "fail")),
-        (f"{ANSWER}; to_the_end(); sys.exit(1)", ("end", "fail")),
+        ("os.write(1, b'banner'); to_the_end()", ("reply", "fail")),
+        ("answer(); to_the_end(); sys.exit(1)", ("end", "fail")),
         ("out(b'{}'); to_the_end()", ("reply", "fail")),
-        (f"to_the_end(); {ANSWER}", ("reply", "fail")),
-        (f'os.write(2, b\'{{"event":"stdout.stray"}}\\n\'); {ANSWER}; to_the_end()', ("stdout", "warn")),
-        (f'os.write(2, b\'{{"event":"lifespan.not_left"}}\\n\'); {ANSWER}; to_the_end()', ("end", "warn")),
+        ('os.write(2, b\'{"event":"stdout.stray"}\\n\'); answer(); to_the_end()', ("stdout", "warn")),
+        ('os.write(2, b\'{"event":"lifespan.not_left"}\\n\'); answer(); to_the_end()', ("end", "warn")),
     ],
 )
 def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str]) -> None:
-    assert found in diagnosis(ill(code, reply_seconds=0.5))
-
-
-def test_a_daemon_that_writes_without_end_is_read_and_not_kept() -> None:
-    flood = "[os.write(fd, b'x' * 65536) for _ in range(320) for fd in (1, 2)]"
-    trial = ill(f"{flood}; to_the_end()", reply_seconds=5.0)
-    assert (len(trial.output), len(trial.log)) == (MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES)
-    assert trial.output_bytes == 320 * 65536
-    assert ("stdout", "fail") in diagnosis(trial)
+    assert found in statuses(ill(code, answer_seconds=0.5))
 
 
 def test_what_the_apps_wrote_is_shown() -> None:
-    log = b'{"event":"stdout.stray","text":"hello\\nthere"}\n'
-    said = [finding.message for finding in trial_findings(TrialResult(0.1, 0.1, 0, b"", log, 0, False), "auto", 2.0)]
-    assert any(message.endswith(": hello\\nthere") for message in said)
+    log = DaemonLog()
+    log.add('{"event":"stdout.stray","text":"hello\\nthere"}')
+    (finding,) = log.findings()
+    assert finding.message.endswith(": hello\\nthere")
 
 
 def test_an_end_that_takes_longer_than_the_drain_window_is_named() -> None:
-    for ended, status in ((2.4, "ok"), (2.6, "warn")):
-        trial = TrialResult(0.1, ended, 0, b"", b"", 0, output_held=False)
-        assert ("end", status) in statuses(list(trial_findings(trial, "content-length", 2.0)))
+    command = [sys.executable, "-I", "-c", f"{WELL}answer(); to_the_end(); time.sleep(0.7)"]
+    found = anyio.run(partial(converse, command, "content-length", "plain", talk_plain, drain_seconds=0.1))
+    assert ("end", "warn") in statuses(found)
 
 
 def test_why_a_daemon_did_not_start_is_told() -> None:
-    trial = ill("os.write(2, b'first\\ncannot start\\n'); sys.exit(2)")
-    assert any("cannot start" in finding.message for finding in trial_findings(trial, "content-length", 2.0))
+    assert any(
+        "cannot start" in finding.message for finding in ill("os.write(2, b'first\\ncannot start\\n'); sys.exit(2)")
+    )
 
 
 def is_there(pid: int) -> bool:
@@ -230,25 +194,15 @@ def is_there(pid: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are the subject")
-def test_a_daemon_that_does_not_end_is_killed_and_said_so() -> None:
-    trial = ill(
-        f"signal.signal(signal.SIGTERM, signal.SIG_IGN); os.write(2, b'%d' % os.getpid()); {ANSWER}; signal.pause()",
+def test_a_daemon_that_does_not_end_is_killed_and_said_so(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    found = ill(
+        f"signal.signal(signal.SIGTERM, signal.SIG_IGN); open({str(note)!r}, 'w').write(str(os.getpid())); answer();"
+        " signal.pause()",
         end_seconds=0.1,
     )
-    assert not is_there(int(trial.log))
-    assert (trial.ended, trial.status) == (None, None)
-    assert ("end", "fail") in diagnosis(trial)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="process groups are the subject")
-def test_a_process_that_outlives_the_daemon_is_named_and_ended() -> None:
-    child = "import os, signal; os.write(1, b''); signal.pause()"
-    trial = ill(
-        f"p = subprocess.Popen([sys.executable, '-I', '-c', {child!r}]); os.write(2, b'%d' % p.pid); {ANSWER}; os._exit(0)"
-    )
-    assert trial.output_held
-    assert ("end", "warn") in diagnosis(trial)
-    assert trial.log.isdigit()
+    assert not is_there(int(note.read_text()))
+    assert ("end", "fail") in statuses(found)
 
 
 # The real thing
@@ -264,7 +218,7 @@ def test_our_own_daemon_passes(framing: str, capsys: pytest.CaptureFixture[str])
     status, found = report(capsys, "--framing", framing)
     failed = [finding for finding in found["findings"] if finding["status"] == "fail"]
     assert (status, found["ok"], failed) == (0, True, [])
-    assert {"reply", "stdout", "end"} <= {finding["check"] for finding in found["findings"]}
+    assert {"reply", "plain", "end"} <= {finding["check"] for finding in found["findings"]}
 
 
 APP = """
@@ -283,7 +237,7 @@ def test_text_that_an_app_prints_at_import_is_found(
     monkeypatch.chdir(tmp_path)
     status, found = report(capsys, "./loud_app.py:svc")
     assert status == 0
-    assert [finding["status"] for finding in found["findings"] if finding["check"] == "stdout"] == ["ok", "warn"]
+    assert [finding["status"] for finding in found["findings"] if finding["check"] == "stdout"] == ["warn"]
 
 
 def test_an_app_that_cannot_be_imported_is_found(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,10 +13,10 @@ import pytest
 from discreet import lsp
 from discreet.cli.doctor.checks import Finding
 from discreet.cli.doctor.conversation import converse
-from discreet.cli.doctor.lsp import unknown_members
+from discreet.cli.doctor.lsp import hello, unknown_members
 from discreet.cli.doctor.mcp import ListedTool, faults_of, undescribed
 from discreet.cli.main import main
-from discreet.cli.verbs.doctor import script_of
+from discreet.cli.verbs.doctor import talk_in
 from discreet.client.dialects import DIALECTS
 from discreet.dialects.lsp.capabilities import slips
 
@@ -54,7 +54,6 @@ def test_what_an_editor_sees_of_a_language_server_that_declares_what_it_is(capsy
         ("ok", "announces renameProvider"),
         ("ok", 'announces workspace {"workspaceFolders":{"supported":true,"changeNotifications":true}}'),
         ("ok", "commands: todo.finish_all"),
-        ("ok", "ended with status 0 after shutdown and exit"),
     ]
 
 
@@ -95,7 +94,7 @@ def test_a_server_of_every_dialect_is_tried_in_each(capsys: pytest.CaptureFixtur
         ("ok", "server: shop 1.0.0"),
         ("ok", "6 operations: query 4, mutation 1, subscription 1"),
     ]
-    assert ("ok", "ended with status 0 after shutdown and exit") in said(findings, "lsp")
+    assert said(findings, "lsp")[0] == ("ok", "server: shop 1.0.0")
     assert ("ok", "server/discover offers 2026-07-28") in said(findings, "mcp")
     assert ("ok", "command /shop/order") in said(findings, "acp")
 
@@ -186,12 +185,12 @@ def test_a_handshake_that_is_refused_is_found(apps: str, capsys: pytest.CaptureF
     assert status == 1
     ((failed, message),) = said(findings, "reply")
     assert failed == "fail"
-    assert message.startswith("initialize was refused with -32603 ")
+    assert message.startswith("initialize: refused with -32603 ")
     assert message.endswith("stderr: handler.failed: RuntimeError: the index is broken")
 
 
 def test_what_the_doctor_says_first_is_what_an_editor_may_say() -> None:
-    assert msgspec.convert(dict(script_of("lsp").hello), lsp.InitializeParams)
+    assert msgspec.convert(dict(hello()), lsp.InitializeParams)
 
 
 def test_what_is_registered_after_the_handshake_is_shown(apps: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,18 +238,18 @@ async def test_a_server_that_breaks_the_handshake_is_a_finding_in_bounded_time(
     dialect: Any, body: str, found: str
 ) -> None:
     command = [sys.executable, "-I", "-c", PEER.replace("{body}", body)]
-    (finding,) = await converse(
-        command, DIALECTS[dialect].framing, dialect, script_of(dialect), answer_seconds=0.3 if body == "pass" else 10.0
+    finding, _ = await converse(
+        command, DIALECTS[dialect].framing, dialect, talk_in(dialect), answer_seconds=0.3 if body == "pass" else 10.0
     )
-    assert (finding.check, finding.status) == (dialect, "fail")
+    assert (finding.check, finding.status) == ("reply", "fail")
     assert found in finding.message
 
 
 @pytest.mark.anyio
 async def test_a_conversation_that_takes_too_long_is_a_finding() -> None:
     command = [sys.executable, "-I", "-c", PEER.replace("{body}", "pass")]
-    (finding,) = await converse(command, "newline", "mcp", script_of("mcp"), total_seconds=0.2)
-    assert finding == Finding("mcp", "fail", "initialize: the conversation took longer than 0.2 s")
+    finding, _ = await converse(command, "newline", "mcp", talk_in("mcp"), total_seconds=0.2)
+    assert finding == Finding("reply", "fail", "initialize: the conversation took longer than 0.2 s")
 
 
 LANGUAGE_SERVER = """
@@ -270,13 +269,13 @@ while line := sys.stdin.buffer.readline():
 @pytest.mark.anyio
 async def test_a_language_server_that_ends_with_a_failure_and_offers_nothing_is_said_so() -> None:
     command = [sys.executable, "-I", "-c", LANGUAGE_SERVER]
-    findings = await converse(command, "content-length", "lsp", script_of("lsp"))
-    assert [(finding.status, finding.message) for finding in findings] == [
+    findings = await converse(command, "content-length", "lsp", talk_in("lsp"))
+    assert [(finding.status, finding.message) for finding in findings[1:-1]] == [
         ("ok", "server: without a name"),
         ("ok", "positions are utf-16 for an editor that offers utf-8, utf-16 and utf-32"),
         ("warn", "announces nothing: an editor will send documents and ask nothing"),
-        ("fail", "ended with status 3 after shutdown and exit"),
     ]
+    assert (findings[-1].check, findings[-1].status) == ("end", "fail")
 
 
 AGENT = """if message["method"] == "initialize":
@@ -293,7 +292,7 @@ async def test_a_session_that_wants_a_sign_in_is_a_failure_only_where_there_is_n
     methods: str, status: str
 ) -> None:
     command = [sys.executable, "-I", "-c", PEER.replace("{body}", AGENT.replace("{methods}", methods))]
-    *_, signing_in, session = await converse(command, "newline", "acp", script_of("acp"))
+    *_, signing_in, session, _ = await converse(command, "newline", "acp", talk_in("acp"))
     assert signing_in.message == ("ways to sign in: key" if status == "warn" else "ways to sign in: none")
     assert (session.check, session.status) == ("acp", status)
 

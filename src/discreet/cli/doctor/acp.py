@@ -11,14 +11,9 @@ from ...client import RemoteError
 from ...dialects.acp.errors import AUTHENTICATION_REQUIRED
 from ...dialects.acp.generated.tables import PROTOCOL_VERSION
 from ...errors.decoders import convert
-from ...version import __version__
-from .conversation import Conversation, Implementation, Script, listed, shown
+from .conversation import CLIENT, Conversation, Implementation, listed, shown
 
-HELLO: Final = {
-    "protocolVersion": PROTOCOL_VERSION,
-    "clientInfo": {"name": "discreet doctor", "version": __version__},
-    "clientCapabilities": {},
-}
+HELLO: Final = {"protocolVersion": PROTOCOL_VERSION, "clientInfo": CLIENT, "clientCapabilities": {}}
 """The params of `initialize`."""
 
 
@@ -101,6 +96,3 @@ def _said(capabilities: dict[str, Any], path: str = "") -> list[str]:
         elif value not in (False, None) and name != "_meta":
             found.append(f"{path}{name}")
     return found
-
-
-SCRIPT: Final = Script(HELLO, talk)

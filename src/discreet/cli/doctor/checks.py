@@ -33,7 +33,6 @@ class CheckContext(Struct, frozen=True):
 
 Check: TypeAlias = Callable[[CheckContext], Iterator[Finding]]
 
-_PACKAGES: Final = ("anyio", "msgspec", "structlog")
 EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "cli": ("rich", "JSON on a terminal has no colours", "'discreet[cli]'"),
     "fast": ("ahocorasick_rs", "logs are scrubbed more slowly", "'discreet[fast]'"),
@@ -52,10 +51,6 @@ EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
 """Of each extra: its module, what is missing without it, and what to install."""
 _SPARE_FILES: Final = 32
 """Descriptors that the daemon and the interpreter need in addition to those of requests."""
-_MESSAGE_COPIES: Final = 4
-"""A body is in memory as bytes, as decoded values and as a reply at the same time; decoded values are the larger part."""
-_USUAL_PIPE_BYTES: Final = 65_536
-"""pipe(7). A user whose pipes use up the kernel's allowance gets smaller ones."""
 _LONG_DRAIN: Final = 10.0
 """Seconds after which editors and supervisors usually kill a process that does not end."""
 
@@ -67,17 +62,6 @@ def check_python(_: CheckContext) -> Iterator[Finding]:
     yield Finding("python", status, f"{name} {version}, {sys.executable}")
 
 
-def check_packages(_: CheckContext) -> Iterator[Finding]:
-    """The packages that the daemon needs."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    for name in _PACKAGES:
-        try:
-            yield Finding("packages", "ok", f"{name} {version(name)}")
-        except PackageNotFoundError:
-            yield Finding("packages", "fail", f"{name} is not installed")
-
-
 def check_extras(_: CheckContext) -> Iterator[Finding]:
     """What is optional: what each of these packages adds, and how to install it."""
     from importlib.util import find_spec
@@ -87,15 +71,6 @@ def check_extras(_: CheckContext) -> Iterator[Finding]:
             yield Finding("extras", "ok", f"{extra}: {module} is installed")
         else:
             yield Finding("extras", "ok", f"{extra}: without {module} {without}; pip install {install}")
-
-
-def check_platform(_: CheckContext) -> Iterator[Finding]:
-    """How the operating system reports the parent's death."""
-    name = f"{platform.system()} {platform.release()}"
-    if _has_pidfd():
-        yield Finding("platform", "ok", f"{name}, pidfd: the death of the parent is noticed at once")
-    else:
-        yield Finding("platform", "ok", f"{name}, no pidfd: the parent is polled for")
 
 
 def check_settings(context: CheckContext) -> Iterator[Finding]:
@@ -117,19 +92,11 @@ def check_settings(context: CheckContext) -> Iterator[Finding]:
 def check_limits(context: CheckContext) -> Iterator[Finding]:
     """The limits of the process, compared with those of the settings."""
     chosen = context.resolved.settings
-    files = _resource_limit("RLIMIT_NOFILE")
+    files = _open_files()
     if files is not None:
         needed = chosen.max_threads + _SPARE_FILES
         enough: Status = "ok" if files >= needed else "warn"
         yield Finding("limits", enough, f"{files} open files, of which max-threads may need {needed}")
-    memory = min((limit for limit in (_resource_limit("RLIMIT_AS"), _group_memory()) if limit), default=None)
-    if memory is not None:
-        needed = chosen.max_message_bytes * _MESSAGE_COPIES
-        enough = "ok" if memory >= needed else "warn"
-        yield Finding("limits", enough, f"{memory} bytes of memory, of which a largest message may need {needed}")
-    pipe = _pipe_bytes()
-    if pipe is not None:
-        yield Finding("limits", "ok" if pipe >= _USUAL_PIPE_BYTES else "warn", f"pipes hold {pipe} bytes")
     if chosen.drain_timeout > _LONG_DRAIN:
         yield Finding(
             "limits", "warn", f"drain-timeout is {chosen.drain_timeout:g} s; most hosts kill a process sooner"
@@ -151,15 +118,6 @@ def check_log(context: CheckContext) -> Iterator[Finding]:
         "ok" if usable else "warn",
         path if usable else f"{path} cannot be written; the daemon will log to stderr",
     )
-
-
-def check_encoding(_: CheckContext) -> Iterator[Finding]:
-    """The encoding of file names, which follows the locale. Messages are always UTF-8."""
-    name = sys.getfilesystemencoding()
-    if name == "utf-8":
-        yield Finding("encoding", "ok", "file names are UTF-8")
-    else:
-        yield Finding("encoding", "warn", f"file names are {name}; set PYTHONUTF8=1 or a UTF-8 locale")
 
 
 class KnownClient(Struct, frozen=True):
@@ -209,59 +167,23 @@ def check_clients(context: CheckContext) -> Iterator[Finding]:
 
 CHECKS: Final[tuple[Check, ...]] = (
     check_python,
-    check_packages,
     check_extras,
-    check_platform,
     check_settings,
     check_limits,
     check_log,
-    check_encoding,
     check_clients,
 )
 """In the order of the report."""
 
 
-def _has_pidfd() -> bool:
-    if not hasattr(os, "pidfd_open"):
-        return False
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except OSError:  # an old kernel, or a sandbox that refuses the call
-        return False
-    return True
-
-
-def _resource_limit(name: str) -> int | None:
-    """The soft limit of this process; None for no limit."""
+def _open_files() -> int | None:
+    """How many files this process may open; None for no limit."""
     if sys.platform == "win32":
         return None
     import resource
 
-    soft = resource.getrlimit(getattr(resource, name))[0]
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return None if soft == resource.RLIM_INFINITY else soft
-
-
-def _group_memory() -> int | None:
-    """The memory limit of this control group (cgroups v2, as seen from within a container)."""
-    try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
-            text = file.read().strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None
-
-
-def _pipe_bytes() -> int | None:
-    if sys.platform != "linux":
-        return None
-    import fcntl
-
-    reading, writing = os.pipe()
-    try:
-        return fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)
-    finally:
-        os.close(reading)
-        os.close(writing)
 
 
 def _shown(value: object) -> str:

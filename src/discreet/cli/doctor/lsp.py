@@ -1,11 +1,10 @@
-"""What an editor sees of a language server (LSP 3.17): what it announces and registers, and how it ends."""
+"""What an editor sees of a language server (LSP 3.17): what it announces and registers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import anyio
 import msgspec
 from msgspec import Struct
 
@@ -15,8 +14,7 @@ from ...dialects.lsp.capabilities import SIMILAR, alternatives, slips
 from ...dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
 from ...errors.decoders import convert
 from ...errors.nearest import closest_match
-from ...version import __version__
-from .conversation import Conversation, Implementation, Script, listed, shown
+from .conversation import CLIENT, Conversation, Implementation, listed, shown
 
 # What of a language server's announcement an editor would pass over: members that LSP does not name.
 #
@@ -45,8 +43,6 @@ def _nearest(near: str) -> str:
     return f"; nearest: {near}" if near else ""
 
 
-END_SECONDS: Final = 5.0
-"""How long the server may take to end after `exit`. Editors wait less long and kill it."""
 _COMMANDS: Final = "executeCommandProvider"
 _ALWAYS: Final = frozenset({"textDocumentSync", "positionEncoding"})
 """What every server announces."""
@@ -73,11 +69,11 @@ def _client_capabilities() -> dict[str, Any]:  # JSON
     return capabilities
 
 
-def _hello() -> dict[str, Any]:  # JSON
+def hello() -> dict[str, Any]:  # JSON
     """The params of `initialize`."""
     return {
         "processId": None,
-        "clientInfo": {"name": "discreet doctor", "version": __version__},
+        "clientInfo": CLIENT,
         "rootUri": None,
         "workspaceFolders": None,
         "capabilities": _client_capabilities(),
@@ -106,7 +102,7 @@ async def talk(conversation: Conversation) -> None:
         registered.extend(convert(params, _Registrations).registrations)
 
     conversation.peer.on_request("client/registerCapability", register)
-    welcome = await conversation.ask("initialize", _hello(), type=_Welcome)
+    welcome = await conversation.ask("initialize", hello(), type=_Welcome)
     await conversation.peer.notify("initialized", {})
     await conversation.settle("$/discreet/settle")
     announced = {name: value for name, value in welcome.capabilities.items() if value is not False}
@@ -124,7 +120,8 @@ async def talk(conversation: Conversation) -> None:
         conversation.note(fault, "warn")
     if announced.keys() <= _ALWAYS and not registered:
         conversation.note("announces nothing: an editor will send documents and ask nothing", "warn")
-    await _end(conversation)
+    await conversation.ask("shutdown")
+    await conversation.peer.notify("exit")
 
 
 def _options(value: Any) -> str:  # Any: JSON
@@ -144,16 +141,3 @@ async def _operations(conversation: Conversation) -> list[str]:
     except ClientError:
         return []
     return [operation.name for operation in listed_operations]
-
-
-async def _end(conversation: Conversation) -> None:
-    await conversation.ask("shutdown")
-    await conversation.peer.notify("exit")
-    with anyio.move_on_after(END_SECONDS):
-        status = await conversation.process.wait()
-        conversation.note(f"ended with status {status} after shutdown and exit", "ok" if status == 0 else "fail")
-        return
-    conversation.note(f"still runs {END_SECONDS:g} s after shutdown and exit", "fail")
-
-
-SCRIPT: Final = Script(_hello(), talk)

@@ -12,8 +12,7 @@ from msgspec import Struct
 from ...daemon.declarations import LONGEST_TOOL_NAME
 from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
 from ...errors.decoders import convert
-from ...version import __version__
-from .conversation import Conversation, Implementation, Script, listed, shown
+from .conversation import CLIENT, Conversation, Implementation, listed, shown
 
 # What the providers of models and hosts refuse in a tool, although MCP allows it. Each rule names who refuses it.
 
@@ -61,15 +60,13 @@ def _params(tool: ListedTool) -> dict[str, Any]:  # Any: JSON
     return params if isinstance(params, dict) else {}
 
 
-_CLIENT: Final = {"name": "discreet doctor", "version": __version__}
-
-HELLO: Final = {"protocolVersion": LEGACY_REVISIONS[-1], "clientInfo": _CLIENT, "capabilities": {}}
+HELLO: Final = {"protocolVersion": LEGACY_REVISIONS[-1], "clientInfo": CLIENT, "capabilities": {}}
 """The params of `initialize`."""
 
 _MODERN: Final = {
     "_meta": {
         "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
-        "io.modelcontextprotocol/clientInfo": _CLIENT,
+        "io.modelcontextprotocol/clientInfo": CLIENT,
         "io.modelcontextprotocol/clientCapabilities": {},
     }
 }
@@ -165,6 +162,3 @@ async def _list(conversation: Conversation, method: str, member: str) -> list[An
 
 def _size(value: Any) -> int:  # Any: JSON
     return len(msgspec.json.encode(value))
-
-
-SCRIPT: Final = Script(HELLO, talk)

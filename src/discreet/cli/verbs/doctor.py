@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 
 import msgspec
 from msgspec.structs import replace
@@ -14,37 +15,17 @@ from ...daemon.settings import Settings, UsageError, resolve_here
 from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
 from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
+from ...framing.events import Framing
 from ..doctor.checks import CHECKS, CheckContext, Finding
-from ..doctor.conversation import Script, converse
-from ..doctor.trial import declared_dialect, run_trial, trial_findings
+from ..doctor.conversation import Talk, converse, declared_dialect, talk_plain
 from ..output import write_stdout
 from ..server_command import SERVE
 from ..signals import Interrupted, run_until_signal
 
-# Finds what the doctor says and asks in a dialect. Says nothing itself.
 
-
-def script_of(dialect: str) -> Script:
-    """What a client of this dialect says and asks. Raises `LookupError` for one of an installed package."""
-    match dialect:  # late imports: each needs the tables of its protocol
-        case "plain":
-            from ..doctor.plain import SCRIPT as PLAIN
-
-            return PLAIN
-        case "lsp":
-            from ..doctor.lsp import SCRIPT as LSP
-
-            return LSP
-        case "mcp":
-            from ..doctor.mcp import SCRIPT as MCP
-
-            return MCP
-        case "acp":
-            from ..doctor.acp import SCRIPT as ACP
-
-            return ACP
-        case _:
-            raise LookupError(dialect)
+def talk_in(dialect: str) -> Talk:
+    """What a client of this dialect says and asks. Each but the plain one loads the tables of its protocol."""
+    return talk_plain if dialect == "plain" else import_module(f"discreet.cli.doctor.{dialect}").talk
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -61,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the checks, the trial and the conversations, and report. Returns 1 if something failed, else 0."""
+    """Run the checks and the conversations, and report. Returns 1 if something failed, else 0."""
     findings = []
     load_environment(os.environ)
     try:
@@ -97,28 +78,28 @@ def examine(args: argparse.Namespace) -> Iterator[Finding]:
     ]
     settings = found.settings
     if settings.dialect is None and settings.apps:
-        settings = replace(settings, dialect=declared_dialect(command))
+        settings = replace(settings, dialect=run_until_signal(declared_dialect, command))
     for check in CHECKS:
         yield from check(CheckContext(replace(found, settings=settings), os.environ))
     yield from try_out(command, settings)
 
 
 def try_out(command: Sequence[str], settings: Settings) -> Iterator[Finding]:
-    """Start the daemon once for its streams and its end, and once more for each dialect that it is to speak."""
+    """Start the daemon once for each dialect that it is to speak, and talk to it as a client of that one."""
     chosen = settings.dialect or "plain"
     framing = settings.framing_in(chosen)
-    spoken: tuple[str, ...] = tuple(plugins.BUILT_IN["dialect"]) if chosen == "auto" else (chosen,)
-    if spoken[0] not in DIALECTS:  # of an installed package
-        yield Finding(chosen, "ok", f"the doctor does not speak {chosen}, so it has asked nothing")
-        return
-    trial = run_trial(command, framing, script_of(spoken[0]).hello)
-    findings = list(trial_findings(trial, framing, settings.drain_timeout))
-    yield from findings
-    if any(finding.check == "reply" and finding.status == "fail" for finding in findings):
-        return  # nobody would get further
-    for dialect in spoken:
+    for dialect in plugins.BUILT_IN["dialect"] if chosen == "auto" else (chosen,):
+        if dialect not in DIALECTS:  # of an installed package
+            yield Finding(dialect, "ok", f"the doctor does not speak {dialect}, so it has asked nothing")
+            return
         usual = DIALECTS[dialect].framing
         if dialect != "plain" and framing not in ("auto", usual):
             yield Finding(dialect, "warn", f"clients of {dialect} use --framing {usual}, and the framing is {framing}")
-        speaks = usual if framing == "auto" else framing
-        yield from run_until_signal(converse, command, speaks, dialect, script_of(dialect))
+        findings = run_until_signal(_conversation, command, usual if framing == "auto" else framing, dialect, settings)
+        yield from findings
+        if any(finding.check == "reply" and finding.status == "fail" for finding in findings):
+            return  # nobody would get further
+
+
+async def _conversation(command: Sequence[str], framing: Framing, dialect: str, settings: Settings) -> list[Finding]:
+    return await converse(command, framing, dialect, talk_in(dialect), drain_seconds=settings.drain_timeout)
