@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.call.completer import parse_partial_line
 from discreet.cli.commands import VERBS, load_verb
+from discreet.cli.completer import completions as completed
 from discreet.cli.main import main
-from discreet.cli.verbs.completion import SHELLS, completion_script
+from discreet.cli.verbs.completion import SCRIPTS
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
 
 PATIENT = """
 import sys
-from discreet.cli.call import completer
+from discreet.cli import completer
 from discreet.cli.main import main
 completer.DAEMON_SECONDS = 20.0
 """
@@ -27,55 +27,68 @@ PATIENT_PROGRAM = PATIENT + "sys.exit(main(sys.argv[1:]))\n"
 
 LINES_OF_A_FILE = """
 for line in open(sys.argv[1], encoding="utf-8").read().split("\\0"):
-    status = main(["call", "--complete", line])
+    status = main(["--complete", line])
     print(f"--{status}", flush=True)
 """
 """The program for many lines, one after the other."""
 
-every_shell = pytest.mark.parametrize("shell", SHELLS)
+every_shell = pytest.mark.parametrize("shell", SCRIPTS)
 
 
-@every_shell
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_flag_of_every_verb_is_in_every_script(shell: str, verb: str) -> None:
-    text = completion_script(shell)
+def test_every_flag_of_every_verb_is_offered(verb: str) -> None:
     parser, _ = load_verb(verb)
-    names = [name for flag in parser.flags() for name in flag.names]
-    spelt = [name.replace("--", "-l ") if shell == "fish" else name for name in names if name.startswith("--")]
-    assert spelt
-    assert [name for name in spelt if name not in text] == []
+    assert completed(f"discreet {verb} -") == [name for flag in parser.flags() for name in flag.names]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("discreet doc", ["doctor"]),
+        ("discreet serve --max-con", ["--max-concurrency"]),
+        ("discreet --max-con", ["--max-concurrency"]),
+        ("discreet ./app.py:svc --max-con", ["--max-concurrency"]),
+        ("discreet --framing n", ["newline"]),
+        ("discreet doctor --framing=c", ["--framing=content-length"]),
+        ("discreet --max-concurrency ", []),
+        ("discreet completion ", ["bash", "zsh", "fish"]),
+        ("discreet completion --max", []),
+        ("discreet new l", ["lsp"]),
+        ("discreet call --app", ["--app", "--app-dir"]),
+        ("discreet call", ["call"]),
+        ("discreet", []),
+    ],
+)
+def test_what_fits_is_offered(line: str, offered: list[str]) -> None:
+    assert completed(line) == offered
 
 
 @every_shell
 def test_a_shell_accepts_its_script(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    done = subprocess.run(
-        [shell, "-n"], input=completion_script(shell), text=True, capture_output=True, timeout=30, check=False
-    )
+    done = subprocess.run([shell, "-n"], input=SCRIPTS[shell], text=True, capture_output=True, timeout=30, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def with_program(folder: Path | None = None) -> dict[str, str]:
+def with_program(folder: Path) -> dict[str, str]:
     """Where the shells find the program, in a folder of its own, and the program this package."""
-    if folder is None:
-        return environment()
     (folder / "patient.py").write_text(PATIENT_PROGRAM)
     (folder / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{folder}/patient.py" "$@"\n')
     (folder / "discreet").chmod(0o755)
     return environment(PATH=os.pathsep.join((str(folder), os.environ["PATH"])))
 
 
-def complete(*words: str, line: str = "", folder: Path | None = None) -> list[str]:
-    """What bash offers for the last of these words; without a folder there is no program to be asked."""
+def complete(*words: str, line: str, folder: Path) -> list[str]:
+    """What bash offers for the last of these words."""
     quoted = " ".join(f"'{word}'" for word in ("discreet", *words))
     ask = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _discreet; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(
-        ["bash", "-u", "-c", f"COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; {completion_script('bash')}\n{ask}"],
+        ["bash", "-u", "-c", f"COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; {SCRIPTS['bash']}\n{ask}"],
         text=True,
         capture_output=True,
         timeout=30,
-        cwd=folder or "/",
+        cwd=folder,
         env=with_program(folder),
         check=True,
     )
@@ -83,33 +96,10 @@ def complete(*words: str, line: str = "", folder: Path | None = None) -> list[st
     return done.stdout.split()
 
 
-@pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        (["doc"], ["doctor"]),
-        (["serve", "--max-con"], ["--max-concurrency"]),
-        (["--max-con"], ["--max-concurrency"]),
-        (["./app.py:svc", "--max-con"], ["--max-concurrency"]),
-        (["--framing", "n"], ["newline"]),
-        (["doctor", "--framing", "=", "c"], ["content-length"]),
-        (["--log-format", "="], ["auto", "console", "keyvalue", "json", "journald"]),
-        (["--max-concurrency", ""], []),
-        (["--root", "de"], ["dev"]),
-        (["call", "--app", "de"], ["dev"]),
-        (["serve", "de"], ["dev"]),
-        (["completion", ""], ["bash", "zsh", "fish"]),
-        (["completion", "--max"], []),
-    ],
-)
-def test_bash_offers_what_fits(words: list[str], offered: list[str]) -> None:
-    assert complete(*words) == offered
-
-
 @every_shell
 def test_the_script_is_printed(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
-    assert capsys.readouterr().out == completion_script(shell) + "\n"
+    assert capsys.readouterr().out == SCRIPTS[shell] + "\n"
 
 
 # -- what only a daemon knows -----------------------------------------------------------------------------------------
@@ -194,13 +184,10 @@ SILENCE = [
     "discreet call --app ./slow.py:app ",
     "discreet call --app nowhere:app x",
     "discreet call --root /no/such/folder ",
-    "discreet call --app",
     "discreet call --app ",
     "discreet call --timeout soon ",
-    "discreet call --retry",
     "discreet call --framing carrier-pigeon ",
-    "discreet call",
-    "discreet serve ",
+    "discreet serve ./app.py:shop ",
     "discreet call 'a \"b",
     "",
 ]
@@ -216,7 +203,6 @@ def test_the_command_of_a_line_that_was_not_entered_is_never_run(folder: Path) -
     line = "discreet call --server 'touch ran' --root x "
     assert completions([line], folder, PATIENT) == {line: []}
     assert not (folder / "ran").exists()
-    assert parse_partial_line("discreet call --server 'touch ran' m") is None
 
 
 @pytest.mark.skipif(sys.platform == "win32" or shutil.which("bash") is None, reason="needs bash")
@@ -227,12 +213,12 @@ def test_bash_offers_what_the_daemon_lists(folder: Path) -> None:
     typed = (*words, "shop/price", "unit")
     assert complete(*typed, "=", line=f"{app} shop/price unit=", folder=folder) == ["cent", "euro"]
     assert complete(*typed, "=", "c", line=f"{app} shop/price unit=c", folder=folder) == ["cent"]
-    assert complete(*words, "shop/order", "sh", line=f"{app} shop/order sh", folder=folder) == ["shop.py"]
+    assert complete(*words, "shop/order", "sh", line=f"{app} shop/order sh", folder=folder) == []  # file names, by bash
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
 def test_fish_offers_what_the_daemon_lists(folder: Path) -> None:
-    ask = f"{completion_script('fish')}\ncomplete -C 'discreet call --app ./shop.py:shop shop/p'"
+    ask = f"{SCRIPTS['fish']}\ncomplete -C 'discreet call --app ./shop.py:shop shop/p'"
     done = subprocess.run(
         ["fish", "-N", "-c", ask],
         text=True,
@@ -248,14 +234,13 @@ def test_fish_offers_what_the_daemon_lists(folder: Path) -> None:
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
 def test_zsh_offers_what_the_daemon_lists(folder: Path) -> None:
     stubs = "compdef() { }; _files() { print files }; compadd() { print -l -- $@[$@[(i)--]+1,-1] }\n"
-    lines = (
-        "discreet call --app ./shop.py:shop shop/p",
-        "discreet call --app ./shop.py:shop shop/price n",
-        "discreet call --app x ",
+    lines = (("./shop.py:shop", "shop/p"), ("./shop.py:shop shop/price", "n"), ("x", ""))
+    asks = "; ".join(
+        f"words=(discreet call --app {typed} x); CURRENT=$#words; PREFIX='{prefix}'; _discreet"
+        for typed, prefix in lines
     )
-    asks = "; ".join(f'program=discreet line="{line}"; _discreet_call' for line in lines)
     done = subprocess.run(
-        ["zsh", "-f", "-c", f"{stubs}{completion_script('zsh')}\n{asks}"],
+        ["zsh", "-f", "-c", f"{stubs}{SCRIPTS['zsh']}\n{asks}"],
         text=True,
         capture_output=True,
         timeout=30,
@@ -268,4 +253,4 @@ def test_zsh_offers_what_the_daemon_lists(folder: Path) -> None:
 
 def test_a_line_with_a_token_that_may_never_come_is_not_completed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    assert parse_partial_line(f"discreet call --token-file {tmp_path / 'fifo'} ./shop.py:shop ") is None
+    assert completed(f"discreet call --token-file {tmp_path / 'fifo'} ./shop.py:shop ") == []

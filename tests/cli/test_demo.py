@@ -6,17 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
 
-from discreet.cli.demo.capture import CapturedMessages, CapturingTransport
-from discreet.cli.demo.steps import APP_STEPS, FILE_SERVICE_STEPS, DemoDaemon, DemoStep, ServerOutput, StepFailed
-from discreet.cli.verbs.demo import run_step
-from discreet.client import attach, spawn
+from discreet.cli.verbs.demo import APP_STEPS, FILE_SERVICE_STEPS, Step, run_step, started
 from support.programs import DISCREET, environment, finished
 from support.waits import DEADLINE_SECONDS
 
@@ -76,51 +71,20 @@ def test_it_is_coloured_on_a_terminal_unless_asked_not_to(tmp_path: Path, no_col
     assert (b"\x1b[" in shown) is coloured
 
 
-@asynccontextmanager
-async def yes_server() -> AsyncIterator[DemoDaemon]:
-    async with spawn([sys.executable, "-I", "-S", "-c", SAYS_YES], stderr="collect") as process:
-        transport = CapturingTransport(process)
-        async with attach(transport, timeout=DEADLINE_SECONDS) as peer:
-            yield DemoDaemon(process, peer, transport, ServerOutput())
-
-
 @pytest.mark.anyio
 @pytest.mark.parametrize("step", [*FILE_SERVICE_STEPS[:5], APP_STEPS[0]], ids=lambda step: step.title)
-async def test_a_daemon_that_does_something_else_fails_the_step(
-    step: DemoStep, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_daemon_that_does_something_else_fails_the_step(step: Step, capsys: pytest.CaptureFixture[str]) -> None:
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with yes_server() as daemon:
-            assert not await run_step(step, daemon)
+        async with started([sys.executable, "-I", "-S", "-c", SAYS_YES]) as daemon:
+            assert not await run_step(step, daemon, seconds=1.0 if step.logged else DEADLINE_SECONDS)
     assert step.why not in capsys.readouterr().out
 
 
 @pytest.mark.anyio
-async def test_a_step_that_takes_too_long_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    async def hang(_: DemoDaemon) -> None:
-        await anyio.sleep_forever()
-
-    async def refuse(_: DemoDaemon) -> None:
-        raise StepFailed("nothing as it should be")
-
-    async with yes_server() as daemon:
-        assert not await run_step(DemoStep("Hang", hang, "why"), daemon, seconds=0.01)
-        assert not await run_step(DemoStep("Refuse", refuse, "why"), daemon)
-    assert "nothing as it should be" in capsys.readouterr().out
-
-
-def test_the_capturing_transport_tells_frames_from_raw_bytes() -> None:
-    anyio.run(_captured)
-
-
-async def _captured() -> None:
-    from discreet.framing.transports.memory import memory_pair
-
-    ours, theirs = memory_pair()
-    transport = CapturingTransport(ours)
-    await transport.send(b"raw")
-    transport.send_nowait(b"Content-Length: 2\r\n\r\n{}Content-Length: 2\r\n\r\n[]")
-    await theirs.send(b"Content-Length: 1\r\n\r\n1")
-    assert await transport.receive() == b"Content-Length: 1\r\n\r\n1"
-    assert transport.take() == CapturedMessages(["raw", "{}", "[]"], ["1"])
-    assert transport.take() == CapturedMessages([], [])
+async def test_a_step_without_an_answer_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    request = '{"jsonrpc":"2.0","id":1,"method":"x"}'
+    async with started([sys.executable, "-I", "-S", "-c", SAYS_YES]) as daemon:
+        assert not await run_step(Step("Hang", (request,), bool, "why", answers=2), daemon, seconds=0.01)
+    async with started([sys.executable, "-I", "-S", "-c", "print('no frame')"]) as daemon:
+        assert not await run_step(Step("Refuse", (request,), bool, "why"), daemon)
+    assert "nothing happened within 0.01 s" in capsys.readouterr().out

@@ -184,8 +184,8 @@ def _run(argv: Sequence[str]) -> int:
         case ["--version", *_]:
             write_stdout(f"discreet {__version__}")
             return EXIT_OK
-        case ["call", "--complete", line]:  # in no help text: the scripts of `completion` run it
-            from .call.completer import print_completions  # late: no other run needs it
+        case ["--complete", line]:  # in no help text: the scripts of `completion` run it
+            from .completer import print_completions  # late: no other run needs it
 
             return print_completions(line)
         case ["help", *rest] if not rest or rest[0] in VERBS:
