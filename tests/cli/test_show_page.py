@@ -150,6 +150,21 @@ def test_the_keyboard_filters_moves_opens_and_goes_back(
     assert [event for event in page.events if event["method"] in UNWANTED] == []
 
 
+def test_the_table_of_methods_has_median_p95_and_maximum_of_the_nearest_rank(
+    page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries: list[dict[str, Any]] = [said("server", 1, id=1, method="b")]
+    for took in range(100, 0, -1):
+        answer = {"error": {"code": 1}} if took > 98 else {"result": 1}
+        entries += [said("client", 0, id=took, method="a"), said("server", took, id=took, **answer)]
+    shown(page, tmp_path, capsys, *entries)
+    rows = "[...document.querySelectorAll('#latencies tr')].map((row) => [...row.children].map((it) => it.textContent))"
+    assert page.run(rows) == [
+        ["a", "client", "100", "2", "50.0 ms", "95.0 ms", "100.0 ms", ""],
+        ["b", "server", "1", "", "", "", "", ""],
+    ]
+
+
 def test_nothing_is_wider_than_the_window(page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown(page, tmp_path, capsys, said("client", 1, id="x" * 500, method="m/" * 300, params=["y" * 5_000]))
     widest = "Math.max(...[document.documentElement, ...document.querySelectorAll('main, #list, #methods, #detail')].map((it) => it.scrollWidth - it.clientWidth))"

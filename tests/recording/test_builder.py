@@ -121,8 +121,8 @@ def test_the_command_and_stderr_are_scrubbed_as_logs_are() -> None:
     entries: list[Entry] = []
     command = ["/home/alice/bin/serve", "--password", "hunter2", f"--key={GITHUB}", "mysql", "-pKx9vQ2zLp"]
     builder = RecordingBuilder(entries.append, command=command, framing="newline", hide_paths=False)
-    builder.feed_stderr(1.0, b"token=hunter2 in /home/ali")
-    builder.feed_stderr(2.0, b"ce/notes.txt\nlast")
+    builder.feed("stderr", 1.0, b"token=hunter2 in /home/ali")
+    builder.feed("stderr", 2.0, b"ce/notes.txt\nlast")
     builder.end(3.0, 1)
     start, note, last, _ = entries
     assert isinstance(start, StartEntry) and isinstance(note, StderrEntry)

@@ -23,9 +23,8 @@ from discreet.recording.format import (
     StartEntry,
     StderrEntry,
 )
-from discreet.recording.view import rows
+from discreet.recording.view import page as rows
 from discreet.recording.view.page import page
-from discreet.recording.view.rows import OTHER_METHODS, Latencies, MethodLatency
 
 START = StartEntry(ms=0.0, version=1, framing="newline", command=("discreet", "serve"))
 HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(1)>\u2028\u2029\u202e\x7f&amp;'\""
@@ -112,8 +111,7 @@ def test_a_request_is_one_row_with_its_answer_and_its_events() -> None:
     assert [event[:3] for event in found["rows"][0][10]] == [["progress", "server", 2.0], ["cancel", "client", 3.0]]
     facts = found["facts"]
     assert facts["name"] == "session.jsonl"  # whoever gets the page need not learn where it stood
-    counts = ("messages", "requests", "errors", "cancelled", "waiting", "further")
-    assert [facts[name] for name in counts] == [10, 3, 0, 1, 1, 0]
+    assert [facts[name] for name in ("messages", "further")] == [10, 0]
 
 
 def test_every_element_that_runs_or_styles_is_allowed_by_its_hash_and_nothing_else_is() -> None:
@@ -188,8 +186,7 @@ def test_rows_and_values_are_bounded_and_everything_is_counted(monkeypatch: pyte
     monkeypatch.setattr(rows, "SHORT_CHARACTERS", 10)
     found = data(many(1_000))
     assert len(found["rows"]) == 100
-    assert (found["facts"]["requests"], found["facts"]["further"]) == (1_000, 900)
-    assert sum(method[2] for method in found["facts"]["methods"]) == 1_000
+    assert (found["facts"]["messages"], found["facts"]["further"]) == (2_000, 900)
     characters = sum(len(row[8][0]) + len(row[9][0]) for row in found["rows"])
     assert 3_000 <= characters <= 3_000 + 102 + 200 * 10
 
@@ -201,36 +198,9 @@ def test_the_events_of_one_request_are_bounded(monkeypatch: pytest.MonkeyPatch) 
     assert ([event[4][0] for event in row[10]], row[11]) == (["0", "1", "2", "3", "4"], 15)
 
 
-def test_median_p95_and_maximum_are_of_the_nearest_rank() -> None:
-    found = Latencies()
-    for took in range(100, 0, -1):
-        found.asked("client", "a")
-        found.answered("client", "a", float(took), failed=took > 98)
-    found.asked("server", "b")
-    assert found.table() == [
-        MethodLatency("client", "a", 100, 2, 50.0, 95.0, 100.0),
-        MethodLatency("server", "b", 1, 0, None, None, None),
-    ]
-
-
-def test_latencies_take_bounded_memory_and_stay_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "MAX_SAMPLES", 64)
-    monkeypatch.setattr(rows, "MAX_METHODS", 3)
-    found = Latencies()
-    for at in range(10_000):
-        found.asked("client", f"m{at % 2}")
-        found.answered("client", f"m{at % 2}", float(at), failed=False)
-    for at in range(10):
-        found.asked("client", f"n{at}")
-    one, two, other, last = found.table()
-    assert (one.count, two.count, other.method, other.count, last.count) == (5_000, 5_000, OTHER_METHODS, 9, 1)
-    assert two.longest == 9_999.0
-    assert one.median == pytest.approx(5_000, rel=0.1) and one.p95 == pytest.approx(9_500, rel=0.1)
-
-
 def test_times_in_any_order_are_taken_as_they_are() -> None:
     found = data([START, message("client", 9.0, id=1, method="m"), message("server", 1.0, id=1, result=1)])
-    assert (found["rows"][0][2], found["rows"][0][5], found["facts"]["methods"][0][6]) == (9.0, 1.0, 0.0)
+    assert (found["rows"][0][2], found["rows"][0][5]) == (9.0, 1.0)
 
 
 def test_the_script_says_nothing_that_ends_its_element() -> None:

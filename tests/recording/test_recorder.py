@@ -7,7 +7,6 @@ import os
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +20,13 @@ from discreet.recording.format import (
     create_file,
     read_recording,
 )
-from discreet.recording.recorder import Recorder
-from discreet.recording.recorder_process import (
+from discreet.recording.recorder import (
+    BeginPacket,
+    BytesPacket,
+    EndPacket,
     Packet,
-    PacketKind,
-    RecordingOptions,
+    Recorder,
+    SkippedPacket,
     encode_packet,
     read_packet,
     record,
@@ -86,13 +87,9 @@ def test_words_that_are_no_utf8_are_escaped(tmp_path: Path) -> None:
 
 def test_a_session_that_was_cut_off_is_recorded_up_to_there(tmp_path: Path) -> None:
     fd = create_file(tmp_path / "a.jsonl")
-    begin = encode_packet(PacketKind.BEGIN, 0.0, msgspec.msgpack.encode(RecordingOptions(("serve",), "newline", False)))
-    record(
-        io.BytesIO(
-            begin + encode_packet(PacketKind.CLIENT, 1.0, b"1\n") + encode_packet(PacketKind.CLIENT, 2.0, b"2\n")[:-1]
-        ),
-        RecordingWriter(fd),
-    )
+    begin = encode_packet(BeginPacket(("serve",), "newline", hide_paths=False))
+    one, two = (encode_packet(BytesPacket("client", 1.0, data)) for data in (b"1\n", b"2\n"))
+    record(io.BytesIO(begin + one + two[:-1]), RecordingWriter(fd))
     os.close(fd)
     recording = read_recording(tmp_path / "a.jsonl")
     assert said(recording) == [b"1"]
@@ -100,15 +97,13 @@ def test_a_session_that_was_cut_off_is_recorded_up_to_there(tmp_path: Path) -> N
 
 
 @given(
-    st.sampled_from([PacketKind.BEGIN, PacketKind.CLIENT, PacketKind.SERVER, PacketKind.STDERR, PacketKind.END]),
-    st.floats(0, 1e9),
-    st.binary(max_size=50),
-    st.booleans(),
-)
-def test_a_packet_is_read_as_it_was_written(kind: PacketKind, ms: float, data: bytes, rested: bool) -> None:
-    stream = io.BytesIO(
-        encode_packet(kind, ms, data, rested=rested) + encode_packet(PacketKind.SKIPPED_CLIENT, 1.0, size=2**40)
+    st.builds(
+        BytesPacket, st.sampled_from(["client", "stderr"]), st.floats(0, 1e9), st.binary(max_size=50), st.booleans()
     )
-    assert read_packet(stream) == Packet(kind, ms, len(data), rested, data)
-    assert read_packet(stream) == Packet(PacketKind.SKIPPED_CLIENT, 1.0, 2**40, False)
+    | st.builds(SkippedPacket, st.just("client"), st.floats(0, 1e9), st.integers(0, 2**40))
+)
+def test_a_packet_is_read_as_it_was_written(packet: Packet) -> None:
+    stream = io.BytesIO(encode_packet(packet) + encode_packet(EndPacket(1.0, None)))
+    assert read_packet(stream) == packet
+    assert read_packet(stream) == EndPacket(1.0, None)
     assert read_packet(stream) is None

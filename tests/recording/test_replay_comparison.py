@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet.recording.format import OmittedEntry
-from discreet.recording.json_values import load
+from discreet.recording.format import OmittedEntry, load
 from discreet.recording.report import differences
 from support.replays import SHORT_SECONDS, Behaviour, Server, call, echo, recording, replayed, reply, result
 

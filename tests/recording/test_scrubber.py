@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from discreet.client.json_path import parse_path, value_at
 from discreet.errors.redaction import register, unregister
 from discreet.errors.redaction.limits import REDACTED
-from discreet.recording.json_values import Json, dump, load
+from discreet.recording.format import Json, dump, load
 from discreet.recording.scrubber import UNNUMBERED, MessageScrubber, removed_text
 
 GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"

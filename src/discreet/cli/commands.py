@@ -184,10 +184,6 @@ def _run(argv: Sequence[str]) -> int:
         case ["--version", *_]:
             write_stdout(f"discreet {__version__}")
             return EXIT_OK
-        case ["--complete", line]:  # in no help text: the scripts of `completion` run it
-            from .completer import print_completions  # late: no other run needs it
-
-            return print_completions(line)
         case ["help", *rest] if not rest or rest[0] in VERBS:
             raise UsageError(f"help: write discreet {''.join(f'{verb} ' for verb in rest[:1])}--help")
         case [name, *rest] if name in VERBS:

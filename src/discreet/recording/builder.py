@@ -16,8 +16,20 @@ from ..errors.failures import ParseFailure
 from ..errors.redaction import scrub_fields
 from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, NeedData
 from ..framing.parser import FramingChoice, Parser, parser_for
-from .format import VERSION, ClosedEntry, EndEntry, Entry, MessageEntry, OmittedEntry, Sender, StartEntry, StderrEntry
-from .json_values import dump, load
+from .format import (
+    VERSION,
+    ClosedEntry,
+    EndEntry,
+    Entry,
+    MessageEntry,
+    OmittedEntry,
+    Sender,
+    StartEntry,
+    StderrEntry,
+    StreamName,
+    dump,
+    load,
+)
 from .scrubber import MessageScrubber
 
 STDERR_CHARACTERS: Final = 8192
@@ -51,29 +63,23 @@ class RecordingBuilder:
         self._scrubber.scrub(list(command))  # remembers the secrets of the command line
         self._has_start = False
 
-    def feed(self, sender: Sender, ms: float, data: bytes, *, rested: bool = False) -> None:
-        """Some bytes; none at the end of that direction. `rested`: the stream was silent for 250 ms before them."""
+    def feed(self, stream: StreamName, ms: float, data: bytes, *, rested: bool = False) -> None:
+        """Some bytes; none at the end of that stream. `rested`: the stream was silent for 250 ms before them."""
         self._ms = ms
-        parser = self._parsers[sender]
+        if stream == "stderr":
+            return self._stderr.feed(data) if data else self._stderr.finish()
+        parser = self._parsers[stream]
         while rested and (awaited := parser.awaited_silence) is not None:
             parser.input_fell_silent()
-            self._handle_events(sender, parser)
+            self._handle_events(stream, parser)
             rested = awaited == "short"  # a long silence begins with a short one
         if data:
             parser.receive_data(data)
         else:
             parser.end_of_input()
-        self._handle_events(sender, parser)
+        self._handle_events(stream, parser)
         if not data:
-            self._add(ClosedEntry(ms=ms, sender=sender))
-
-    def feed_stderr(self, ms: float, data: bytes) -> None:
-        """Some bytes of the server's stderr; none at its end."""
-        self._ms = ms
-        if data:
-            self._stderr.feed(data)
-        else:
-            self._stderr.finish()
+            self._add(ClosedEntry(ms=ms, sender=stream))
 
     def skip(self, sender: Sender, ms: float, size: int) -> None:
         """`size` bytes were not recorded. No more bytes may be fed."""

@@ -1,7 +1,11 @@
-"""Passes the bytes of a session to the process that records them, so that the session never waits for the recording.
+"""Records a session in a process of its own, so that the session never waits for the recording.
 
-Bytes that this process has not taken yet are queued in memory, up to a bound. When the bound is reached, or the file can't
-be written, the recording ends and the session goes on.
+The search for secrets in a large text keeps an interpreter busy. So the bytes go as packets to a child, which runs this same
+module. What it has not taken yet is queued in memory, up to a bound. When the bound is reached, or the file can't be
+written, the recording ends and the session goes on.
+
+The child reports nothing but its exit status, because an error text might hold a secret. Where the session is to be watched, it
+prints the scrubbed entries to stderr, and nothing else does.
 """
 
 from __future__ import annotations
@@ -13,14 +17,13 @@ import threading
 from collections.abc import Sequence
 from queue import SimpleQueue
 from time import monotonic
-from typing import Final, final
+from typing import IO, Final, TypeAlias, assert_never, final
 
 import msgspec
 
 from ..framing.parser import FramingChoice
 from ..module_path import for_children
-from .format import StreamName
-from .recorder_process import UNWRITABLE, PacketKind, RecordingOptions, TailStyle, encode_packet
+from .format import Entry, RecordingWriter, Sender, StreamName
 
 QUEUE_BYTES: Final = 256 * 1024 * 1024
 """How much may be queued: as much as one message of a server may hold."""
@@ -28,15 +31,73 @@ QUEUE_BYTES: Final = 256 * 1024 * 1024
 FINISH_SECONDS: Final = 30.0
 """How long `finish` waits for the rest of the recording: about 100 MB at the scrubber's speed."""
 
-_KINDS: Final[dict[StreamName, PacketKind]] = {
-    "client": PacketKind.CLIENT,
-    "server": PacketKind.SERVER,
-    "stderr": PacketKind.STDERR,
-}
-_SKIPPED: Final[dict[StreamName, PacketKind]] = {
-    "client": PacketKind.SKIPPED_CLIENT,
-    "server": PacketKind.SKIPPED_SERVER,
-}
+UNWRITABLE: Final = 100
+"""The exit status for a recording that can't be written is this plus the system's error number."""
+
+NICENESS: Final = 10
+"""On a busy machine the session has priority."""
+
+_STDOUT, _STDERR = 1, 2
+_LENGTH_BYTES: Final = 8
+
+
+class TailStyle(msgspec.Struct, frozen=True):
+    """How the session is printed while it goes on. Characters that the encoding lacks are escaped."""
+
+    colour: bool
+    encoding: str
+
+
+class BeginPacket(msgspec.Struct, frozen=True, tag=True):
+    """What is recorded, and how."""
+
+    command: tuple[str, ...]
+    framing: FramingChoice
+    hide_paths: bool
+    tail: TailStyle | None = None
+
+
+class BytesPacket(msgspec.Struct, frozen=True, tag=True):
+    """Some bytes of one stream, `ms` after the start; none at its end. `rested`: the stream was silent for 250 ms before."""
+
+    stream: StreamName
+    ms: float
+    data: bytes
+    rested: bool = False
+
+
+class SkippedPacket(msgspec.Struct, frozen=True, tag=True):
+    """Bytes that were not recorded."""
+
+    sender: Sender
+    ms: float
+    size: int
+
+
+class EndPacket(msgspec.Struct, frozen=True, tag=True):
+    """The end of the session, with the server's exit status."""
+
+    ms: float
+    status: int | None
+
+
+Packet: TypeAlias = BeginPacket | BytesPacket | SkippedPacket | EndPacket
+
+
+def encode_packet(packet: Packet) -> bytes:
+    """A packet as `read_packet` reads it."""
+    body = msgspec.msgpack.encode(packet)
+    return len(body).to_bytes(_LENGTH_BYTES, "big") + body
+
+
+def read_packet(stream: IO[bytes]) -> Packet | None:
+    """The next packet; None at the end of the stream, also within a packet."""
+    size = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
+    body = stream.read(size)
+    return _decoder.decode(body) if body and len(body) == size else None
+
+
+_decoder: Final[msgspec.msgpack.Decoder[Packet]] = msgspec.msgpack.Decoder(Packet)
 
 
 @final
@@ -62,12 +123,12 @@ class Recorder:
         self._max_queue = max_queue
         self._queued = 0  # bytes ever, counted by the session's thread
         self._written = 0  # bytes ever, counted by the recorder's thread
-        self._skipped: dict[StreamName, int] = {}
+        self._skipped: dict[Sender, int] = {}
         self._stopped = False
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "discreet.recording.recorder_process"],
+                [sys.executable, "-P", "-m", __name__],
                 stdin=subprocess.PIPE,
                 stdout=fd,
                 stderr=subprocess.DEVNULL if tail is None else None,
@@ -78,28 +139,26 @@ class Recorder:
         finally:
             os.close(fd)
         words = tuple(word.encode(errors="backslashreplace").decode() for word in command)
-        options = RecordingOptions(words, framing, hide_paths, tail)
-        self._queue.put(encode_packet(PacketKind.BEGIN, 0.0, msgspec.msgpack.encode(options)))
+        self._queue.put(encode_packet(BeginPacket(words, framing, hide_paths, tail)))
         self._thread = threading.Thread(target=self._write_queue, name="discreet-recorder", daemon=True)
         self._thread.start()
 
     def observe(self, stream: StreamName, data: bytes, *, rested: bool = False) -> None:
         """Record some bytes of one stream; none at its end. `rested`: the stream was silent for 250 ms before them."""
-        packet = encode_packet(_KINDS[stream], self._now(), data, rested=rested)
+        packet = encode_packet(BytesPacket(stream, self._now(), data, rested))
         if self._queued + len(packet) - self._written > self._max_queue:
             self._stopped = True
-        if self._stopped:
-            self._skipped[stream] = self._skipped.get(stream, 0) + len(data)
-        else:
+        if not self._stopped:
             self._queued += len(packet)
             self._queue.put(packet)
+        elif stream != "stderr":
+            self._skipped[stream] = self._skipped.get(stream, 0) + len(data)
 
     def finish(self, status: int | None) -> None:
         """End the session with the server's exit status. Waits until all is written, at most `FINISH_SECONDS`."""
-        for stream, size in self._skipped.items():
-            if stream in _SKIPPED:
-                self._queue.put(encode_packet(_SKIPPED[stream], self._now(), size=size))
-        self._queue.put(encode_packet(PacketKind.END, self._now(), msgspec.msgpack.encode(status)))
+        for sender, size in self._skipped.items():
+            self._queue.put(encode_packet(SkippedPacket(sender, self._now(), size)))
+        self._queue.put(encode_packet(EndPacket(self._now(), status)))
         self._queue.put(None)
         try:
             self.problem = _problem(self._process.wait(FINISH_SECONDS))
@@ -108,7 +167,7 @@ class Recorder:
             self._process.wait()
             self.problem = "the recording was not finished in time and is incomplete"
         self._thread.join()
-        if self.problem is None and self._skipped:
+        if self.problem is None and self._stopped:
             self.problem = "the recording could not keep up and is incomplete"
 
     def _now(self) -> float:
@@ -119,18 +178,14 @@ class Recorder:
         assert self._process.stdin is not None  # it is a pipe, see above
         with self._process.stdin as pipe:
             while (packet := self._queue.get()) is not None:
+                rest = memoryview(packet)
                 try:
-                    _write(pipe.fileno(), packet)
+                    while rest:
+                        rest = rest[os.write(pipe.fileno(), rest) :]
                 except BrokenPipeError:  # the process has ended; its exit status says why
                     self._stopped = True
                     return
                 self._written += len(packet)
-
-
-def _write(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
 
 
 def _problem(status: int) -> str | None:
@@ -140,3 +195,65 @@ def _problem(status: int) -> str | None:
     if status > UNWRITABLE:
         return f"the recording can't be written and is incomplete: {os.strerror(status - UNWRITABLE)}"
     return "the recording failed and is incomplete"
+
+
+def record(stream: IO[bytes], writer: RecordingWriter, tail_fd: int = _STDERR) -> None:
+    """Write a recording of all packets. Without an `EndPacket` the recording has no end entry. Raises `OSError`.
+
+    If the first packet asks for it, each entry is printed to `tail_fd` as well, once it is written.
+    """
+    from .builder import RecordingBuilder  # late, as below: only the child needs them
+    from .view.lines import Tail
+
+    begin = read_packet(stream)
+    if not isinstance(begin, BeginPacket):
+        return
+    tail = None if begin.tail is None else Tail(tail_fd, colour=begin.tail.colour, encoding=begin.tail.encoding)
+
+    def write(entry: Entry) -> None:
+        writer.write(entry)
+        if tail is not None:
+            tail.show(entry)
+
+    builder = RecordingBuilder(write, command=begin.command, framing=begin.framing, hide_paths=begin.hide_paths)
+    while (packet := read_packet(stream)) is not None:
+        match packet:
+            case BytesPacket():
+                builder.feed(packet.stream, packet.ms, packet.data, rested=packet.rested)
+            case SkippedPacket(sender, ms, size):
+                builder.skip(sender, ms, size)
+            case EndPacket(ms, status):
+                builder.end(ms, status)
+            case BeginPacket():
+                break
+            case _:
+                assert_never(packet)
+    if tail is not None:
+        tail.close()
+
+
+def main() -> int:
+    """Record from stdin to stdout and return the exit status."""
+    from ..errors.redaction import load_environment  # late, as above
+
+    if sys.platform != "win32":
+        os.nice(NICENESS)
+    load_environment(os.environ)
+    try:
+        record(sys.stdin.buffer, RecordingWriter(_STDOUT), _private_stderr())
+    except OSError as exc:
+        return UNWRITABLE + (exc.errno or 0)
+    return 0
+
+
+def _private_stderr() -> int:
+    """Move stderr to another descriptor, where no traceback and no warning goes."""
+    fd = os.dup(_STDERR)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, _STDERR)
+    os.close(null)
+    return fd
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -24,7 +24,7 @@ from ..framing.channel import Channel
 from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, NeedData
 from ..framing.parser import parser_for
 from ..framing.transports.interface import ByteTransport, PeerGone
-from .json_values import JSON_ERRORS, Json, dump, load
+from .format import JSON_ERRORS, Json, dump, load
 from .script import CloseStep, MessageGroup, Script, SendStep, ServerTokens, id_of, is_waited_for, server_message
 from .scrubber import UNNUMBERED, removed_text
 

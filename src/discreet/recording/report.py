@@ -12,7 +12,7 @@ from msgspec import Raw
 from ..client.json_path import Path, Pattern, format_path, matches, parse_path, parse_pattern
 from ..errors.printable import cut
 from ..errors.redaction.limits import CUT, REDACTED
-from .json_values import Json, dump
+from .format import Json, dump
 from .replay import MAX_SURPLUS_BYTES, ReplayResult
 from .script import NULL_ID, MessageGroup, RecordedMessage, Script, SendStep
 from .scrubber import MessageScrubber

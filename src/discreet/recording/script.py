@@ -13,8 +13,7 @@ import msgspec
 
 from ..client.json_path import parse_path, value_at
 from ..client.messages import STREAM_EVENT
-from .format import ClosedEntry, MessageEntry, OmittedEntry, Recording, RecordingError
-from .json_values import JSON_ERRORS, Json, dump, load
+from .format import JSON_ERRORS, ClosedEntry, Json, MessageEntry, OmittedEntry, Recording, RecordingError, dump, load
 
 NULL_ID: Final = "null"
 

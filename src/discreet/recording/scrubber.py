@@ -24,7 +24,7 @@ from ..errors.redaction.layers.names import redact_by_name
 from ..errors.redaction.layers.sensitivity import Sensitivity, name_sensitivity
 from ..errors.redaction.limits import MIN_SECRET_LENGTH, REDACTED, nothing_to_redact
 from ..errors.redaction.values import scrub_arguments
-from .json_values import Json
+from .format import Json
 
 # Remembers the secrets that a session showed under a telling name, and hides them wherever they occur again.
 #

@@ -19,8 +19,7 @@ from ...framing.parser import FramingChoice
 from ...framing.stdio_guard import STDOUT
 from ...framing.transports.descriptors import StdoutClosed, require_output
 from ...recording.format import ForeignFile, create_file, create_new_file
-from ...recording.recorder import Recorder
-from ...recording.recorder_process import TailStyle
+from ...recording.recorder import Recorder, TailStyle
 from ..exit_status import EXIT_CANNOT_RUN, EXIT_NOT_FOUND, SIGNAL_BASE
 from ..output import has_colour, write_stderr
 from ..recorded_session import open_closed_descriptors, run_session

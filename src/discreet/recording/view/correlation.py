@@ -13,8 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 from ...client.messages import DECODE_ERRORS, STREAM_EVENT
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
-from ..format import MessageEntry, Sender
-from ..json_values import JSON_ERRORS, load
+from ..format import JSON_ERRORS, MessageEntry, Sender, load
 
 NAME_CHARACTERS: Final = 160
 """How much of a method's name and of an id is kept."""

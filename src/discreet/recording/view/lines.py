@@ -1,7 +1,10 @@
-"""A session as lines for a terminal. Owns the form of the lines; never writes them, never reads a file."""
+"""A session as lines for a terminal, and those of a running session on stderr. Never reads a file."""
 
 from __future__ import annotations
 
+import os
+import select
+import sys
 from typing import Final, final
 
 from msgspec import Raw
@@ -117,3 +120,58 @@ def ending(status: int | None) -> str:
 def counted(number: int, noun: str) -> str:
     """A number with its noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+GRACE_SECONDS: Final = 0.05
+"""How long the first line that a reader does not take is waited for. Then none is waited for until it takes one again."""
+
+TAIL_LINE_BYTES: Final = 4096
+"""How much a pipe that is ready takes without blocking (PIPE_BUF of Linux)."""
+
+
+@final
+class Tail:
+    """Writes the lines of a running session to a descriptor. A reader that is gone ends the writing, and nothing else.
+
+    Lines that the reader does not take at once are left out, and a line says how many.
+    """
+
+    def __init__(self, fd: int, *, colour: bool, encoding: str = "utf-8") -> None:
+        self._fd = fd
+        self._encoding = encoding
+        self._lines = Lines(colour=colour)
+        self._left_out = 0
+        self._ended = False
+
+    def show(self, entry: Entry) -> None:
+        """Write the line of an entry. The server's stderr is left out: it goes to the same place by itself."""
+        if not isinstance(entry, StderrEntry):
+            self._write(self._lines.line(entry), 0 if self._left_out else GRACE_SECONDS)
+
+    def close(self) -> None:
+        """End with the summary."""
+        self._write(self._lines.summary(), GRACE_SECONDS)
+
+    def _write(self, line: str, seconds: float) -> None:
+        if self._left_out:
+            line = f"… {counted(self._left_out, 'line')} left out: they were not read in time\n{line}"
+        data = f"{line}\n".encode(self._encoding, "backslashreplace")
+        try:
+            if self._ended:
+                return
+            if self._is_ready(seconds):
+                os.write(self._fd, data if len(data) <= TAIL_LINE_BYTES else data[: TAIL_LINE_BYTES - 1] + b"\n")
+                self._left_out = 0
+            else:
+                self._left_out += 1
+        except BlockingIOError:  # whoever shares the open file may have set O_NONBLOCK
+            self._left_out += 1
+        except OSError:  # the reader is gone, or the device is full
+            self._ended = True
+
+    def _is_ready(self, seconds: float) -> bool:
+        if sys.platform == "win32":
+            return True
+        poll = select.poll()
+        poll.register(self._fd, select.POLLOUT)
+        return bool(poll.poll(seconds * 1000))

@@ -229,8 +229,9 @@ document.title = `${facts.name} \u2013 discreet`;
 $("name").textContent = facts.name;
 $("command").append(make("code", "", facts.command), ` \u00b7 ${facts.framing} \u00b7 ${took(facts.duration)} \u00b7 ${facts.ending}`);
 $("unit").textContent = unit;
-for (const [text, number, className] of [["messages", facts.messages], ["requests", facts.requests], ["errors", facts.errors, "error"],
-  ["cancelled", facts.cancelled, "warn"], ["unanswered", facts.waiting, "warn"]]) {
+const having = (status) => all.filter((row) => row.status === status).length;
+for (const [text, number, className] of [["messages", facts.messages], ["requests", all.filter((row) => row.kind === "request").length],
+  ["errors", having("error"), "error"], ["cancelled", having("cancelled"), "warn"], ["unanswered", having("waiting"), "warn"]]) {
   const box = make("div", number ? className : "");
   box.append(make("dt", "", text), make("dd", "", number.toLocaleString("en")));
   $("totals").append(box);
@@ -244,8 +245,9 @@ for (const [name, text, fits] of KINDS) {
   button.addEventListener("click", () => { kind = name; apply(); });
   $("kinds").append(button);
 }
-const slowest = Math.max(1e-3, ...facts.methods.map((method) => method[6] ?? 0));
-for (const [from, name, requests, errors, median, p95, max] of facts.methods) {
+const table = latencies(), slowest = Math.max(1e-3, ...table.map((method) => rank(method.times, 100) ?? 0));
+for (const { from, name, requests, errors, times } of table) {
+  const [median, p95, max] = [50, 95, 100].map((percent) => rank(times, percent));
   const tr = make("tr", from), th = make("th"), button = make("button", "", name), bars = make("td"), scale = make("div", "scale");
   const cell = (label, text, className) => {
     const td = make("td", className, text);
@@ -267,7 +269,7 @@ for (const [from, name, requests, errors, median, p95, max] of facts.methods) {
   $("latencies").append(tr);
 }
 if (facts.further) {
-  $("notice").textContent = `The recording has ${facts.further.toLocaleString("en")} further ${facts.further === 1 ? "entry" : "entries"}. They are counted above, but not on this page; discreet show FILE prints them all.`;
+  $("notice").textContent = `The recording has ${facts.further.toLocaleString("en")} further ${facts.further === 1 ? "entry" : "entries"}. They are not on this page; discreet show FILE prints them all.`;
   $("notice").hidden = false;
 }
 apply();

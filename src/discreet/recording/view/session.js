@@ -14,7 +14,7 @@ const KINDS = [
   ["server", "From the server", (row) => row.from === "server" && ["request", "notification"].includes(row.kind)],
   ["stderr", "stderr", (row) => row.kind === "stderr"],
 ];
-const MAX_TICKS = 120, EVENTS_AT_ONCE = 100, OVERSCAN = 8;
+const MAX_TICKS = 120, EVENTS_AT_ONCE = 100, OVERSCAN = 8, MAX_METHODS = 200;
 let shown = all, chosen = -1, kind = "all", span = [0, whole], opened = null;
 
 const unit = whole < 10000 ? "ms" : whole < 3600000 ? "s" : "h:mm:ss";
@@ -32,3 +32,21 @@ function section(title, value) {
   head.append(make("small", "", value[2] ? `the first ${bytes(value[0].length)} of ${bytes(value[1])}` : bytes(value[1])));
   return [head, json(value[0], value[2])];
 }
+
+// The requests of each side for each method, the most frequent first, and how long their answers took, sorted.
+function latencies() {
+  const methods = new Map();
+  for (const row of all) {
+    if (row.kind !== "request") continue;
+    const key = `${row.from} ${row.name}`;
+    if (!methods.has(key)) methods.set(key, { from: row.from, name: row.name, requests: 0, errors: 0, times: [] });
+    const method = methods.get(key);
+    method.requests++;
+    if (row.status === "error") method.errors++;
+    if (row.end !== null) method.times.push(Math.max(0, row.end - row.ms));
+  }
+  for (const method of methods.values()) method.times.sort((a, b) => a - b);
+  return [...methods.values()].sort((a, b) => b.requests - a.requests || (a.name < b.name ? -1 : 1)).slice(0, MAX_METHODS);
+}
+// The smallest time that so many percent do not exceed (nearest rank).
+const rank = (times, percent) => times.length ? times[Math.max(0, Math.ceil(times.length * percent / 100) - 1)] : null;
