@@ -68,7 +68,7 @@ class TaskDraft:
             self._wait(event.call, begun=event.begun)
             return
         if isinstance(event, ExecutionBegun):
-            self.waiting = [
+            self.waiting[:] = [
                 msgspec.structs.replace(each, begun=True) if each.position == event.position else each
                 for each in self.waiting
             ]
@@ -109,14 +109,14 @@ class TaskDraft:
         """What has begun is over when the task stops, unless it was cut off; what has not never begins when the task ends."""
         if not self.waiting or state not in INACTIVE:
             return
-        self.waiting = [each for each in self.waiting if cut_off or not each.begun]
+        self.waiting[:] = [each for each in self.waiting if cut_off or not each.begun]
         if state in TERMINAL:
             for each in self.waiting:
                 message = self._history[each.position]
                 text = CUT_OFF_TEXT if each.begun else NOT_EXECUTED_TEXT
                 metadata = {**(message.metadata or {}), NOT_EXECUTED: text}
                 self._history[each.position] = msgspec.structs.replace(message, metadata=metadata)
-            self.waiting = []
+            self.waiting.clear()
 
     def freeze(self) -> Task:
         """The task as it is now. Later events do not change the returned task."""

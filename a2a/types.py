@@ -289,11 +289,6 @@ TRANSITIONS: Final[dict[TaskState, frozenset[TaskState]]] = {
 }
 
 
-def can_transition(current: TaskState, target: TaskState) -> bool:
-    """Whether a task may go from one state to the other."""
-    return target in TRANSITIONS[current]
-
-
 class SendRequest(msgspec.Struct, frozen=True):
     """The params of the two methods that send a message to the agent (A2A 1.0 sections 3.1.1 and 3.1.2)."""
 

@@ -16,7 +16,7 @@ from typing import Final, final
 import msgspec
 
 from ...a2a.errors import TaskConflict
-from ...a2a.types import INACTIVE, INTERRUPTED, Part, now
+from ...a2a.types import INACTIVE, INTERRUPTED, CallFacts, Part, now
 from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.logs import log
 from ...errors.exceptions import FailureError
@@ -37,9 +37,9 @@ from ..stores.interface import (
 )
 from ..tasks.executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from ..tasks.live_task import LiveTask, LossReason, wait_committed
-from ..tasks.runner import Runner, Spawn, Work
+from ..tasks.runner import Runner, Spawn, Work, context_of
 from ..tasks.task_cache import TaskCache
-from .remote_submission import QueuedMessage, decode_message
+from .remote_submission import decode_message
 
 MAX_READS: Final = 16
 """Tasks whose events are read at the same time."""
@@ -338,12 +338,14 @@ class TaskWorker:
     async def _receive(self, request: OwnerRequest) -> None:
         """Take a message for a task of this daemon. One that is not taken, its sender keeps: it sees who owns the task, sends the
         message again, or publishes it itself when the task has stopped."""
-        queued = _message_of(request)
-        if queued is None:
-            return
+        try:
+            event = decode_message(request.body)
+        except msgspec.DecodeError as exc:  # another version of this program has left it
+            return log.error("task.unreadable_request", task=request.task_id, exc=exc)
+        call = event.call or CallFacts()
         async with self._up_to_date(request.task_id) as live:
-            if not (live.remote or live.lost or live.ended or live.released or queued.call.key in live.received):
-                self._runner.submit(live, queued.context(live.task()), key=queued.call.key)
+            if not (live.remote or live.lost or live.ended or live.released or call.key in live.received):
+                self._runner.submit(live, context_of(live.task(), event.message, call), key=call.key)
 
     async def _reload_push_targets(self, task_id: str) -> None:
         async with self._cache.pinned(task_id, None) as live:
@@ -474,11 +476,3 @@ class TaskWorker:
     def _works_on(self, task_id: str) -> bool:
         live = self._cache.find(task_id, None)
         return live is not None and (live.busy or bool(live.pending))
-
-
-def _message_of(request: OwnerRequest) -> QueuedMessage | None:
-    try:
-        return decode_message(request.body)
-    except msgspec.DecodeError as exc:  # another version of this program has left it
-        log.error("task.unreadable_request", task=request.task_id, exc=exc)
-        return None

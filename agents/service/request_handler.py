@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, closing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, closing, suppress
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
@@ -31,7 +31,7 @@ from ...daemon.operations.identity import Identity
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams, TimedOut
 from ...lazy import anyio
-from ..cluster.remote_submission import Delegator, RemoteSubmission
+from ..cluster.remote_submission import Delegator
 from ..cluster.task_worker import take_ownership
 from ..stores.interface import CANCEL, QUEUED, EventLog, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
 from ..tasks.execution import Submitted
@@ -127,7 +127,8 @@ class EventReader:
 
 @final
 class RequestHandler:
-    """One per daemon. `follow(live)` reads what other daemons have done to a task.
+    """One per daemon. `follow(live)` reads what other daemons have done to a task. Another daemon may take
+    `remote_cancel_seconds` to cancel a task of its own.
 
     Every method raises `FailureError`, or a declared error, where the request can't be fulfilled. Cancelling a method stops its
     waiting. The task goes on.
@@ -137,16 +138,19 @@ class RequestHandler:
         self,
         store: TaskStore,
         cache: TaskCache,
-        submission: Submission,
-        cancellation: Cancellation,
+        runner: Runner,
+        delegator: Delegator,
         push_configs: PushConfigs,
         follow: Callable[[LiveTask], Awaitable[None]],
+        *,
+        remote_cancel_seconds: float,
     ) -> None:
         self._store = store
         self._cache = cache
-        self._submission = submission
-        self._cancellation = cancellation
+        self._runner = runner
+        self._delegator = delegator
         self._follow = follow
+        self._remote_cancel_seconds = remote_cancel_seconds
         self.push_configs: Final = push_configs
 
     # -- messages ----------------------------------------------------------------------------------------------
@@ -161,22 +165,25 @@ class RequestHandler:
         self._store.check_reachable()
         key, submitted = new_id(), None
         for _ in range(MAX_LOSSES):
-            async with self._submission.submitted(request, caller, key, submitted) as submitted:
-                with suppress(TaskConflict):  # another daemon has changed the task: see what became of the message
-                    return await self._answer(request, submitted)
+            submitted = await self._submit(request, caller, key, submitted)
+            try:
+                return await self._answer(request, submitted)
+            except TaskConflict:  # another daemon has changed the task: see what became of the message
+                pass
+            finally:
+                self._cache.unpin(submitted.live)
         raise TaskConflict
 
     async def _answer(self, request: SendRequest, submitted: Submitted) -> Task | Message:
         stopped: Task | None = None
         if request.configuration.return_immediately:
-            submitted.accept_new()
             await submitted.wait_accepted()
         else:
             submitted.awaited = True
             stopped = await submitted.wait_settled()
         if submitted.reply is not None:
             return submitted.reply
-        task = await self._submission.wait_stored(request, submitted)
+        task = await self._wait_stored(request, submitted)
         return stopped or task
 
     async def stream(self, request: SendRequest, caller: Caller) -> AsyncGenerator[StreamItem, None]:
@@ -194,16 +201,18 @@ class RequestHandler:
         self._store.check_reachable()
         key, submitted, covered = new_id(), None, None
         for _ in range(MAX_LOSSES):
-            async with self._submission.submitted(request, caller, key, submitted) as submitted:
-                submitted.awaited = True
-                try:
-                    async with aclosing(self._batches(request, submitted, covered)) as batches:
-                        async for generation, batch in batches:
-                            covered = generation
-                            yield batch
-                    return
-                except TaskConflict:  # another daemon has changed the task: go on with what became of the message
-                    pass
+            submitted = await self._submit(request, caller, key, submitted)
+            submitted.awaited = True
+            try:
+                async with aclosing(self._batches(request, submitted, covered)) as batches:
+                    async for generation, batch in batches:
+                        covered = generation
+                        yield batch
+                return
+            except TaskConflict:  # another daemon has changed the task: go on with what became of the message
+                pass
+            finally:
+                self._cache.unpin(submitted.live)
         raise TaskConflict
 
     async def _batches(
@@ -217,14 +226,14 @@ class RequestHandler:
         with closing(EventReader(live, self._store.event_log, after=covered)) as reader:
             if covered is None and live.generation:
                 begins_at = live.generation
-                yield begins_at, [await self._submission.wait_stored(request, submitted)]
+                yield begins_at, [await self._wait_stored(request, submitted)]
             elif covered is None:
                 while not (live.generation or submitted.settled):
                     await live.wait_for_change()
                 if submitted.reply is not None:
                     yield 0, [submitted.reply]
                     return
-                await self._submission.wait_stored(request, submitted)  # the first event is the new task itself
+                await self._wait_stored(request, submitted)  # the first event is the new task itself
             while batch := await reader.next_batch(lambda: submitted.settled):
                 until = _first_stop(batch, submitted.began)
                 yield (
@@ -234,6 +243,90 @@ class RequestHandler:
                 if until is not None:
                     return
             await submitted.wait_settled()
+
+    # -- how a message becomes an execution --------------------------------------------------------------------
+
+    async def _submit(self, request: SendRequest, caller: Caller, key: str, before: Submitted | None) -> Submitted:
+        """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`. `key` tells the
+        message from all others.
+
+        `before` is what this gave the last time: its task was lost, as another daemon has changed it. The message is submitted
+        again unless it is in the store. Waits for nothing but the store. Raises `FailureError` where the message can't be
+        accepted, and the executor's own refusal.
+        """
+        stored = before is not None and before.stored
+        task_id = before.live.id if before is not None and stored else request.message.task_id
+        if task_id:
+            live = await self._cache.pin(task_id, caller.scope)
+        else:
+            live = self._cache.create(new_task(request.message), caller.scope)
+        try:
+            position = before.position if before is not None and stored else live.received.get(key)
+            if position is not None:
+                found = Submitted(live)
+                found.accept(position)
+                return found
+            if caller.turn is not None:  # only this daemon has the caller's editor
+                while live.remote and not (live.ended or live.lost):
+                    await live.wait_for_change()
+            if live.shared:
+                await self.push_configs.refresh(live)
+            return self._submit_to(live, request, caller, key)
+        except BaseException:
+            self._cache.unpin(live)
+            raise
+
+    def _submit_to(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submitted:
+        if live.lost is not None:
+            raise_if_lost(live)
+        if live.ended:
+            raise FailureError(takes_no_message(live))
+        message, configuration, turn = request.message, request.configuration, caller.turn
+        if message.context_id not in (None, "", live.context_id):
+            raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
+        config = configuration.task_push_notification_config
+        if config is not None:
+            self.push_configs.check_capacity(live)
+        context = RequestContext(
+            live.task(),
+            addressed(message, live.id, live.context_id) if live.generation else live.message(0),
+            request.metadata,
+            configuration.accepted_output_modes,
+            caller.extensions,
+            caller.identity,
+            caller.service_params,
+            editor=None if turn is None else turn.editor,
+        )
+        if turn is None and (live.remote_owner is not None or self._delegator.takes(live)):
+            return self._delegate(live, context, config, caller, key)
+        targets = live.push_targets
+        if config is not None:  # first: its receiver is told of the message, too
+            self.push_configs.attach(live, config, caller.version)
+        try:
+            at_once = turn is not None or bool(configuration.return_immediately)
+            submitted = self._runner.submit(live, context, at_once=at_once)
+        except BaseException:
+            live.push_targets = targets
+            raise
+        if turn is not None:
+            turn.begin(live)
+        return submitted
+
+    def _delegate(
+        self, live: LiveTask, context: RequestContext, config: PushConfig | None, caller: Caller, key: str
+    ) -> Submitted:
+        """Leave a message to another daemon. That one sends the push notifications."""
+        if config is None:
+            return self._delegator.submit(live, context, None, key)
+        target = self.push_configs.target(live, config, caller.version)
+        return self._delegator.submit(live, context, lambda: self.push_configs.save_and_activate(live, target), key)
+
+    async def _wait_stored(self, request: SendRequest, submitted: Submitted) -> Task:
+        """The task as it is now, once it and the request's push config are in the store."""
+        task = await submitted.wait_stored()
+        if request.configuration.task_push_notification_config is not None and not submitted.remote:
+            await self.push_configs.save(submitted.live)
+        return task
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
@@ -265,8 +358,65 @@ class RequestHandler:
             raise FailureError(InvalidParams("pageToken", "token of a page before", "string")) from None
 
     async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
-        """Cancel a task; returns it as it is then."""
-        return await self._cancellation.cancel(task_id, metadata, caller)
+        """Cancel a task; returns it as it is then. Raises `FailureError` where it can't be cancelled."""
+        for _ in range(MAX_LOSSES):
+            with suppress(TaskConflict):  # another daemon has changed it meanwhile: look again
+                return await self._cancel(task_id, metadata, caller)
+        raise TaskConflict
+
+    async def _cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
+        async with self._cache.pinned(task_id, caller.scope) as live:
+            if live.ended:
+                raise FailureError(not_cancelable_any_more(live))
+            was_queued = await self._cancel_remotely(live)
+            if live.ended and live.state is not TaskState.CANCELED:  # it ended by itself before
+                raise FailureError(not_cancelable_any_more(live))
+            if live.ended:
+                return await wait_committed(live)
+            context = RequestContext(
+                live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
+            )
+            try:
+                return await self._runner.cancel(live, context)
+            finally:
+                if was_queued and not live.busy:  # the executor has refused, or the caller has gone
+                    live.queue()
+
+    async def _cancel_remotely(self, live: LiveTask) -> bool:
+        """Have the task cancelled by the daemon that works on it. Returns when none does any more: a task that has stopped
+        without having ended is to be cancelled here. True where it was taken from the queue for that.
+
+        The store drops the request when the task stops. If the other daemon works on it again by now, it is asked again.
+        Raises `FailureError(TimedOut)` where it still works on it after `remote_seconds`: that daemon refuses, is busy, or
+        is stopped and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
+        """
+        with anyio.move_on_after(self._remote_cancel_seconds):
+            while live.remote and not live.ended and live.lost is None:
+                if await self._take_from_queue(live):
+                    return True
+                stop = live.stop_generation
+                await self._store.send_owner_request(OwnerRequest(live.id, CANCEL))
+                while live.remote and live.stop_generation == stop and live.lost is None:
+                    await live.wait_for_change()
+        raise_if_lost(live)
+        if live.remote and not live.ended:
+            raise FailureError(TimedOut())
+        return False
+
+    async def _take_from_queue(self, live: LiveTask) -> bool:
+        """Become the owner of a task that waits until somebody has room for it; False where nobody need be waited for."""
+        if live.remote_owner not in (QUEUED, ""):
+            return False
+        stored = await self._store.load(live.id)
+        if stored is None or stored.generation != live.generation or not live.remote:
+            return False
+        live.remote_owner = stored.owner or ""
+        if stored.owner != QUEUED:
+            return False
+        taken: Sequence[LiveTask] = ()
+        with anyio.CancelScope(shield=True):  # for one write, of which this daemon must know
+            taken = await take_ownership(self._store, [(live, QUEUED)])
+        return bool(taken)
 
     async def subscribe(
         self,
@@ -329,165 +479,3 @@ def _first_stop(batch: Sequence[LoggedEvent], start: int | None) -> int | None:
 
 def _leads_to(states: frozenset[TaskState], event: TaskEvent) -> bool:
     return isinstance(event, StatusChanged) and event.status.state in states
-
-
-@final
-class Submission:
-    """Submits messages to the runner, or to other daemons, with the push config that comes with them."""
-
-    def __init__(self, cache: TaskCache, runner: Runner, delegator: Delegator, push_configs: PushConfigs) -> None:
-        self._cache = cache
-        self._runner = runner
-        self._delegator = delegator
-        self._push_configs = push_configs
-
-    @asynccontextmanager
-    async def submitted(
-        self, request: SendRequest, caller: Caller, key: str, before: Submitted | None = None
-    ) -> AsyncIterator[Submitted]:
-        """The message, queued; its task stays in memory until the block ends. `key` tells the message from all others.
-
-        `before` is what this gave the last time: its task was lost, as another daemon has changed it. The message is submitted
-        again unless it is in the store.
-        Raises `FailureError` where the message can't be accepted, and the executor's own refusal.
-        """
-        task_id = request.message.task_id
-        if before is not None and before.stored:
-            task_id = before.live.id
-        if task_id:
-            live = await self._cache.pin(task_id, caller.scope)
-        else:
-            live = self._cache.create(new_task(request.message), caller.scope)
-        try:
-            position = before.position if before is not None and before.stored else live.received.get(key)
-            if position is not None:
-                found = Submitted(live)
-                found.accept(position)
-                yield found
-                return
-            if caller.turn is not None:  # only this daemon has the caller's editor
-                while live.remote and not (live.ended or live.lost):
-                    await live.wait_for_change()
-            await self._push_configs.refresh(live)
-            yield self._submit(live, request, caller, key)
-        finally:
-            self._cache.unpin(live)
-
-    def _submit(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submitted:
-        raise_if_lost(live)
-        if live.ended:
-            raise FailureError(takes_no_message(live))
-        message, configuration = request.message, request.configuration
-        if message.context_id not in (None, "", live.context_id):
-            raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
-        config = configuration.task_push_notification_config
-        if config is not None:
-            self._push_configs.check_capacity(live)
-        context = RequestContext(
-            live.task(),
-            addressed(message, live.id, live.context_id),
-            request.metadata,
-            configuration.accepted_output_modes,
-            caller.extensions,
-            caller.identity,
-            caller.service_params,
-            editor=None if caller.turn is None else caller.turn.editor,
-        )
-        if caller.turn is None and self._delegator.takes(live):
-            return self._delegate(live, context, config, caller, key)
-        execution = self._runner.submit(live, context)
-        if caller.turn is not None:
-            execution.accept_new()
-            caller.turn.begin(live)
-        if config is not None:
-            self._push_configs.attach(live, config, caller.version)
-        return execution
-
-    def _delegate(
-        self, live: LiveTask, context: RequestContext, config: PushConfig | None, caller: Caller, key: str
-    ) -> RemoteSubmission:
-        """Leave a message to another daemon. That one sends the push notifications."""
-        if config is None:
-            return self._delegator.submit(live, context, None, key)
-        target = self._push_configs.target(live, config, caller.version)
-        return self._delegator.submit(live, context, lambda: self._push_configs.save_and_activate(live, target), key)
-
-    async def wait_stored(self, request: SendRequest, submitted: Submitted) -> Task:
-        """The task as it is now, once it and the request's push config are in the store."""
-        task = await submitted.wait_stored()
-        config = request.configuration.task_push_notification_config
-        if config is not None and not isinstance(submitted, RemoteSubmission):
-            await self._push_configs.save(submitted.live)
-        return task
-
-
-@final
-class Cancellation:
-    """One per daemon. `remote_seconds` is how long another daemon may take."""
-
-    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, *, remote_seconds: float) -> None:
-        self._store = store
-        self._cache = cache
-        self._runner = runner
-        self._remote_seconds = remote_seconds
-
-    async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
-        """Cancel a task; returns it as it is then. Raises `FailureError` where it can't be cancelled."""
-        for _ in range(MAX_LOSSES):
-            with suppress(TaskConflict):  # another daemon has changed it meanwhile: look again
-                return await self._cancel(task_id, metadata, caller)
-        raise TaskConflict
-
-    async def _cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
-        async with self._cache.pinned(task_id, caller.scope) as live:
-            if live.ended:
-                raise FailureError(not_cancelable_any_more(live))
-            was_queued = await self._cancel_remotely(live)
-            if live.ended and live.state is not TaskState.CANCELED:  # it ended by itself before
-                raise FailureError(not_cancelable_any_more(live))
-            if live.ended:
-                return await wait_committed(live)
-            context = RequestContext(
-                live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
-            )
-            try:
-                return await self._runner.cancel(live, context)
-            finally:
-                if was_queued and not live.busy:  # the executor has refused, or the caller has gone
-                    live.queue()
-
-    async def _cancel_remotely(self, live: LiveTask) -> bool:
-        """Have the task cancelled by the daemon that works on it. Returns when none does any more: a task that has stopped
-        without having ended is to be cancelled here. True where it was taken from the queue for that.
-
-        The store drops the request when the task stops. If the other daemon works on it again by now, it is asked again.
-        Raises `FailureError(TimedOut)` where it still works on it after `remote_seconds`: that daemon refuses, is busy, or
-        is stopped and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
-        """
-        with anyio.move_on_after(self._remote_seconds):
-            while live.remote and not live.ended and live.lost is None:
-                if await self._take_from_queue(live):
-                    return True
-                stop = live.stop_generation
-                await self._store.send_owner_request(OwnerRequest(live.id, CANCEL))
-                while live.remote and live.stop_generation == stop and live.lost is None:
-                    await live.wait_for_change()
-        raise_if_lost(live)
-        if live.remote and not live.ended:
-            raise FailureError(TimedOut())
-        return False
-
-    async def _take_from_queue(self, live: LiveTask) -> bool:
-        """Become the owner of a task that waits until somebody has room for it; False where nobody need be waited for."""
-        if live.remote_owner not in (QUEUED, ""):
-            return False
-        stored = await self._store.load(live.id)
-        if stored is None or stored.generation != live.generation or not live.remote:
-            return False
-        live.remote_owner = stored.owner or ""
-        if stored.owner != QUEUED:
-            return False
-        taken: Sequence[LiveTask] = ()
-        with anyio.CancelScope(shield=True):  # for one write, of which this daemon must know
-            taken = await take_ownership(self._store, [(live, QUEUED)])
-        return bool(taken)

@@ -48,7 +48,7 @@ from .call_pipeline import Admission, Authorization, CallPipeline
 from .card_builder import CardBuilder, ExtendedCard, stdio_interfaces
 from .methods import JsonRpcHandler, operations
 from .push_configs import PushConfigs
-from .request_handler import Cancellation, RequestHandler, Submission
+from .request_handler import RequestHandler
 
 if TYPE_CHECKING:
     from ...daemon.tracing.tracing import Tracing
@@ -138,10 +138,11 @@ class Runtime:
         self.handler = RequestHandler(
             store,
             self._cache,
-            Submission(self._cache, self._runner, delegator, push_configs),
-            Cancellation(store, self._cache, self._runner, remote_seconds=waits.remote_cancel),
+            self._runner,
+            delegator,
             push_configs,
             self._cluster.follow,
+            remote_cancel_seconds=waits.remote_cancel,
         )
 
     @property
@@ -280,12 +281,13 @@ class Runtime:
     @staticmethod
     async def _attempt(work: Work) -> None:
         """A fault in the work for one task must not end that for others."""
-        done = await attempt(work)
-        if isinstance(done, Raised):
-            log.error("agent.failed", exc=done.exc)
+        try:
+            await work()
+        except Exception as exc:  # noqa: BLE001 - see above; what the agent's own code raises is caught where it is called
+            log.error("agent.failed", exc=exc)
 
     def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
-        if self._publisher is not None:
+        if live.push_targets and self._publisher is not None:
             self._publisher.publish(live, events)
         self._cache.evict_unused(live)
 

@@ -266,6 +266,8 @@ class TaskStore(Protocol):
         Readers see the changes of one call all at once. When this returns, what was made is stored (by a durable store: on
         the disk). Raises `ValueError` for two changes of one task, and for a new task that does not begin with
         `TaskCreated`.
+
+        A store that waits for nothing may have the method `commit_nowait` as well, which does the same at once.
         """
         ...
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Final, assert_never, final
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
 
-from ...a2a.types import TaskEvent
+from ...a2a.types import ArtifactChanged, TaskEvent
 from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.dispatch.request import Durations
 from ...daemon.logs import log
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ...daemon.tracing.tracing import Origin, Tracing
 
 
+CommitNowait: TypeAlias = Callable[[Sequence[TaskChange]], Sequence[CommitRefusal | None]]
+
+
 @final
 class Committer:
     """One per store. `durations` are those of its commits, `failed` counts those that it raised something for.
@@ -45,6 +48,9 @@ class Committer:
         tracing: Tracing | None = None,
     ) -> None:
         self._store = store
+        self._commit_nowait: CommitNowait | None = None
+        if hasattr(type(store), "commit_nowait"):  # its own, not that of a store that it wraps
+            self._commit_nowait = getattr(store, "commit_nowait")  # noqa: B009 - not of the Protocol
         self._on_committed = on_committed
         self._on_lost = on_lost
         self._tracing = tracing
@@ -62,11 +68,26 @@ class Committer:
         return not (self._dirty or self._committing)
 
     def schedule(self, live: LiveTask) -> None:
-        """Have this task's changes committed. To be called on the event loop."""
-        if live not in self._dirty:
+        """Have this task's changes committed: at once where the store waits for nothing. Chunks of artifacts wait for more of
+        them. To be called on the event loop.
+        """
+        if self._commit_nowait is not None and not (live.pending and isinstance(live.pending[-1], ArtifactChanged)):
+            self._dirty.pop(live, None)
+            self._commit_now(live, self._commit_nowait)
+        elif live not in self._dirty:
             self._dirty[live] = None if self._tracing is None else self._tracing.origin()
             if self._work_added is not None:
                 self._work_added.set()
+
+    def _commit_now(self, live: LiveTask, commit_nowait: CommitNowait) -> None:
+        change = live.next_change()
+        began = monotonic()
+        try:
+            refusals = commit_nowait((change,))
+        except Exception as exc:  # noqa: BLE001 - a fault of the store, as in `_commit`: other tasks go on
+            return self._fail([live], exc)
+        self.durations.add(monotonic() - began)
+        self._finish(live, change, refusals[0])
 
     async def run(self) -> None:
         """Commit what is scheduled, until cancelled."""
@@ -74,7 +95,8 @@ class Committer:
             if not self._dirty:
                 self._work_added = anyio.Event()
                 await self._work_added.wait()
-            await self._commit()
+            if self._dirty:  # else it was committed at once
+                await self._commit()
             if not self._dirty:
                 self.on_idle()
 
@@ -90,33 +112,13 @@ class Committer:
             self._committing = False
         self.durations.add(monotonic() - began)
         if isinstance(results, Raised):
-            self.failed += 1
-            log_failure(results.exc)
-            for live in lives:
-                self._lose(live, "unavailable" if isinstance(results.exc, StoreUnavailableError) else "failed")
-            return
-        for live, change, refusal in zip(lives, changes, results, strict=True):
-            match refusal:
-                case None:
-                    live.mark_committed(change)
-                    if self._tracing is None or not live.push_targets:
-                        self._on_committed(live, change.events)
-                    else:  # what is pushed belongs to what has changed the task
-                        with self._tracing.resumed(lives[live]):
-                            self._on_committed(live, change.events)
-                case CommitConflict():
-                    log.warning("task.taken_over", task=live.id, generation=refusal.generation)
-                    self._lose(live, "conflict")
-                case StoreFull():
-                    self._lose(live, "full")
-                case Unserializable():
-                    log.error("task.unstorable", task=live.id)
-                    self._lose(live, "unstorable")
-                case DamagedTask(reason):
-                    log_failure(DamagedTaskError(reason))
-                    self._lose(live, "failed")
-                case _:
-                    assert_never(refusal)
+            return self._fail(lives, results.exc)
+        for (live, origin), change, refusal in zip(lives.items(), changes, results, strict=True):
+            if self._tracing is None or not live.push_targets:
+                self._finish(live, change, refusal)
+            else:  # what is pushed belongs to what has changed the task
+                with self._tracing.resumed(origin):
+                    self._finish(live, change, refusal)
 
     async def _store_all(
         self, changes: Sequence[TaskChange], origins: Sequence[Origin]
@@ -133,6 +135,31 @@ class Committer:
             return results
         finally:
             span.end()
+
+    def _finish(self, live: LiveTask, change: TaskChange, refusal: CommitRefusal | None) -> None:
+        match refusal:
+            case None:
+                live.mark_committed(change)
+                self._on_committed(live, change.events)
+            case CommitConflict():
+                log.warning("task.taken_over", task=live.id, generation=refusal.generation)
+                self._lose(live, "conflict")
+            case StoreFull():
+                self._lose(live, "full")
+            case Unserializable():
+                log.error("task.unstorable", task=live.id)
+                self._lose(live, "unstorable")
+            case DamagedTask(reason):
+                log_failure(DamagedTaskError(reason))
+                self._lose(live, "failed")
+            case _:
+                assert_never(refusal)
+
+    def _fail(self, lives: Iterable[LiveTask], exc: BaseException) -> None:
+        self.failed += 1
+        log_failure(exc)
+        for live in lives:
+            self._lose(live, "unavailable" if isinstance(exc, StoreUnavailableError) else "failed")
 
     def _lose(self, live: LiveTask, reason: LossReason) -> None:
         live.lose(reason)

@@ -121,29 +121,49 @@ def _not_cancelable(task_id: str, events: TaskEvents) -> FailureError:
     return FailureError(TaskNotCancelable(task_id=task_id, current_state=events.task.status.state.value))
 
 
+@final
 class Submitted:
-    """`position` is the place of the message in the task's history, and `accepted_generation` that of the event that put it
-    there; None before. `refusal` is why it never comes there. `live.notify` is called after each change. `awaited` says that
-    the sender waits for what becomes of it.
+    """A message that was submitted for a task, and when its sender can be answered.
+
+    `position` is the place of the message in the task's history, None before; `fault` is why it never comes there, `reply` the
+    agent's answer where there is no task. `awaited` says that the sender waits for what becomes of it, `done` that this daemon
+    has executed it, `remote` that another one is to, and `delegated` that it need not be left to that one any more.
+    `live.notify` is called after each change.
     """
 
-    __slots__ = ("_accepted_generation", "_creates_task", "_position", "awaited", "live", "refusal")
+    __slots__ = (
+        "_accepted_generation",
+        "_creates_task",
+        "_position",
+        "awaited",
+        "delegated",
+        "done",
+        "fault",
+        "live",
+        "remote",
+        "reply",
+    )
 
-    def __init__(self, live: LiveTask) -> None:
+    def __init__(self, live: LiveTask, *, remote: bool = False) -> None:
         self.live = live
         self._creates_task = not live.generation
         self._position: int | None = None
         self._accepted_generation: int | None = None
-        self.refusal: Failure | None = None
+        self.fault: BaseException | None = None
+        self.reply: Message | None = None
         self.awaited = False
+        self.remote = remote
+        self.delegated = not remote
+        self.done = False
 
     @property
     def position(self) -> int | None:
         return 0 if self._creates_task and self.live.generation else self._position
 
     @property
-    def accepted_generation(self) -> int | None:
-        return 1 if self._creates_task and self.live.generation else self._accepted_generation
+    def accepted(self) -> bool:
+        """Whether the message was published."""
+        return self.position is not None
 
     def accept(self, position: int) -> None:
         """The message is at this place of the history, as of the task's present generation."""
@@ -151,69 +171,62 @@ class Submitted:
             self._position, self._accepted_generation = position, self.live.generation
             self.live.notify()
 
+    def answer(self, reply: Message) -> None:
+        """The agent answers it without a task."""
+        self.reply = reply
+        self.live.notify()
+
     @property
     def stored(self) -> bool:
         """Whether the store has the message in the task's history."""
-        return self.accepted_generation is not None and self.live.committed >= self.accepted_generation
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more comes of the message, and the store has what came of it."""
-        live, position = self.live, self.position
-        if position is None or live.committed < live.generation:
-            return False
-        return live.ended or not live.waits(position)
-
-    @property
-    def reply(self) -> Message | None:
-        """The agent's answer where there is no task."""
-        return None
-
-    def accept_new(self) -> None:
-        """Begin a new task now, also where the agent might have answered without one: its sender does not wait."""
-
-    async def wait_accepted(self) -> None:
-        """Wait until the message was published. Raises `FailureError` or `TaskConflict` where it never will be."""
-        while self.accepted_generation is None and not self.given_up:
-            await self.live.wait_for_change()
-        self.raise_refusal()
-
-    async def wait_delegated(self) -> None:
-        """Wait until the store has the message where it is left to another daemon; else return at once, without a pause.
-
-        Raises as `wait_accepted`.
-        """
-
-    async def wait_stored(self) -> Task:
-        """The task as it is now, once the store has it and what is to be done for it. Raises as `wait_accepted`."""
-        return await wait_committed(self.live)
-
-    @property
-    def given_up(self) -> bool:
-        """Whether the message came to nothing. `raise_refusal` says why."""
-        return self.refusal is not None or self.live.lost is not None
-
-    def raise_refusal(self) -> None:
-        """Raise why the message came to nothing, if it did."""
-        if self.refusal is not None:
-            raise FailureError(self.refusal)
-        raise_if_lost(self.live)
+        generation = 1 if self._creates_task and self.live.generation else self._accepted_generation
+        return generation is not None and self.live.committed >= generation
 
     @property
     def began(self) -> int | None:
         """The task's generation when the work on the message began, None before."""
-        return None if self.position is None else self.live.begun.get(self.position)
+        position = self.position
+        return None if position is None else self.live.begun.get(position)
 
     @property
-    def stopped(self) -> bool:
+    def _stopped(self) -> bool:
         """Whether the work on the message has stopped the task, and the store has that."""
-        live, start = self.live, self.began
+        live = self.live
+        start = self.began if live.stop_generation else None
         return start is not None and start < live.stop_generation <= live.committed
 
     @property
     def settled(self) -> bool:
-        """Whether the sender can be answered."""
-        return self.stopped or self.over or self.given_up or self.reply is not None
+        """Whether the sender can be answered: the message has stopped the task, or nothing more comes of it."""
+        live = self.live
+        if self._given_up or self.reply is not None or self._stopped:
+            return True
+        if live.committed < live.generation:
+            return False
+        position = self.position
+        return self.done or (position is not None and (live.ended or not live.waits(position)))
+
+    @property
+    def _given_up(self) -> bool:
+        return self.fault is not None or self.live.lost is not None
+
+    async def wait_accepted(self) -> None:
+        """Wait until the message was published. Raises what it came to where it never will be."""
+        while not (self.accepted or self._given_up):
+            await self.live.wait_for_change()
+        self._raise_fault()
+
+    async def wait_delegated(self) -> None:
+        """Wait until the store has the message where it is left to another daemon. Raises as `wait_accepted`."""
+        while not (self.delegated or self._given_up):
+            await self.live.wait_for_change()
+        self._raise_fault()
+
+    async def wait_stored(self) -> Task:
+        """The task as it is now, once the store has it and what is to be done for it. Raises as `wait_accepted`."""
+        if not self.delegated:
+            await self.wait_delegated()
+        return await wait_committed(self.live)
 
     async def wait_settled(self) -> Task | None:
         """Wait until the sender can be answered.
@@ -224,8 +237,14 @@ class Submitted:
         """
         while not self.settled:
             await self.live.wait_for_change()
-        self.raise_refusal()
-        return self.live.stopped_task if self.stopped else None
+        self._raise_fault()
+        return self.live.stopped_task if self._stopped else None
+
+    def _raise_fault(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+        if self.live.lost is not None:
+            raise_if_lost(self.live)
 
 
 _RESERVED: Final = (
@@ -234,10 +253,11 @@ _RESERVED: Final = (
 
 
 @final
-class Execution(Submitted):
-    """`resumes` says that it goes on with one that was cut off. `call` is what is stored with its message. `origin` is the span
-    in which it was asked for, `asked_by` the call that did, for the log.
-    `started_generation` is that of the task when it began, `done` says that it is over.
+class Execution:
+    """One execution of an executor for one task: what it was asked, and how far it is.
+
+    `resumes` says that it goes on with one that was cut off. `call` is what is stored with its message. `origin` is the span
+    in which it was asked for, `asked_by` the call that did, for the log. `started_generation` is that of the task when it began.
     """
 
     __slots__ = (
@@ -245,12 +265,13 @@ class Execution(Submitted):
         "asked_by",
         "call",
         "context",
-        "done",
         "events",
+        "live",
         "origin",
         "resumes",
         "scope",
         "started_generation",
+        "submitted",
     )
 
     def __init__(
@@ -262,21 +283,17 @@ class Execution(Submitted):
         may_reply: bool = False,
         resumes: bool = False,
     ) -> None:
-        super().__init__(live)
+        self.live = live
+        self.submitted = Submitted(live)
         self.context = context
         self.call = call
         self.resumes = resumes
-        self.events = TaskEvents(live, may_reply=may_reply)
+        self.events = TaskEvents(live, self.submitted.answer if may_reply else None)
         self._is_begun = False
         self.started_generation: int | None = None
         self.origin: Origin = None
         self.asked_by: LoggedCall | None = None
         self.scope: anyio.CancelScope | None = None
-        self.done = False
-
-    @property
-    def reply(self) -> Message | None:
-        return self.events.sent_reply
 
     def publish(self, *, begun: bool) -> None:
         """Publish the message: from then on it is a part of the task, whatever becomes of this execution. `begun` says that no
@@ -285,14 +302,10 @@ class Execution(Submitted):
         live, message = self.live, self.context.message
         assert message is not None, "only messages are published"
         self._is_begun = begun
-        if self._creates_task:
-            live.ensure_created(self.call, begun=begun)
+        if live.generation:
+            self.submitted.accept(live.add_message(message, self.call, begun=begun))
         else:
-            self.accept(live.add_message(message, self.call, begun=begun))
-
-    def accept_new(self) -> None:
-        if self._creates_task and not self.live.generation:
-            self.publish(begun=True)
+            live.ensure_created(self.call, begun=begun)
 
     def begin(self) -> None:
         """Publish that it begins, unless that is known. The executor may run when the store has that."""
@@ -300,13 +313,14 @@ class Execution(Submitted):
         if live.generation and not self._is_begun:
             if not self.resumes:
                 live.go_on()
-            live.publish(ExecutionBegun(-1 if self.position is None else self.position))
+            position = self.submitted.position
+            live.publish(ExecutionBegun(-1 if position is None else position))
         self.started_generation = live.generation
 
     def conclude(self, fault: BaseException | None, returned: object = None) -> None:
         """Fail the task where the executor raised this `fault`, or left it neither ended nor waiting for its caller."""
         live, scope = self.live, self.scope
-        if live.ended or self.reply is not None or (scope is not None and scope.cancel_called):
+        if live.ended or self.submitted.reply is not None or (scope is not None and scope.cancel_called):
             if fault is not None and not was_overtaken(self.events, fault):
                 log.error("agent.failed", task=live.id, exc=fault)
             return
@@ -322,11 +336,6 @@ class Execution(Submitted):
         """Whether it has asked, and the answer waits for it to be over: it need not stop its task again."""
         started = self.started_generation
         return started is not None and self.live.stop_generation > started and bool(self.live.waiting)
-
-    @property
-    def over(self) -> bool:
-        live = self.live
-        return (self.done and live.committed == live.generation) or super().over
 
 
 def _way_to_end(returned: object) -> str:

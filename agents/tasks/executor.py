@@ -9,7 +9,7 @@ class Greeter:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final, runtime_checkable
 
 import msgspec
@@ -180,13 +180,12 @@ class TaskEvents:
     0.25 s each time that 4, 8, 16 and 32 MiB of events are buffered for them.
     """
 
-    __slots__ = ("_live", "_may_reply", "ended_task", "sent_reply")
+    __slots__ = ("_answer", "_live", "ended_task")
 
-    def __init__(self, live: LiveTask, *, may_reply: bool = False) -> None:
+    def __init__(self, live: LiveTask, answer: Callable[[Message], None] | None = None) -> None:
         self._live = live
-        self._may_reply = may_reply
+        self._answer = answer
         self.ended_task = False
-        self.sent_reply: Message | None = None
 
     @property
     def task(self) -> Task:
@@ -270,35 +269,35 @@ class TaskEvents:
         Raises `MisplacedReplyError` after any other event and after another reply, for a message to a task, and where the
         agent is not declared with `replies_without_task=True`.
         """
-        if not self._may_reply:
+        answer, self._answer = self._answer, None
+        if answer is None:
             raise MisplacedReplyError(
                 "only an agent that is declared with replies_without_task=True may reply: once, before any event, to a"
                 " message that names no task; others `await events.complete(…)`"
             )
-        self._may_reply = False
         if self._live.generation:
             return await self.complete(content)
-        self.sent_reply = Message(new_id(), Role.AGENT, _parts(content), context_id=self._live.context_id)
-        self._live.notify()
+        answer(Message(new_id(), Role.AGENT, _parts(content), context_id=self._live.context_id))
 
     def _begin(self) -> None:
         """An event comes: there is a task from now on."""
-        self._may_reply = False
-        self._live.ensure_created()
+        self._answer = None
+        if not self._live.generation:
+            self._live.ensure_created()
 
     async def _apply_backpressure(self) -> None:
         live = self._live
         while len(live.pending) >= MAX_UNCOMMITTED and live.lost is None:
             await live.wait_for_change()
-        if live.buffer.congested:
+        if live.congested:
             await self._wait_for_watchers()
 
     async def _wait_for_watchers(self) -> None:
         live = self._live
         with anyio.move_on_after(WATCHER_WAIT_SECONDS):
-            while live.buffer.congested and live.lost is None:
+            while live.congested and live.lost is None:
                 await live.wait_for_change()
-        if live.buffer.congested:
+        if live.buffer is not None and live.buffer.congested:
             live.buffer.raise_backpressure_limit()
 
 

@@ -19,6 +19,7 @@ from ...a2a.types import (
     INACTIVE,
     INTERRUPTED,
     TERMINAL,
+    TRANSITIONS,
     Artifact,
     ArtifactChanged,
     CallFacts,
@@ -34,7 +35,6 @@ from ...a2a.types import (
     TaskState,
     TaskStatus,
     WaitingMessage,
-    can_transition,
     new_id,
     now,
 )
@@ -43,7 +43,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
 from ...lazy import anyio
 from ..stores.interface import QUEUED, LoggedEvent, PushTarget, TaskChange
-from .event_buffer import BufferUsage, EventBuffer, TaskMemory
+from .event_buffer import EventBuffer, TaskMemory, Watcher
 
 # Wakes everybody who waits for something to change. Holds nothing of what has changed.
 
@@ -71,74 +71,7 @@ class ChangeSignal:
         await self._changed.wait()
 
 
-# The watchers of one task: where each of them is in its event log, and which events the buffer still holds for them.
-#
-# Never waits: a watcher that falls behind the buffer reads on in the store.
-
-
-BATCH_EVENTS: Final = 64
-"""Events that a watcher takes from the buffer at once."""
-
-
-@final
-class Watchers:
-    """One per task in memory. `on_relief()` is called when the buffer is congested no more."""
-
-    __slots__ = ("_buffer", "_on_relief", "_open")
-
-    def __init__(self, buffer: EventBuffer, on_relief: Callable[[], None]) -> None:
-        self._buffer = buffer
-        self._on_relief = on_relief
-        self._open: set[Watcher] = set()
-
-    def add(self, logged: LoggedEvent, size: int) -> None:
-        """Buffer the next event if anybody watches."""
-        if self._open:
-            self._buffer.add(logged, size)
-
-    def open(self, generation: int) -> Watcher:
-        """A watcher of the events after this generation, which is the task's present one. It must be closed."""
-        if not self._open:
-            self._buffer.reset(generation)
-        watcher = Watcher(self, self._buffer, generation)
-        self._open.add(watcher)
-        return watcher
-
-    def close(self, watcher: Watcher) -> None:
-        """Buffer nothing more for this watcher. Closing it again does nothing."""
-        self._open.discard(watcher)
-        self.trim()
-
-    def trim(self) -> None:
-        """Drop the events that every watcher has read."""
-        if not self._open:
-            self._buffer.reset(0)  # `open` sets the base of the next watcher
-        elif self._buffer.acknowledge(min(watcher.position for watcher in self._open)):
-            self._on_relief()
-
-
-@final
-class Watcher:
-    """A reader of one task's events. `position` is the generation of the last event that it has read."""
-
-    __slots__ = ("_buffer", "_watchers", "position")
-
-    def __init__(self, watchers: Watchers, buffer: EventBuffer, position: int) -> None:
-        self._watchers = watchers
-        self._buffer = buffer
-        self.position = position
-
-    def take(self, upto: int, limit: int = BATCH_EVENTS) -> list[LoggedEvent] | None:
-        """The next events, none after generation `upto`; empty where there are none yet, None where the buffer dropped them."""
-        found = self._buffer.read(self.position, upto, limit)
-        if found:
-            self.position = found[-1].generation
-            self._watchers.trim()
-        return found
-
-    def close(self) -> None:
-        self._watchers.close(self)
-
+UNCOUNTED: Final = TaskMemory()
 
 LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "failed", "unavailable"]
 """Why a task in memory can't be used any more.
@@ -185,16 +118,19 @@ class LiveTask:
         "_memory",
         "_on_publish",
         "_queued",
-        "_signal",
         "_size",
         "_snapshot_bytes",
         "begun",
         "buffer",
         "busy",
         "committed",
+        "context_id",
+        "ended",
         "generation",
+        "id",
         "local_owner",
         "lost",
+        "notify",
         "owned",
         "pending",
         "pins",
@@ -202,9 +138,11 @@ class LiveTask:
         "received",
         "remote_owner",
         "scope",
+        "state",
         "stop_generation",
         "stopped_task",
-        "watchers",
+        "wait_for_change",
+        "waiting",
     )
 
     def __init__(
@@ -214,23 +152,33 @@ class LiveTask:
         scope: str,
         local_owner: str,
         on_publish: Callable[[LiveTask], None],
-        usage: BufferUsage | None = None,
         memory: TaskMemory | None = None,
         waiting: Sequence[WaitingMessage] = (),
     ) -> None:
-        self._draft = TaskDraft(task, waiting)
-        self._memory = memory or TaskMemory()
-        self._size = 0
-        self._artifact_sizes = {artifact.artifact_id: size_of_artifact(artifact) for artifact in task.artifacts}
-        self._snapshot_bytes = size_of_task(task)
-        self._count(self._snapshot_bytes)
+        signal = ChangeSignal()
+        self.notify: Final = signal.notify
+        self.wait_for_change: Final = signal.wait
+        self._memory = memory or UNCOUNTED
         self._on_publish = on_publish
-        self._signal = ChangeSignal()
+        self._draft = TaskDraft(task, waiting)
+        self.id: Final = task.id
+        self.context_id: Final = task.context_id
+        self.state = task.status.state
+        self.ended = self.state in TERMINAL
+        self.waiting: Final[Sequence[WaitingMessage]] = self._draft.waiting
+        self._artifact_sizes = {artifact.artifact_id: size_of_artifact(artifact) for artifact in task.artifacts}
+        self._snapshot_bytes = self._size = size_of_task(task)
+        self._memory.add_task(self._size)
         self._bytes_since_snapshot = 0
         self._queued = False
         self._expecting = 0
-        self.begun = {each.position: generation for each in waiting if each.begun}
-        self.received = {each.call.key: each.position for each in waiting if each.call.key}
+        self.begun: dict[int, int] = {}
+        self.received: dict[str, int] = {}
+        for each in waiting:
+            if each.begun:
+                self.begun[each.position] = generation
+            if each.call.key:
+                self.received[each.call.key] = each.position
         self.scope = scope
         self.generation = generation
         self.committed = generation
@@ -243,29 +191,12 @@ class LiveTask:
         self.lost: LossReason | None = None
         self.busy = False
         self.pins = 0
-        self.buffer = EventBuffer(generation, usage or BufferUsage())
-        self.watchers = Watchers(self.buffer, self._signal.notify)
+        self.buffer: EventBuffer | None = None
         self.push_targets: Sequence[PushTarget] = ()
-
-    @property
-    def id(self) -> str:
-        return self._draft.id
-
-    @property
-    def context_id(self) -> str:
-        return self._draft.context_id
 
     @property
     def status(self) -> TaskStatus:
         return self._draft.status
-
-    @property
-    def state(self) -> TaskState:
-        return self._draft.status.state
-
-    @property
-    def ended(self) -> bool:
-        return self.state in TERMINAL
 
     @property
     def remote(self) -> bool:
@@ -289,10 +220,6 @@ class LiveTask:
     # -- its messages ------------------------------------------------------------------------------------------
 
     @property
-    def waiting(self) -> Sequence[WaitingMessage]:
-        return self._draft.waiting
-
-    @property
     def last_position(self) -> int:
         """The place of the last message of the history."""
         return self._draft.messages - 1
@@ -303,7 +230,7 @@ class LiveTask:
 
     def waits(self, position: int) -> bool:
         """Whether the execution of the message at this place is still to come, or not over."""
-        return any(each.position == position for each in self._draft.waiting)
+        return any(each.position == position for each in self.waiting)
 
     def add_message(self, message: Message, call: CallFacts, *, begun: bool) -> int:
         """Publish a message that is to be executed; returns its place in the history. Raises as `publish`.
@@ -323,8 +250,8 @@ class LiveTask:
 
     def ensure_created(self, call: CallFacts | None = None, *, begun: bool = True) -> None:
         """Publish a new task before its first event. Its message is to be executed, or that has `begun`."""
-        if not self.generation:
-            self.publish(TaskCreated(self.task(), call or CallFacts(), begun))
+        if not self.generation and self.lost is None:
+            self._publish(TaskCreated(self.task(), call or CallFacts(), begun), self._size)
 
     def publish(self, event: TaskEvent, *, limited: bool = False) -> None:
         """Append an event. Of a lost task it is dropped.
@@ -333,14 +260,19 @@ class LiveTask:
         is not JSON; with `limited`, `FailureError(Overloaded)` where there is no memory for it. A small status always fits,
         or no task could end.
         """
-        self._check(event)
+        target = event.status.state if isinstance(event, StatusChanged) else None
+        if self.ended if target is None else target not in TRANSITIONS[self.state]:
+            raise InvalidStateTransition(current=self.state.value, target=(target or self.state).value)
         if self.lost is not None:
             return
-        if isinstance(event, StatusChanged) and event.status.state in TERMINAL:
+        if isinstance(event, StatusChanged) and target in TERMINAL and self.waiting:
             event = self._with_unexecuted(event)
         size = size_of_event(event)
-        if limited and (size > SMALL or not isinstance(event, StatusChanged)):
+        if limited and (size > SMALL or target is None):
             self._memory.check(size)
+        self._publish(event, size)
+
+    def _publish(self, event: TaskEvent, size: int) -> None:
         self._append(event, size)
         self.pending.append(event)
         self._on_publish(self)
@@ -363,7 +295,7 @@ class LiveTask:
 
     def _with_unexecuted(self, event: StatusChanged) -> StatusChanged:
         """The end of the task, which says how many messages have waited for their turn in vain."""
-        count = sum(not each.begun for each in self.waiting)
+        count = len(self.waiting) - self.waiting[0].begun  # only the first may have begun
         if not count:
             return event
         text = Part(
@@ -377,45 +309,32 @@ class LiveTask:
         )
         return msgspec.structs.replace(event, status=msgspec.structs.replace(event.status, message=message))
 
-    def _check(self, event: TaskEvent) -> None:
-        current = self.state
-        target = event.status.state if isinstance(event, StatusChanged) else None
-        if (current in TERMINAL) if target is None else not can_transition(current, target):
-            raise InvalidStateTransition(current=current.value, target=(target or current).value)
-
     def _append(self, event: TaskEvent, size: int) -> None:
         self._draft.apply(event)
-        self._count(self._growth(event, size))
         self.generation += 1
         self._bytes_since_snapshot += size
         match event:
             case StatusChanged(status):
+                self.state, self.ended = status.state, status.state in TERMINAL
+                self._count(size)
                 if status.state in INACTIVE:
                     self.stop_generation = self.generation
                     self.stopped_task = self.task()
             case MessageAdded() | TaskCreated():
+                if isinstance(event, MessageAdded):
+                    self._count(size)  # a new task was counted from the beginning
                 if event.begun:
                     self.begun[self.last_position] = self.generation
                 if event.call is not None and event.call.key:
                     self.received[event.call.key] = self.last_position
             case ExecutionBegun(position):
                 self.begun[position] = self.generation
-            case ArtifactChanged():
-                pass
-        self.watchers.add(LoggedEvent(self.generation, event), size)
-
-    def _growth(self, event: TaskEvent, size: int) -> int:
-        """How many bytes more the task takes with this event."""
-        match event:
-            case ArtifactChanged():
-                identity = event.artifact.artifact_id
-                before = self._artifact_sizes.get(identity, 0)
-                self._artifact_sizes[identity] = after = size + (before if event.append else 0)
-                return after - before
-            case TaskCreated() | ExecutionBegun():
-                return 0  # it was counted from the beginning, or takes nothing
-            case _:
-                return size
+            case ArtifactChanged(artifact, append):
+                before = self._artifact_sizes.get(artifact.artifact_id, 0)
+                self._artifact_sizes[artifact.artifact_id] = after = size + (before if append else 0)
+                self._count(after - before)
+        if self.buffer is not None:
+            self.buffer.add(LoggedEvent(self.generation, event), size)
 
     def _count(self, size: int) -> None:
         self._size += size
@@ -424,15 +343,7 @@ class LiveTask:
     def forget(self) -> None:
         """It leaves the memory as soon as its last user does: do not count it any more."""
         self._memory.add_task(-self._size)
-        self._memory, self._size = TaskMemory(), 0
-
-    def notify(self) -> None:
-        """Wake everybody in `wait_for_change`."""
-        self._signal.notify()
-
-    async def wait_for_change(self) -> None:
-        """Wait for the next `notify`. The caller finds out what has changed."""
-        await self._signal.wait()
+        self._memory, self._size = UNCOUNTED, 0
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
@@ -450,7 +361,14 @@ class LiveTask:
 
     def watch(self) -> Watcher:
         """A watcher of the events from now on. It must be closed."""
-        return self.watchers.open(self.generation)
+        if self.buffer is None:
+            self.buffer = EventBuffer(self._memory, self.notify)
+        return self.buffer.watch(self.generation)
+
+    @property
+    def congested(self) -> bool:
+        """Whether publishers should wait a moment for the watchers."""
+        return self.buffer is not None and self.buffer.congested
 
     # -- the store ---------------------------------------------------------------------------------------------
 
@@ -478,7 +396,7 @@ class LiveTask:
             snapshot = self.task()
             self._bytes_since_snapshot = 0
             if not self.ended:  # else it was the last
-                self._snapshot_bytes = size_of_task(snapshot)
+                self._snapshot_bytes = self._size
         return TaskChange(
             task_id=self.id,
             expected_generation=self.committed,

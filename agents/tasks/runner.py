@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 import msgspec
 
 from ...a2a.errors import not_cancelable_any_more
-from ...a2a.types import INACTIVE, CallFacts, Part, Task, TaskState, WaitingMessage
-from ...daemon.dispatch.execution import Raised, attempt
+from ...a2a.types import INACTIVE, CallFacts, Message, Part, Task, TaskState, WaitingMessage
+from ...daemon.dispatch.execution import Raised
 from ...daemon.logs import log
 from ...daemon.logs.bound import BOUND, LoggedTask, calling
 from ...daemon.tracing.attributes import TASK_STATE
@@ -22,7 +22,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ...errors.redaction.safe_call import type_name
 from ...lazy import anyio
-from .execution import Execution, ExecutorCalls, declared_failure
+from .execution import Execution, ExecutorCalls, Submitted, declared_failure
 from .executor import ORPHANED_TEXT, RequestContext, TaskEvents, fail_task, failure_parts
 from .live_task import ChangeSignal, LiveTask, wait_committed
 from .task_cache import TaskCache
@@ -94,11 +94,6 @@ class Runner:
         """How many executions run or are queued."""
         return self._count
 
-    @property
-    def full(self) -> bool:
-        """Whether no further execution is accepted."""
-        return self._count >= MAX_EXECUTIONS
-
     def drain(self) -> None:
         """Leave the messages that no caller of this daemon waits for to other daemons, or to a later one."""
         self._draining = True
@@ -111,24 +106,25 @@ class Runner:
             self._cache.check_memory(context.message)
         return context if checked is None else msgspec.structs.replace(context, checked=checked)
 
-    def submit(self, live: LiveTask, context: RequestContext, *, key: str = "") -> Execution:
-        """Publish a message to a task that no other daemon works on, and have it executed.
+    def submit(self, live: LiveTask, context: RequestContext, *, key: str = "", at_once: bool = False) -> Submitted:
+        """Publish a message to a task that no other daemon works on, and have it executed. `at_once` publishes it also where the
+        agent might answer without a task.
 
         Raises what `check` raises; then nothing was published.
         """
         context = self.check(live, context)
-        if self.full or len(live.waiting) >= MAX_WAITING:
+        if self._count >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
         is_new = not live.generation
         execution = self._new(live, context, call_of(context, key), may_reply=self._replies_without_task and is_new)
         queue = self._queues.get(live)
-        if not (is_new and self._replies_without_task):
+        if at_once or not (is_new and self._replies_without_task):
             execution.publish(begun=queue is None and not live.waiting)
         if queue is None:
             self._start(live, deque([execution]))
         else:
             queue.append(execution)
-        return execution
+        return execution.submitted
 
     def go_on(self, live: LiveTask) -> None:
         """Do what is still to be done for a task that this daemon owns: resume, or fail, what was cut off; then execute the
@@ -178,9 +174,9 @@ class Runner:
             if execution is None:
                 return
             try:
-                performed = await attempt(partial(self._perform, execution))
-                if isinstance(performed, Raised):  # a fault of this program
-                    execution.conclude(performed.exc)
+                await self._perform(execution)
+            except Exception as exc:  # noqa: BLE001 - a fault of this program must not leave the task as if it were worked on
+                execution.conclude(exc)
             finally:
                 self._remove_first(queue)
             more = self._next(live, queue) is not None
@@ -204,15 +200,15 @@ class Runner:
     def _next(self, live: LiveTask, queue: deque[Execution]) -> Execution | None:
         """The execution that is next, also as the first of the queue. None where there is none for this daemon."""
         first = queue[0] if queue else None
-        if first is not None and (first.resumes or first.position is None):
+        if first is not None and (first.resumes or first.submitted.position is None):
             return first
         if live.lost is not None or not live.waiting:
             return None
         waiting = live.waiting[0]
-        if not waiting.begun and self._draining and not any(each.awaited for each in queue):
+        if not waiting.begun and self._draining and not any(each.submitted.awaited for each in queue):
             live.queue()
             return None
-        if first is not None and first.position == waiting.position:
+        if first is not None and first.submitted.position == waiting.position:
             return first
         if waiting.begun:  # by a daemon that is dead, or by this one before it lost the task
             self._resume(live, queue, waiting)
@@ -245,19 +241,17 @@ class Runner:
         task = live.task()
         call = CallFacts() if waiting is None else waiting.call
         message = None if waiting is None else live.message(waiting.position)
-        context = RequestContext(
-            task, message, call.metadata, call.accepted_output_modes, call.extensions, call.identity
-        )
+        context = context_of(task, message, call)
         is_first = not resumes and live.generation == 1
         execution = self._new(live, context, call, may_reply=self._replies_without_task and is_first, resumes=resumes)
         if waiting is not None:
-            execution.accept(waiting.position)
+            execution.submitted.accept(waiting.position)
         queue.appendleft(execution)
         return execution
 
     def _remove_first(self, queue: deque[Execution]) -> None:
         execution = queue.popleft()
-        execution.done = True
+        execution.submitted.done = True
         execution.scope = None
         self._count -= 1
         execution.live.notify()
@@ -278,26 +272,22 @@ class Runner:
             await (live.wait_for_change() if live.committed < begun else self._freed.wait())
         if live.lost is not None or live.ended:  # lost: another daemon goes on with it, or this one later
             return
-        execution.context = msgspec.structs.replace(execution.context, task=live.task())
+        if execution.context.task is not (task := live.task()):
+            execution.context = msgspec.structs.replace(execution.context, task=task)
         self._executing.add(live.id)
+        span = None if self._tracing is None else self._tracing.execution(self._name, live.id)
+        if span is not None:
+            span.enter()
         try:
-            await self._execute(execution)
+            await self._execute(execution, span)
         finally:
+            if span is not None:
+                span.tell(TASK_STATE, live.state.name.lower())
+                span.end()
             self._executing.discard(live.id)
             self._freed.notify()
 
-    async def _execute(self, execution: Execution) -> None:
-        if self._tracing is None:
-            return await self._run(execution, None)
-        span = self._tracing.execution(self._name, execution.live.id)
-        span.enter()
-        try:
-            await self._run(execution, span)
-        finally:
-            span.tell(TASK_STATE, execution.live.state.name.lower())
-            span.end()
-
-    async def _run(self, execution: Execution, span: Span | None) -> None:
+    async def _execute(self, execution: Execution, span: Span | None) -> None:
         with anyio.CancelScope() as execution.scope:
             done = await self._executor.execute(execution.context, execution.events, resumes=execution.resumes)
             before = execution.live.state
@@ -344,3 +334,8 @@ class Runner:
 def call_of(context: RequestContext, key: str = "") -> CallFacts:
     """Return the facts that are stored with the message of the context."""
     return CallFacts(context.metadata, context.accepted_output_modes, context.extensions, context.identity, key)
+
+
+def context_of(task: Task, message: Message | None, call: CallFacts) -> RequestContext:
+    """Return what an executor is told of a stored message."""
+    return RequestContext(task, message, call.metadata, call.accepted_output_modes, call.extensions, call.identity)

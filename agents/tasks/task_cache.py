@@ -12,7 +12,7 @@ from ...a2a.errors import task_not_found
 from ...a2a.types import Message, Task, WaitingMessage
 from ...lazy import anyio
 from ..stores.interface import StoredTask, TaskStore
-from .event_buffer import BufferUsage, TaskMemory
+from .event_buffer import TaskMemory
 from .live_task import LiveTask
 
 MAX_LOADS: Final = 8
@@ -34,7 +34,6 @@ class TaskCache:
         self._on_publish = on_publish
         self._memory = memory or TaskMemory()
         self._tasks: dict[str, LiveTask] = {}
-        self._usage = BufferUsage(self._memory)
         self._loading: dict[str, anyio.Event] = {}
         self._load_limit: anyio.Semaphore | None = None
         self._read_lock: anyio.Lock | None = None
@@ -141,7 +140,7 @@ class TaskCache:
 
     def _new(self, task: Task, generation: int, scope: str, waiting: Sequence[WaitingMessage] = ()) -> LiveTask:
         owner_id = self._store.owner_id
-        return LiveTask(task, generation, scope, owner_id, self._on_publish, self._usage, self._memory, waiting)
+        return LiveTask(task, generation, scope, owner_id, self._on_publish, self._memory, waiting)
 
     def evict_unused(self, live: LiveTask) -> None:
         """Evict a task that is not pinned, once the store has all of it."""

@@ -254,6 +254,9 @@ class MemoryStore:
     # -- changes -----------------------------------------------------------------------------------------------
 
     async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
+        return self.commit_nowait(changes)
+
+    def commit_nowait(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
         check_changes(changes)
         results = [self._commit(change) for change in changes]
         self._evict()

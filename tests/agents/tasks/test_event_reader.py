@@ -36,7 +36,7 @@ from discreet.agents.stores.interface import EventLog, LoggedEvent, TaskStore
 from discreet.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.agents.tasks import event_buffer
-from discreet.agents.tasks.event_buffer import BufferUsage
+from discreet.agents.tasks.event_buffer import TaskMemory
 from discreet.agents.tasks.live_task import LiveTask
 from support.sqlite_files import opened
 from support.waits import DEADLINE_SECONDS
@@ -72,12 +72,12 @@ class Scene:
     reader: EventReader
 
     def __init__(self, store: TaskStore, *, buffered: bool = True, task_id: str = "t") -> None:
-        usage = BufferUsage()
+        memory = TaskMemory()
         if not buffered:
-            usage.bytes = event_buffer.MAX_TOTAL_BYTES  # as if the tasks of other readers had taken it
+            memory.add_buffered(event_buffer.MAX_TOTAL_BYTES)  # as if the tasks of other readers had taken it
         self.store = store
         task = Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp=""))
-        self.live = LiveTask(task, 0, "me", store.owner_id, lambda live: None, usage)
+        self.live = LiveTask(task, 0, "me", store.owner_id, lambda live: None, memory)
         self.live.publish(TaskCreated(task))
         self.read: list[LoggedEvent] = []
         self.lost: EventsLost | None = None

@@ -20,7 +20,7 @@ from discreet.agents.stores.checks import check_changes
 from discreet.agents.stores.interface import CommitRefusal, LoggedEvent, StoreError, TaskChange
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.stores.sqlite.store import SqliteStore
-from discreet.agents.tasks.event_buffer import BufferUsage, EventBuffer
+from discreet.agents.tasks.event_buffer import EventBuffer, TaskMemory
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Internal
 from discreet.testing import in_memory
@@ -179,7 +179,8 @@ async def test_an_event_that_no_version_can_write_is_refused_and_fails_its_task(
 
 
 def test_watchers_get_nothing_that_the_store_does_not_have() -> None:
-    buffer = EventBuffer(10, BufferUsage())
+    buffer = EventBuffer(TaskMemory())
+    buffer.watch(10)
     for generation in (11, 12, 13):
         buffer.add(LoggedEvent(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
     assert buffer.read(10, 8, 64) == []

@@ -13,6 +13,7 @@ from discreet.a2a.errors import EventsLost, TaskConflict
 from discreet.a2a.types import (
     INACTIVE,
     TERMINAL,
+    TRANSITIONS,
     Message,
     Part,
     Role,
@@ -25,7 +26,6 @@ from discreet.a2a.types import (
     TaskEvent,
     TaskQuery,
     TaskUpdate,
-    can_transition,
 )
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.service.runtime import Runtime
@@ -336,7 +336,7 @@ def moments_of(log: Sequence[TaskEvent]) -> list[Task]:
     for event in log[1:]:
         assert tasks[-1].status.state not in TERMINAL
         if isinstance(event, StatusChanged):
-            assert can_transition(tasks[-1].status.state, event.status.state)
+            assert event.status.state in TRANSITIONS[tasks[-1].status.state]
         draft.apply(event)
         tasks.append(draft.freeze())
     return tasks
