@@ -12,9 +12,8 @@ from ..daemon.apps import AppError
 from ..daemon.dispatch.request import Durations
 from ..daemon.logs import log
 from ..daemon.operations.access import Access
-from ..daemon.operations.catalogue import Catalogue
 from ..daemon.operations.identity import Identity
-from ..daemon.operations.registry import LazyOperations
+from ..daemon.operations.registry import Catalogue, LazyOperations
 from ..daemon.operations.spec import OperationSpec
 from ..daemon.rpc.dialect import METHOD_VERSIONS
 from ..daemon.settings import Settings

@@ -15,8 +15,8 @@ from msgspec import UNSET
 
 from ..a2a.errors import UnknownSkill
 from ..a2a.types import Message, Part
-from ..daemon.operations.decoders import Arguments
 from ..daemon.operations.identity import Identity
+from ..daemon.operations.params import Arguments
 from ..daemon.operations.spec import OperationSpec
 from ..errors.decoders import convert
 from ..errors.exceptions import FailureError

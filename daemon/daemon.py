@@ -18,7 +18,7 @@ from ..framing.transports.interface import ByteTransport
 from ..lazy import anyio
 from .apps import lifespan_failed
 from .connection.connection import Connection
-from .dispatch.task_guard import hidden_tasks
+from .dispatch.task_pool import hidden_tasks
 from .host import MAX_NAMED, Host
 from .lifecycle import EXIT_FAILED, Event, Lifecycle, State
 from .logs import log

@@ -15,29 +15,25 @@ from ..lazy import anyio
 from . import plugins
 from .apps import AppError
 from .dispatch.execution import APP_LOOP
-from .dispatch.from_thread import LoopPortal
 from .dispatch.inner_calls import InnerCalls
 from .dispatch.request import RequestMetrics
 from .dispatch.scheduler import Scheduler
-from .dispatch.task_guard import guard_task_groups
-from .dispatch.task_pool import HandlerLoop
+from .dispatch.task_pool import HandlerLoop, guard_task_groups
+from .dispatch.thread_pool import LoopPortal
 from .lifespans import Lifespans
 from .logs import log
-from .memory import MemoryBudget
+from .memory import MemoryBudget, fitting_memory, fitting_threads
 from .operations.access import PARENT, Access, AccessRule
-from .operations.catalogue import Catalogue, server_of
-from .operations.registry import LazyOperations, Registry
+from .operations.registry import Catalogue, LazyOperations, Registry, server_of
 from .operations.service import DeclarationError
-from .process.allocator import fitting_memory, fitting_threads
 from .process.loop_watch import LoopWatch
-from .process.wakeup import Wakeup
+from .process.signals import Wakeup
 from .settings import Settings
 
 if TYPE_CHECKING:
     from .hosted_agent import AgentDeclaration, AgentPart
     from .metrics.figures import Figures, Transport
-    from .operations.context import Context, ContextBackend, Sending
-    from .operations.current_request import CurrentRequest
+    from .operations.context import Context, ContextBackend, CurrentRequest, Sending
     from .operations.identity import Identity
     from .operations.service import Service
     from .operations.spec import OperationSpec

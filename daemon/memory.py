@@ -6,11 +6,125 @@ before their next event, and large requests wait for others to end. What does no
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, final, get_args
 
 import msgspec
 from msgspec import Raw
+
+from ..errors.decoders import address_space_limit
+
+# Memory of the process, as the C library gives it out: what a limit on the address space (`ulimit -v`) leaves for requests and
+# threads, and large messages whose memory is given back. Sets no limit itself.
+#
+# Without memory, libraries in C crash rather than raise. So a daemon under such a limit stays well away from it.
+#
+# glibc raises the size from which it maps blocks on their own each time such a block is freed, up to 32 MiB. Then large messages
+# share heaps with small objects, one heap for each thread, and a heap is given back only from its end. Measured with
+# `bench/soak.py`: without `map_large_blocks` a daemon grows by a MiB a second, with it by none.
+
+
+# How often Python looks for garbage in a process that serves. Apps may set thresholds of their own, at their import too.
+
+
+STARTING: Final = 100_000
+"""Container objects made before the youngest are looked through, while the program and the apps are imported. What is made then
+stays, and to look through it takes a tenth of the time to the first answer. Apps that make more are still collected."""
+
+SERVING: Final = 10_000
+"""The same from then on. Python's 700 makes decoding a large request cost twice as much (measured: 8 MB of nested objects,
+291 ms against 166 ms)."""
+
+
+def begin_start() -> None:
+    """Before most of the daemon is imported. A second call does nothing."""
+    gc.set_threshold(STARTING, *gc.get_threshold()[1:])
+
+
+def end_start() -> None:
+    """What is loaded by now stays: no collection needs to look through it again."""
+    gc.freeze()
+    threshold, *older = gc.get_threshold()
+    if threshold == STARTING:
+        gc.set_threshold(SERVING, *older)
+
+
+SHARE: Final = 4
+"""A quarter of what is free at the start is for requests and replies, another one for the stacks of threads. The rest is
+for what is decoded, for handlers, and for what the allocator keeps."""
+
+STACK_BYTES: Final = 8 * 1024 * 1024
+"""A thread's stack where nothing else is set (glibc)."""
+
+FEWEST_THREADS: Final = 2
+
+_M_ARENA_MAX: Final = -8
+"""Of `mallopt`, in glibc's malloc.h."""
+
+
+def free_address_space() -> int | None:
+    """Bytes that this process may still map; None where nothing limits it, or where that can't be known."""
+    limit = address_space_limit()
+    if limit is None or sys.platform == "win32":
+        return None
+    import resource  # not on Windows
+
+    try:
+        with open("/proc/self/statm", "rb") as numbers:
+            used = int(numbers.read().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError):
+        return None
+    return max(limit - used, 0)
+
+
+def fitting_memory(wanted: int) -> int:
+    """A budget of memory, less than `wanted` if it would not fit."""
+    free = free_address_space()
+    return wanted if free is None else min(wanted, free // SHARE)
+
+
+def fitting_threads(wanted: int) -> int:
+    """A number of threads, less than `wanted` if their stacks would not fit, and at least two."""
+    free = free_address_space()
+    return wanted if free is None else min(wanted, max(free // SHARE // STACK_BYTES, FEWEST_THREADS))
+
+
+def save_address_space() -> None:
+    """Under a limit, let all threads allocate from one heap: glibc would map 64 MiB for each of the first ones."""
+    if sys.platform != "linux" or free_address_space() is None:
+        return
+    import ctypes  # late: few are limited
+
+    try:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+        ctypes.CDLL("libgcc_s.so.1")  # the first thread that ends loads it, and aborts the process if it can't
+    except (OSError, AttributeError):  # another C library
+        pass
+
+
+MAP_FROM_BYTES: Final = 256 * 1024
+"""Blocks of this size and more are mapped on their own, and unmapped when they are freed."""
+
+_M_MMAP_THRESHOLD: Final = -3  # malloc.h
+_done = False
+
+
+def map_large_blocks() -> None:
+    """Fix that size, once in a process. Cheap enough to be called for each large message."""
+    global _done  # noqa: PLW0603 - the allocator exists once in a process, too
+    if _done:
+        return
+    _done = True
+    if sys.platform != "linux":
+        return
+    import ctypes  # late: only large messages need it
+
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, MAP_FROM_BYTES)
+
 
 Kind: TypeAlias = Literal[
     "requests", "replies", "events", "tasks", "handlers", "documents", "sessions", "notifications"

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final, NoReturn, final
 from ..errors.printable import printable
 from ..errors.redaction import scrub_secrets
 from ..framing import stdio_guard
-from ..framing.stray_output import StrayOutputReader
-from ..framing.transports.descriptors import StdoutClosed
-from ..framing.transports.interface import ByteTransport
+from ..framing.stdio_guard import StrayOutputReader
+from ..framing.transports.interface import ByteTransport, StdoutClosed
 from ..framing.transports.stdio import StdioTransport
 from ..lazy import anyio
 from ..version import __version__
@@ -24,7 +23,7 @@ from . import plugins
 from .apps import AppError, Hosted
 from .daemon import Daemon, Listener, log_output_failure, reader_has_gone
 from .debugger.breakpoints import Breakpoints, without_time_limits
-from .dispatch.task_guard import hide_task
+from .dispatch.task_pool import hide_task
 from .host import Host
 from .hosting import build_host, log_settings, opened_store
 from .lifecycle import EXIT_FAILED, EXIT_OK, EXIT_USAGE
@@ -37,19 +36,16 @@ from .logs import (
     loop_exception_handler,
     start_logging,
 )
+from .memory import begin_start, end_start, save_address_space
 from .operations.service import DeclarationError
 from .plugins import PluginError
-from .process.allocator import save_address_space
-from .process.children import end_children, mark_children
-from .process.collector import begin_start, end_start
-from .process.forks import guard_forks
-from .process.hangup import HangupWatch, has_hung_up
-from .process.liveness import ProcessWatch, parent_has_gone, watch_parent
+from .process.children import end_children, guard_forks, mark_children
+from .process.liveness import HangupWatch, ProcessWatch, has_hung_up, parent_has_gone, watch_parent
+from .process.loop_watch import Watchdog
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
 from .process.signals import Signals, let_through
-from .process.watchdog import Watchdog
+from .service_manager import SharedStderr, activation_fault, keep_logs_off_stdout, service_manager
 from .settings import Settings
-from .supervision.activation import SharedStderr, activation_fault, keep_logs_off_stdout, service_manager
 
 if TYPE_CHECKING:
     from .process.event_loop import LastingLoop
@@ -155,7 +151,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     stderr = stdio_guard.STDERR
     try:
         if os.getpid() == 1:
-            from .supervision.init import continue_in_child  # late: for containers
+            from .service_manager import continue_in_child  # late: for containers
 
             continue_in_child()
         require_descriptors()
@@ -323,7 +319,7 @@ class _Process:
     def _accept_client(self, tcp: str) -> int:
         """The connection that takes the place of stdin and stdout. Raises `AppError`."""
         from .process.sockets import accept_one  # late: for those who debug
-        from .settings.addresses import read_address
+        from .settings.option import read_address
 
         if self._settings.reload or self._settings.no_stdio:
             other = "--reload" if self._settings.reload else "--no-stdio"
@@ -358,8 +354,10 @@ class _Process:
 
     def _reload_with(self, daemon: Daemon) -> None:
         if self._program is not None:
-            from .process.reload import Reload  # late: for those who develop
-            from .process.source_files import SourceFiles
+            from .process.reload import (
+                Reload,  # late: for those who develop
+                SourceFiles,
+            )
 
             sources = SourceFiles(self._settings, self._program.directory)
             watch = Reload(sources, self._program, lambda: not self._breakpoints.standing and daemon.swap())
@@ -374,7 +372,7 @@ class _Process:
 
     def _serve(self, daemon: Daemon) -> int:
         self._loading = True
-        from .supervision.report import log_report  # here: a signal handler had better import nothing
+        from .service_manager import log_report  # here: a signal handler had better import nothing
 
         self._report = lambda: log_report(daemon)
         capture_logging()  # the event loops log through it, and have imported it

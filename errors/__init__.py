@@ -1,7 +1,6 @@
 """Failures of requests, their codes, and their form on the wire."""
 
 from .codes import ERROR_TABLE, ErrorRow, GrpcStatus, LogLevel, domain_row, grpc_of_http, row_of
-from .definitions import ErrorDefinition
 from .exceptions import FailureError, OperationError
 from .failures import (
     A2AVersion,
@@ -10,6 +9,7 @@ from .failures import (
     Cancelled,
     ContentTypeNotSupported,
     DomainFailure,
+    ErrorDefinition,
     ExtendedAgentCardNotConfigured,
     ExtensionSupportRequired,
     Failure,

@@ -12,8 +12,7 @@ import msgspec
 
 from .codes import RESERVED_CODES
 from .decoders import ExternalSchema, decoder_for
-from .definitions import ErrorDefinition, define_error
-from .failures import DomainFailure, Failure
+from .failures import DomainFailure, ErrorDefinition, Failure, define_error
 
 
 @final

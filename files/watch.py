@@ -171,7 +171,7 @@ class _ChangeSignal:
         """Begin to watch. Raises `OSError`, and `RuntimeError` if there may be no thread for it."""
         from importlib import import_module  # late, and by name: an extra, unknown to type checkers without it
 
-        from ..daemon.process.forks import starting, threads_to_spare
+        from ..daemon.process.children import starting, threads_to_spare
 
         paths = [os.path.join(self._root, *parts) for parts in self._directories]
         with starting:

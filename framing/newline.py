@@ -23,9 +23,8 @@ from typing import Final, Literal, TypeAlias, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
 from .buffer import BodyBuffer, InputBuffer
-from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, NeedData, Silence
-from .headers import RefusedBlock
-from .losses import Losses
+from .content_length import RefusedBlock
+from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, Losses, NeedData, Silence
 
 LineState: TypeAlias = Literal["in-step", "undecided", "in-line", "dropping", "late-rest", "other-framing", "reporting"]
 

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 import msgspec
 from starlette.responses import Response
 
-from ..daemon.dispatch.execution import Raised, attempt_now
+from ..daemon.dispatch.execution import Raised, attempt_now, provider_failed, refusal_of
 from ..daemon.dispatch.request import OTHER
-from ..daemon.dispatch.router import provider_failed, refusal_of
+from ..daemon.dispatch.responder import note_failure
 from ..daemon.operations.access import Access, is_refreshing
 from ..daemon.operations.identity import Identity
 from ..daemon.rpc.dialect import PLAIN
 from ..daemon.rpc.envelope import NULL_ID, Call
-from ..daemon.rpc.request_log import note_failure
 from ..errors.exceptions import FailureError
 from ..errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ..lazy import anyio
@@ -36,8 +35,8 @@ from .sse import send_events
 if TYPE_CHECKING:
     from starlette.types import Send
 
+    from ..daemon.dispatch.execution import Router
     from ..daemon.dispatch.request import Outcome
-    from ..daemon.dispatch.router import Router
     from ..daemon.host import Host
     from ..daemon.operations.access import Refreshing
     from ..daemon.operations.spec import OperationSpec

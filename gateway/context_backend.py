@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from ..daemon.documents.store import Documents
     from ..daemon.host import Host
     from ..daemon.operations.access import Access
-    from ..daemon.operations.context import LogLevel, Sending
-    from ..daemon.operations.current_request import Caller, CurrentRequest, IncomingCall
+    from ..daemon.operations.context import Caller, CurrentRequest, IncomingCall, LogLevel, Sending
     from ..daemon.operations.identity import Identity
 
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ..daemon.dispatch.backlog import Backlog
 from ..daemon.dispatch.request import Request
-from ..daemon.dispatch.task_guard import out_of_task
+from ..daemon.dispatch.responder import note_failure
+from ..daemon.dispatch.task_pool import out_of_task
 from ..daemon.memory import SMALL
 from ..daemon.rpc.dialect import PLAIN
-from ..daemon.rpc.request_log import note_failure
 from ..errors.failures import Cancelled, Overloaded, Unavailable
 from ..lazy import anyio
 from .event_queue import EventQueue, QueuedEvent
 
 if TYPE_CHECKING:
+    from ..daemon.dispatch.execution import Router
     from ..daemon.dispatch.request import EventSink, Outcome
-    from ..daemon.dispatch.router import Router
     from ..daemon.host import Host
     from ..daemon.operations.access import Access
     from ..daemon.operations.context import ContextBackend

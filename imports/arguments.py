@@ -13,7 +13,7 @@ from typing import Final, get_args
 from msgspec import UNSET
 
 from ..daemon.logs import log
-from ..daemon.operations.options import check_name, check_names, check_text
+from ..daemon.operations.spec import check_name, check_names, check_text
 from ..errors.nearest import nearest_hint
 from ..errors.printable import cut, printable
 from .model import ImportFailed, Note

@@ -20,9 +20,8 @@ from msgspec.structs import replace
 from ..client.outbound.ssrf import EXPECTED_PUBLIC_URL, parse_url
 from ..daemon.declarations import ExternalTool, Foreign
 from ..daemon.logs import log
-from ..daemon.operations.options import check_name
 from ..daemon.operations.service import Changes, Service
-from ..daemon.operations.spec import Timeout
+from ..daemon.operations.spec import Timeout, check_name
 from ..errors.nearest import nearest_hint
 from ..version import __version__
 from .archive import ImportArchive, pack

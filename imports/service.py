@@ -17,11 +17,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from ..daemon.logs import log
 from ..daemon.operations.access import AccessRule
 from ..daemon.operations.context import context_backend_of
-from ..daemon.operations.decoders import META_MEMBERS, Arguments, InputDecoder
-from ..daemon.operations.options import check_name
-from ..daemon.operations.params import InputModel
+from ..daemon.operations.params import META_MEMBERS, Arguments, InputDecoder, InputModel
 from ..daemon.operations.service import Service
-from ..daemon.operations.spec import OperationKind, OperationSpec, ServerEvent, Timeout, Visibility
+from ..daemon.operations.spec import OperationKind, OperationSpec, ServerEvent, Timeout, Visibility, check_name
 from ..daemon.schemas.phrases import json_kind
 from ..errors.decoders import DECODE_ERRORS, ExternalSchema, build_decoder
 from ..errors.exceptions import ExternalError, FailureError, given_error

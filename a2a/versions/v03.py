@@ -13,8 +13,7 @@ from typing import Any, Final, assert_never, final
 import msgspec
 from msgspec import UNSET, Raw
 
-from ...daemon.operations.decoders import Arguments
-from ...daemon.operations.params import InputModel
+from ...daemon.operations.params import Arguments, InputModel
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
 from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD

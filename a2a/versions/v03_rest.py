@@ -14,8 +14,7 @@ from typing import Annotated, Any, Final, TypeVar, assert_never, final
 import msgspec
 from msgspec import UNSET, Meta, Raw, field
 
-from ...daemon.operations.decoders import Arguments
-from ...daemon.operations.params import InputModel
+from ...daemon.operations.params import Arguments, InputModel
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
 from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD

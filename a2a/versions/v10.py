@@ -8,8 +8,7 @@ from typing import Final, TypeVar, assert_never, final
 import msgspec
 from msgspec import Raw
 
-from ...daemon.operations.decoders import Arguments
-from ...daemon.operations.params import InputModel
+from ...daemon.operations.params import Arguments, InputModel
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, Failure, InvalidParams, UnsupportedOperation
 from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD

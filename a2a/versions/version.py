@@ -13,8 +13,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec import Raw
 
-from ...daemon.operations.decoders import Arguments
-from ...daemon.operations.params import InputModel
+from ...daemon.operations.params import Arguments, InputModel
 from ...errors.decoders import DECODE_ERRORS, build_decoder
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, AgentFailure, Failure

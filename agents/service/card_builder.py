@@ -31,7 +31,7 @@ from ...daemon.operations.identity import Identity
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.settings import Settings
-from ...daemon.settings.reference import without_folder
+from ...daemon.settings.option import without_folder
 from ...errors.exceptions import FailureError
 from ...errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal, InvalidAgentResponse
 from ...errors.redaction import scrub_known

@@ -34,7 +34,7 @@ from .executor import (
 from .live_task import LiveTask, raise_if_lost, wait_committed
 
 if TYPE_CHECKING:
-    from ...daemon.logs.bound import LoggedCall
+    from ...daemon.logs.logger import LoggedCall
     from ...daemon.tracing.tracing import Origin
 
 

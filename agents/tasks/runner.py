@@ -16,7 +16,7 @@ from ...a2a.errors import not_cancelable_any_more
 from ...a2a.types import INACTIVE, CallFacts, Message, Part, Task, TaskState, WaitingMessage
 from ...daemon.dispatch.execution import Raised
 from ...daemon.logs import log
-from ...daemon.logs.bound import BOUND, LoggedTask, calling
+from ...daemon.logs.logger import BOUND, LoggedTask, calling
 from ...daemon.tracing.attributes import TASK_STATE
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded

@@ -16,18 +16,15 @@ from ...framing.parser import parser_for
 from ...lazy import anyio
 from ..dispatch.backlog import Backlog
 from ..dispatch.dispatcher import Dispatcher
+from ..dispatch.execution import Router
 from ..dispatch.request import Client, Request
-from ..dispatch.responder import Responder
-from ..dispatch.router import Router
+from ..dispatch.responder import Responder, note_timeout
 from ..logs import log
 from ..operations.context import ClientInfo
 from ..process.reexec import NEW_CONNECTION, ConnectionState
-from ..rpc.request_log import note_timeout
-from .client_connection import DaemonControl
-from .client_requests import ClientRequests
 from .context_backend import ClientContextBackend, Together
 from .handshake import ServerInfo
-from .notices import Notices
+from .notices import ClientRequests, DaemonControl, Notices
 from .reader import Reader
 from .session import Session, check_declarations, dialect_of, open_session
 from .writer import Writer

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Access
-    from ..operations.context import Sending
-    from ..operations.current_request import Caller, CurrentRequest, IncomingCall
+    from ..operations.context import Caller, CurrentRequest, IncomingCall, Sending
     from ..operations.identity import Identity
-    from .client_requests import ClientRequests
-    from .notices import Notices
+    from .notices import ClientRequests, Notices
     from .session import Session
 
 

@@ -16,8 +16,8 @@ from ..operations.registry import LazyOperations, Registry
 from ..operations.service import Service
 from ..rpc.dialect import PLAIN, Dialect
 from ..services.identity_cache import IdentityCache
-from .client_connection import ClientConnection, DaemonControl
 from .handshake import ServerInfo, add_initialize, add_shutdown, client_info, run_initializers
+from .notices import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
     from ..host import Host

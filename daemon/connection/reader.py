@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 from ...errors.failures import InvalidRequest
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
 from ...lazy import anyio
-from ..dispatch.task_guard import task_switch
+from ..dispatch.responder import note_dropped, note_fault, note_reply
+from ..dispatch.task_pool import task_switch
 from ..logs import log
-from ..memory import SMALL, reserve
-from ..process.allocator import map_large_blocks
+from ..memory import SMALL, map_large_blocks, reserve
 from ..rpc.envelope import Call, Dropped, Message, NoJson, Refused, Reply, Scalar, decode, split_batch
-from ..rpc.request_log import note_dropped, note_fault, note_reply
 
 if TYPE_CHECKING:
     from ...framing.channel import Channel

@@ -13,7 +13,7 @@ from .. import plugins
 from ..logs import log
 from ..operations.service import DeclarationError
 from ..rpc.dialect import Dialect
-from .client_connection import ClientConnection, DaemonControl
+from .notices import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
     from ...framing.events import Framing

@@ -13,8 +13,7 @@ from typing import Final, final
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ...lazy import anyio
-from ..memory import SMALL, MemoryBudget
-from ..process.allocator import map_large_blocks
+from ..memory import SMALL, MemoryBudget, map_large_blocks
 
 # The window that a client opens for one subscription: what it may be sent beyond what it has taken (section 5 of the protocol).
 #

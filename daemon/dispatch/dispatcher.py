@@ -17,11 +17,10 @@ from ..operations.context import Context, ContextBackend
 from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect, Ignored
 from ..rpc.envelope import STREAM_TAKEN, Call, Message
-from ..rpc.request_log import note_ignored
 from .backlog import Backlog
+from .execution import Router
 from .request import Request, RequestCounts
-from .responder import Responder
-from .router import Router
+from .responder import Responder, note_ignored
 from .scheduler import Scheduler
 
 if TYPE_CHECKING:

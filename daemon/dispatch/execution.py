@@ -11,31 +11,141 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Seque
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from sys import exc_info
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
+from msgspec import UnsetType
+from msgspec.structs import replace
 
 from ...errors.exceptions import ExternalError, FailureError, OperationError
-from ...errors.failures import Failure, Internal
+from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
 from ...errors.redaction.safe_call import type_name
 from ...errors.wire import failure_of
 from ...lazy import anyio
 from ..logs import log
-from ..logs.bound import BOUND, INLINE, add_names
+from ..logs.logger import BOUND, INLINE, add_names
 from ..memory import MemoryBudget, reserve, values_size
+from ..operations.access import Access, ProviderFailed
 from ..operations.context import CallFailed, keep_progress_token, last_event_id
-from ..operations.spec import ClientGroup, ServerEvent, WrongResult
-from ..process import forks
+from ..operations.registry import Registry
+from ..operations.service import DeclarationError
+from ..operations.spec import ClientGroup, Forward, OperationSpec, ServerEvent, WrongResult
+from ..process import children
+from ..rpc.envelope import Call
 from .request import Outcome
-from .task_guard import guard_task, out_of_task
-from .task_pool import HandlerLoop, in_context
+from .task_pool import HandlerLoop, guard_task, in_context, out_of_task
 
 if TYPE_CHECKING:
     from ..operations.context import Context
-    from ..operations.decoders import Arguments
+    from ..operations.params import Arguments
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Call
     from .request import EventSink, Request
+
+
+# From a call to the operation that it means, or to the reason why there is none. Runs no handler of an app.
+
+
+REPLACEABLE: Final = frozenset({"initialize", "initialized", "shutdown"})
+"""Methods of the daemon in whose place a service may put its own."""
+
+Route: TypeAlias = tuple[Call, OperationSpec]
+
+
+@final
+class Router:
+    """Lookup and visibility, then access: the checks before input, in that order (section 6 of docs/protocol.md).
+
+    `builtins` are the methods of this connection alone. Raises `DeclarationError` where `registry` declares one of them too
+    that is not `REPLACEABLE`. Unless `named`, only the builtins are methods, and forward calls to what `registry` holds.
+    """
+
+    def __init__(self, builtins: Registry, registry: Registry, access: Access, *, named: bool = True) -> None:
+        twice = (builtins.names - REPLACEABLE) & registry.names if named else ()
+        if twice:
+            raise DeclarationError(f"operations with names of the daemon's own methods: {', '.join(sorted(twice))}")
+        self._builtins = builtins
+        self._registry = registry
+        self._named = named
+        self._access = access
+
+    def route(self, call: Call, access: Access | None = None) -> Route | Failure:
+        """Where a call goes; the call may come back rewritten. Never raises, whatever an identity provider does.
+
+        `access` is that of one caller, where it is known already.
+        """
+        access = access or self._access
+        spec = self._registry.by_name.get(call.method) if self._named else None
+        if spec is None or spec.visibility != "external":
+            spec = self._find(call.method) if self._named else self._builtins.find(call.method)
+        if spec is None:
+            return MethodNotFound()
+        mismatch = False
+        if spec.mode == "forward":
+            try:
+                target: Forward = spec.invoke(None, spec.input.decode(call.params))
+            except FailureError as exc:
+                return exc.failure
+            spec = self._find(target.method)
+            if spec is None or spec.mode == "forward":
+                return MethodNotFound()
+            mismatch = target.subscribe is not None and (spec.kind == "subscription") != target.subscribe
+            if target.patient and isinstance(spec.timeout, UnsetType):
+                spec = replace(spec, timeout=None)
+            call = _forwarded(call, spec, target)
+            if call.span is not None:
+                call.span.lead_to(target.name or spec.name)
+        if not access.unrestricted or spec.admits is not None:
+            refusal = refusal_of(access, call, spec)
+            if refusal is not None:
+                return refusal
+        return OperationTypeMismatch() if mismatch else (call, spec)
+
+    def name_of(self, call: Call) -> str | None:
+        """The declared name of the operation that a call names; None where there is none that can be called."""
+        spec = self._find(call.method) if self._named else self._builtins.find(call.method)
+        return None if spec is None else spec.name
+
+    def _find(self, method: str) -> OperationSpec | None:
+        return self._registry.find(method) or self._builtins.find(method)
+
+
+def refusal_of(access: Access, call: Call, spec: OperationSpec) -> Failure | None:
+    """Why this caller may not make this call; None where it may. Nothing of the params is read for it."""
+    if not access.unrestricted:
+        refusal = attempt_now(lambda: access.refusal(spec.access, call.metadata), step="identity.resolve")
+        if isinstance(refusal, Raised):
+            return provider_failed(call, refusal.exc)
+        if refusal is not None:
+            return refusal
+    return None if spec.admits is None else spec.admits(call.metadata)
+
+
+def provider_failed(call: Call, exc: BaseException) -> Internal:
+    """What a call gets whose sender the identity provider could not name. The exception may hold the credential."""
+    log.error(
+        "identity.failed",
+        method=call.method,
+        id=call.id,
+        error=exc.error if isinstance(exc, ProviderFailed) else type_name(exc),
+    )
+    return Internal()
+
+
+def _forwarded(call: Call, spec: OperationSpec, target: Forward) -> Call:
+    params = None if bytes(target.params) == b"null" else target.params
+    return Call(
+        spec.name,
+        call.id,
+        params,
+        call.metadata,
+        target.prefix,
+        call.size,
+        target.rendering,
+        target.progress_token,
+        span=call.span,
+    )
+
 
 T = TypeVar("T")
 
@@ -89,8 +199,8 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
         return context.ended_by or outcome_of(exc, spec, call)
     finally:
         context._returned = True
-        if forks.in_child:
-            forks.leave()
+        if children.in_child:
+            children.leave_child()
 
 
 async def run_async(request: Request, context: Context, memory: MemoryBudget, loop: HandlerLoop) -> Outcome:
@@ -111,8 +221,8 @@ async def run_async(request: Request, context: Context, memory: MemoryBudget, lo
         return request.ended_by or outcome_of(exc, spec, call)
     finally:
         context._returned = True
-        if forks.in_child:
-            forks.leave()
+        if children.in_child:
+            children.leave_child()
 
 
 async def run_stream(
@@ -128,8 +238,8 @@ async def run_stream(
         return request.ended_by or outcome_of(exc, spec, call)
     finally:
         context._returned = True
-        if forks.in_child:
-            forks.leave()
+        if children.in_child:
+            children.leave_child()
 
 
 def _variables(call: Call) -> Variables:
@@ -247,8 +357,8 @@ async def attempt(work: Callable[[], Awaitable[T]], *, step: str = "") -> T | Ra
             value: T = await in_context(_awaited(work), copy_context(), loop, step)
             return value
         finally:
-            if forks.in_child:
-                forks.leave(exc_info()[1])
+            if children.in_child:
+                children.leave_child(exc_info()[1])
             if guard.disturbed():
                 await guard.restore(step)
             del guard  # a traceback may keep this frame, and the guard its task
@@ -282,8 +392,8 @@ def attempt_now(work: Callable[[], T], *, step: str = "") -> T | Raised:
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return Raised(_single(exc))
     finally:
-        if forks.in_child:
-            forks.leave(exc_info()[1])
+        if children.in_child:
+            children.leave_child(exc_info()[1])
 
 
 def declared(exc: OperationError) -> Failure | None:
@@ -296,8 +406,8 @@ def declared(exc: OperationError) -> Failure | None:
 
 def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
     """The failure that an exception of this operation stands for. Its class may be such that looking at it raises."""
-    if forks.in_child:
-        forks.leave(exc)
+    if children.in_child:
+        children.leave_child(exc)
     try:
         return _outcome_of(exc, spec, call)
     except BaseException:  # noqa: BLE001 - the boundary, as above

@@ -23,15 +23,14 @@ from ...errors.failures import (
 )
 from ...lazy import anyio
 from ..logs import log
-from ..logs.bound import bound
-from ..operations.context import MOUNT_DEPTH, CallFailed, ContextBackend
-from ..operations.current_request import Caller, CurrentRequest
+from ..logs.logger import bound
+from ..operations.context import MOUNT_DEPTH, Caller, CallFailed, ContextBackend, CurrentRequest
 from ..operations.identity import Identity
 from ..rpc.envelope import Call
 from .request import EventSink, Outcome, Request
 
 if TYPE_CHECKING:
-    from ..operations.decoders import Arguments
+    from ..operations.params import Arguments
     from ..operations.registry import Registry
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Rendering

@@ -16,17 +16,16 @@ import msgspec
 
 from ...errors.failures import Failure, Overloaded, TimedOut
 from ...lazy import anyio
-from ..logs.bound import INLINE
+from ..logs.logger import INLINE
 from ..memory import MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
 from ..operations.spec import OperationSpec
 from ..process.loop_watch import LoopWatch
-from ..rpc.request_log import note_overdue, note_unanswered
 from . import execution
 from .backlog import LOOP, THREADS, Backlog
 from .request import Client, Outcome, Request
-from .task_guard import out_of_task
-from .task_pool import HandlerLoop, TaskPool
+from .responder import note_overdue, note_unanswered
+from .task_pool import HandlerLoop, TaskPool, out_of_task
 from .thread_pool import ThreadPool
 
 if TYPE_CHECKING:

@@ -4,11 +4,17 @@ import time
 from collections.abc import Callable
 from typing import Final, final
 
-from .hooks import capture_logging, capture_structlog, install_hooks, loop_exception_handler, uninstall_hooks
-from .levels import AnyLevel, Level, parse_level
-from .logger import ConfiguredPath, Logger, log
+from .hooks import (
+    PrintedTexts,
+    capture_logging,
+    capture_structlog,
+    install_hooks,
+    log_stray_output,
+    loop_exception_handler,
+    uninstall_hooks,
+)
+from .logger import AnyLevel, ConfiguredPath, Level, Logger, log, parse_level
 from .sink import LogSettings
-from .stray_output import PrintedTexts, log_stray_output
 from .writer import LogWriter, start_logging
 
 # Warnings that callers can cause as often as they like: logged now and then, with how often they were not.

@@ -10,8 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from .levels import LEVELS
-from .queue import LogEvent
+from .logger import LEVELS, LogEvent
 from .sink import Form
 
 _MAX_NAME: Final = 64

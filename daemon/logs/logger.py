@@ -6,11 +6,326 @@ Any thread and any signal handler may call it: before `start_logging` events are
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, final
+from _thread import get_ident
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from time import time
+from typing import Final, Literal, Protocol, TypeAlias, final
 
-from .levels import LEVELS, RANK, AnyLevel, Level, parse_level
-from .queue import LogQueue
+import msgspec
+
+# The bounded queue between the threads that log and the one that writes. Never blocks, never formats, never raises.
+#
+# There is no lock, so that nothing can wait here: a signal handler, a destructor or a thread that was stopped half-way
+# could otherwise block all others. `deque.append` and `deque.popleft` are atomic, and CPython does not switch threads
+# where the counters change. On a build without the global lock a counter may lose an update under contention: sizes are
+# approximate anyway, and are corrected whenever the queue runs empty.
+
+
+# Copies the fields of an event for the queue, and estimates their size. Never calls code of the values.
+#
+# Containers are copied, because the caller may change them before the writer thread renders them. Everything else is kept
+# by reference and rendered later. So nothing here can raise or wait.
+
+
+FLAT_BYTES: Final = 32
+"""The assumed size of a number, a flag or an object of another type."""
+
+EXCEPTION_BYTES: Final = 4096
+"""The assumed size of an exception: its traceback keeps frames alive."""
+
+CONTAINER_BYTES: Final = 64 * 1024
+"""How much of one container is copied: eight times as much as a line shows of a field."""
+
+MAX_DEPTH: Final = 12
+"""Levels of nesting."""
+
+CUT: Final = "<cut>"
+"""The scrubber's mark (`errors.redaction.limits.CUT`, which is expensive to import). It replaces a whole value that is too
+deep or too large: half a secret would not be recognised as one."""
+
+
+def copy_fields(fields: dict[str, object]) -> int:
+    """Replace the containers in `fields` by copies. Returns the approximate size of all fields in bytes."""
+    size = 0
+    for key, value in fields.items():
+        kind = type(value)
+        if kind is str:
+            size += len(value)  # type: ignore[arg-type]  # mypy doesn't narrow by `type(...) is`
+        elif kind in _CONTAINERS:
+            budget = [CONTAINER_BYTES]
+            fields[key] = _copy(value, budget, MAX_DEPTH)
+            size += CONTAINER_BYTES - budget[0]
+        else:
+            size += EXCEPTION_BYTES if issubclass(kind, BaseException) else FLAT_BYTES
+    return size
+
+
+_CONTAINERS: Final = frozenset({dict, list, tuple, set, frozenset})
+"""Exactly these types: a subclass may run code of its own, so only the writer thread looks into it."""
+
+_KEYS: Final = frozenset({str, int, float, bool, type(None)})
+"""Keys of other types may run code of their own when they are hashed; their type names replace them."""
+
+
+def _copy(value: object, budget: list[int], depth: int) -> object:
+    kind = type(value)
+    budget[0] -= len(value) if kind is str else FLAT_BYTES  # type: ignore[arg-type]
+    if budget[0] < 0 or depth == 0:
+        return CUT
+    if kind is dict:
+        return _copy_dict(value, budget, depth)  # type: ignore[arg-type]
+    if kind in _CONTAINERS:
+        return _copy_items(value, budget, depth)  # type: ignore[arg-type]
+    return value
+
+
+def _copy_dict(value: dict[object, object], budget: list[int], depth: int) -> dict[object, object]:
+    result: dict[object, object] = {}
+    for key, item in value.copy().items():
+        if budget[0] < 0:
+            break
+        if type(key) is str:
+            budget[0] -= len(key)
+        plain = key if type(key) in _KEYS else f"<{type(key).__name__}>"
+        result[plain] = _copy(item, budget, depth - 1)
+    return result
+
+
+def _copy_items(value: Iterable[object], budget: list[int], depth: int) -> list[object]:
+    result: list[object] = []
+    for item in list(value):
+        if budget[0] < 0:
+            break
+        result.append(_copy(item, budget, depth - 1))
+    return result
+
+
+MAX_EVENTS: Final = 4096
+"""About a second of a busy debug log, and little memory."""
+
+MAX_BYTES: Final = 2 * 1024 * 1024
+"""Approximate size of all queued events. The last one accepted may exceed it."""
+
+EVENT_BYTES: Final = 128
+"""The size of an event without its fields."""
+
+
+class LogEvent(msgspec.Struct, frozen=True):
+    """One event. `when` is its time in seconds since the epoch, `refused` counts the events refused before it."""
+
+    when: float
+    rank: int
+    name: str
+    fields: dict[str, object]
+    refused: int
+    size: int
+
+
+def _no_writer() -> None:
+    """The wake-up call while no writer is attached."""
+
+
+@final
+class LogQueue:
+    """Events in the order of their `put`. A full queue refuses the newest event and counts it in `refused`."""
+
+    __slots__ = ("_bytes", "_events", "_wake", "annotate", "lost", "open", "refused", "writer", "writer_idle")
+
+    def __init__(self) -> None:
+        self._events: deque[LogEvent] = deque()
+        self._bytes = 0
+        self._wake: Callable[[], None] = _no_writer
+        self.annotate: Callable[[dict[str, object]], None] | None = None
+        """Adds to the fields of an event what the thread that logs it stands in. It must not raise."""
+        self.writer_idle = False
+        """The writer waits: `put` must wake it."""
+        self.open = True
+        self.refused = 0
+        """How many events were refused since the writer was attached."""
+        self.lost = 0
+        """How many events the writer has taken and could not write."""
+        self.writer = 0
+        """The writer's thread. Events that it causes itself, such as warnings while it renders, are ignored: they would
+        never end."""
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def put(self, rank: int, name: str, fields: dict[str, object], when: float | None = None) -> None:
+        """Queue one event, or count it as refused. The queue owns `fields` from now on."""
+        if get_ident() == self.writer:
+            return
+        if not self.open or len(self._events) >= MAX_EVENTS or self._bytes >= MAX_BYTES:
+            self.refused += 1
+            return
+        add_bound(fields)
+        if self.annotate is not None:
+            self.annotate(fields)
+        size = copy_fields(fields) + EVENT_BYTES
+        self._bytes += size
+        self._events.append(LogEvent(time() if when is None else when, rank, name, fields, self.refused, size))
+        if self.writer_idle:
+            self._wake()
+
+    def get(self) -> LogEvent | None:
+        """The oldest event, or None. For the writer alone."""
+        try:
+            event = self._events.popleft()
+        except IndexError:
+            self._bytes = 0
+            return None
+        self._bytes -= event.size
+        return event
+
+    @property
+    def attached(self) -> bool:
+        """Whether there is a writer."""
+        return self._wake is not _no_writer
+
+    def attach(self, wake: Callable[[], None], *, rank: int) -> None:
+        """Attach the writer: from now on `wake` is called when it is idle. Queued events below `rank` are discarded."""
+        for _ in range(len(self._events)):
+            event = self._events.popleft()
+            if event.rank >= rank:
+                self._events.append(event)
+        self._wake, self.open, self.writer_idle = wake, True, True
+        if self._events:
+            wake()
+
+    @property
+    def dropped(self) -> int:
+        """How many events no line was written for."""
+        return self.refused + self.lost
+
+    def close(self) -> None:
+        """Refuse every event from now on. Queued events can still be read."""
+        self.open = False
+
+    def open_again(self) -> None:
+        """Take events again, for a writer that is still to be attached."""
+        self.open = True
+
+    def detach(self) -> int:
+        """Detach the writer and clear the queue. Returns how many events were dropped or cleared since `attach`."""
+        self._wake, self.writer_idle = _no_writer, False
+        lost = self.dropped + len(self._events)
+        self.clear()
+        return lost
+
+    def clear(self) -> None:
+        """Empty the queue without counting: a forked child has copies of events that its parent writes."""
+        self._events.clear()
+        self._bytes = self.refused = self.lost = 0
+
+
+# Names the request that the running code works for in the log: method, id, and an agent's task.
+#
+# Handlers run with it in a context variable, so that tasks and calls that they begin have it too; threads that they start by
+# themselves have not, before Python 3.14. Inline handlers begin nothing and must cost nothing: for them it stands in `INLINE`.
+
+
+# The four log levels, their order, and the names that users may write. Knows nothing else of logs.
+
+
+Level: TypeAlias = Literal["debug", "info", "warn", "error"]
+
+AnyLevel: TypeAlias = Level | Literal["warning"]
+"""A level as code may name it: `warning` means `warn`."""
+
+RANK: Final[dict[str, int]] = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40}
+"""The same numbers as in the standard library's `logging`, so that one threshold serves both."""
+
+LEVELS: Final[dict[int, Level]] = {10: "debug", 20: "info", 30: "warn", 40: "error"}
+
+
+def parse_level(text: str) -> Level | None:
+    """The level that a user names, in any case; None for an unknown name."""
+    return LEVELS.get(RANK.get(text.lower(), 0))
+
+
+def level_of_number(number: int) -> Level:
+    """The level of a number as `logging` counts: the nearest one at or below the number."""
+    return LEVELS[min(max(number // 10 * 10, 10), 40)]
+
+
+class LoggedCall(Protocol):
+    """A call of an operation. `id` is a JSON text, None for a notification and for a call that the app has made for `origin`.
+    `task` is the agent's task that it names."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def id(self) -> bytes | None: ...
+    @property
+    def task(self) -> str | None: ...
+    @property
+    def origin(self) -> LoggedCall | LoggedTask | None: ...
+
+
+class LoggedTask(msgspec.Struct, frozen=True):
+    """An agent's task, and the call that has asked for its execution; None where another daemon has."""
+
+    task: str
+    origin: LoggedCall | None = None
+
+
+Bound: TypeAlias = LoggedCall | LoggedTask
+
+BOUND: Final[ContextVar[Bound | None]] = ContextVar("discreet_bound", default=None)
+
+
+@final
+class Inline:
+    """The call that runs on the thread of the loop without a task. Set by what runs it."""
+
+    __slots__ = ("call", "thread")
+
+    def __init__(self) -> None:
+        self.call: LoggedCall | None = None
+        self.thread = 0
+
+
+INLINE: Final = Inline()
+
+
+def bound() -> Bound | None:
+    """What the running code works for; None for code of the daemon, or of threads of the app."""
+    found = BOUND.get()
+    if INLINE.call is not None and INLINE.thread == get_ident():
+        return INLINE.call
+    return found
+
+
+def calling() -> LoggedCall | None:
+    """The call that the running code works for, directly or for its task."""
+    found = bound()
+    return found.origin if isinstance(found, LoggedTask) else found
+
+
+def add_bound(fields: dict[str, object]) -> None:
+    """Name what the running code works for, as far as `fields` don't."""
+    found = bound()
+    if found is not None:
+        add_names(fields, found)
+
+
+def add_names(fields: dict[str, object], found: Bound | None) -> None:
+    """Name this, and those for whom it works, as far as `fields` don't. An event about another method names no call."""
+    given = fields.get("method")
+    is_about_it = given is None
+    while found is not None:
+        if found.task is not None:
+            fields.setdefault("task", found.task)
+        if not isinstance(found, LoggedTask):
+            is_about_it = is_about_it or given == found.method
+            if is_about_it:
+                fields.setdefault("method", found.method)
+                if found.id is not None and found.id != b"null":
+                    fields.setdefault("id", found.id)
+        found = found.origin
+
 
 _DEBUG, _INFO, _WARN, _ERROR = LEVELS
 

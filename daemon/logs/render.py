@@ -18,8 +18,7 @@ from ...errors.printable import printable, printable_json
 from ...errors.redaction import load_environment, scrub, scrub_event, scrub_exception
 from ...errors.redaction.limits import CUT, REDACTED
 from .line import encode_line, safe_name, standard_fields
-from .logger import ConfiguredPath
-from .queue import LogEvent
+from .logger import ConfiguredPath, LogEvent
 from .sink import Form
 
 MAX_FIELD: Final = 8 * 1024

@@ -7,13 +7,32 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, TypeVar, final
 
 import msgspec
 
-from .levels import Level
+from .logger import Level
+
+# The only place in the logs that catches any exception: logging must never fail the caller, nor end the writer thread.
+
+
+T = TypeVar("T")
+
+
+def safe_call(
+    func: Callable[[], T], on_error: Callable[[BaseException], T], catch: type[BaseException] = Exception
+) -> T:
+    """The result of `func`; if it raises `catch`, the result of `on_error` for the exception.
+
+    For calls that run foreign code, such as a `__str__` or a `__repr__`, which may raise anything.
+    """
+    try:
+        return func()
+    except catch as exc:
+        return on_error(exc)
+
 
 Form: TypeAlias = Literal["console", "keyvalue", "json", "journald"]
 

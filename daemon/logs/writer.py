@@ -16,11 +16,8 @@ from collections.abc import Mapping
 from time import monotonic, time
 from typing import TYPE_CHECKING, Final, final
 
-from .levels import RANK
-from .logger import ConfiguredPath, Logger, log
-from .queue import LogEvent
-from .safe_call import safe_call
-from .sink import DEFAULTS, Form, LogSettings, Sink, open_sink, wants_color
+from .logger import RANK, ConfiguredPath, LogEvent, Logger, log
+from .sink import DEFAULTS, Form, LogSettings, Sink, open_sink, safe_call, wants_color
 
 if TYPE_CHECKING:
     from .render import Renderer

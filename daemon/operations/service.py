@@ -34,8 +34,12 @@ from ...errors.exceptions import OperationError
 from .. import plugins
 from ..declarations import Completer, Offer, Prompt, Resource, asks_of, check_offer
 from .json_types import may_hold_floats, require_json_members, require_json_type
-from .options import (
+from .params import ANNOTATION_ERRORS, InputModel, build_input, return_type
+from .spec import (
+    OperationKind,
     OperationOptions,
+    OperationSpec,
+    ServerEvent,
     access_rule,
     check_kind,
     check_lifespan,
@@ -48,9 +52,8 @@ from .options import (
     description_of,
     mode_of,
     name_of,
+    output_check,
 )
-from .params import ANNOTATION_ERRORS, InputModel, build_input, return_type
-from .spec import OperationKind, OperationSpec, ServerEvent, output_check
 
 # What tells that a service's operations are others than before, while it is served. Operations themselves never change.
 

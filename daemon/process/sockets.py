@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, final
 
-from ..settings.addresses import Address
+from ..settings.option import Address
 
 BACKLOG: Final = 2048
 """Connections that may wait to be accepted. The system may allow fewer."""

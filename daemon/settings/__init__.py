@@ -1,8 +1,7 @@
 """The settings of `discreet serve`: one table, and values from flags, the environment and a file."""
 
 from .option import Option, UsageError
-from .resolution import Resolved, load_settings, resolve_here, resolve_settings
-from .sources import SettingsFile
+from .resolution import Resolved, SettingsFile, resolve_here, resolve_settings
 from .table import OPTIONS, Settings
 
 __all__ = [
@@ -12,7 +11,6 @@ __all__ = [
     "Settings",
     "SettingsFile",
     "UsageError",
-    "load_settings",
     "resolve_here",
     "resolve_settings",
 ]

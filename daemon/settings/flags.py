@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ...errors.nearest import closest_match
 from .option import Option, RawValue, UsageError
-from .sources import SettingsFile
+from .resolution import SettingsFile
 from .table import OPTIONS
 
 _WIDTH: Final = 100

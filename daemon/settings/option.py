@@ -1,6 +1,8 @@
 """One setting: its names, its type, and how a user's text becomes its value. Knows no setting by name."""
 
 import os
+import re
+import sys
 from types import NoneType
 from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args, get_origin
 
@@ -9,16 +11,168 @@ from msgspec import Struct
 
 from ...errors.printable import cut
 from .. import plugins
-from .addresses import (
-    ADDRESS_FORM,
-    KEYS_FORM,
-    about_wrong_address,
-    absolute_address,
-    is_key_address,
-    read_address,
-)
 from .imports import WrongImport, import_of_flag, imports_of_tables
-from .reference import EXPECTED, absolute_reference, read_reference
+
+# What an app is called: an attribute of an installed module, or of a file. Reads text, imports nothing.
+
+
+EXPECTED = "pkg.module:name or ./file.py:name"
+
+_SEPARATORS = ("/", "\\") if sys.platform == "win32" else ("/",)
+
+
+@final
+class ModuleReference(Struct, frozen=True):
+    """`pkg.module:attribute`: a module that is installed, or stands in `app-dir`."""
+
+    module: str
+    attribute: str
+
+
+@final
+class FileReference(Struct, frozen=True):
+    """`./shop.py:attribute`: a file. It has at least one separator of folders, so that no name is taken for it."""
+
+    path: str
+    attribute: str
+
+
+Reference: TypeAlias = ModuleReference | FileReference
+
+
+def read_reference(text: object) -> Reference | None:
+    """What a text refers to; None where it is no reference."""
+    if not isinstance(text, str):
+        return None
+    target, colon, attribute = text.rpartition(":")  # a path may have a colon of its own, as in C:\\shop.py:shop
+    if not colon or not _is_dotted_name(attribute) or "\0" in target:
+        return None
+    if any(separator in target for separator in _SEPARATORS):
+        is_file = target.endswith(".py") and os.path.basename(target) != ".py"
+        return FileReference(target, attribute) if is_file else None
+    return ModuleReference(target, attribute) if _is_dotted_name(target) else None
+
+
+def absolute_reference(text: str, directory: str) -> str:
+    """The same with an absolute path, where it has one."""
+    match read_reference(text):
+        case FileReference(path, attribute):
+            return f"{os.path.normpath(os.path.join(directory, path))}:{attribute}"
+        case _:
+            return text
+
+
+def without_folder(text: str) -> str:
+    """The same without the folder of a file: for those who must not learn where it is."""
+    match read_reference(text):
+        case FileReference(path, attribute):
+            return f"./{os.path.basename(path)}:{attribute}"
+        case _:
+            return text
+
+
+def _is_dotted_name(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
+
+
+# Where to listen, as users write it: `HOST:PORT`, `[ADDRESS]:PORT`, or `unix:PATH`. Reads text, opens nothing.
+
+
+ADDRESS_FORM: Final = "HOST:PORT or unix:PATH"
+KEYS_FORM: Final = "an existing file, or an address that begins with https:// (http:// on this machine alone)"
+UNIX: Final = "unix:"
+
+MAX_PORT: Final = 65535
+
+_HOST: Final = re.compile(r"[\w.-]*").fullmatch
+_IPV6: Final = re.compile(r"[0-9A-Fa-f:.]+").fullmatch
+
+
+@final
+class Address(Struct, frozen=True):
+    """Where to listen: a unix socket where `path` is set."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only processes of this machine can connect."""
+        return bool(self.path) or _is_loopback(self.host)
+
+
+def read_address(text: str) -> Address | None:
+    """The address that a text names; None for none."""
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        return Address(path=path) if path and "\0" not in path else None
+    host, colon, port = text.rpartition(":")
+    if not (
+        colon and port.isascii() and port.isdecimal() and len(port) <= len(str(MAX_PORT)) and int(port) <= MAX_PORT
+    ):
+        return None
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif not _HOST(host):
+        return None
+    return Address(host or "127.0.0.1", int(port))
+
+
+def about_wrong_address(text: str) -> str:
+    """The end of a message on a text that is no address: what is wrong with it; empty for no idea. Repeats nothing of it."""
+    host, colon, _ = text.rpartition(":")
+    if not text:
+        return ""
+    if text.startswith(UNIX):
+        return "; the path is missing"
+    if "://" in text:
+        return "; without http://, and without a path"
+    if text.startswith((os.sep, os.curdir)):
+        return "; the path of a unix socket is written unix:PATH"
+    if "/" in text:
+        return "; without a path"
+    if text.isdecimal():
+        return "; the host is missing, such as 127.0.0.1:8000"
+    if host.count(":") and _IPV6(text):
+        return "; an IPv6 address stands in brackets, such as [::1]:8000"
+    if not colon or text.endswith((":", "]")):
+        return "; the port is missing, such as 127.0.0.1:8000"
+    if host == "*":
+        return "; all addresses of this machine are 0.0.0.0"
+    return f"; the port is a number from 0 to {MAX_PORT}" if _HOST(host) or host.endswith("]") else ""
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a server that binds this host can be reached from this machine alone."""
+    from ipaddress import ip_address  # late: only who serves HTTP needs it
+
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_key_address(text: str) -> bool:
+    """Whether public keys may be fetched from here: nobody may change them on their way."""
+    from urllib.parse import urlsplit  # late: as above
+
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None or not text.isprintable() or " " in text:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+
+
+def absolute_address(text: str, directory: str) -> str:
+    """The same with an absolute path, where it has one."""
+    return UNIX + os.path.join(directory, text.removeprefix(UNIX)) if text.startswith(UNIX) else text
+
 
 # The text that declares a bearer token: its form, and its parts. Hashes nothing, compares nothing.
 

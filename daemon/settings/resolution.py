@@ -2,14 +2,182 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, final
 
 from msgspec import Struct
 
-from .option import Option, RawValue, UsageError, absolute, parse_value
-from .sources import FOUND, SettingsFile, from_environment, from_found_file, from_named_file
+from ...errors.nearest import closest_match, nearest_hint
+from .option import PREFIX, Option, RawValue, UsageError, absolute, parse_value
 from .table import HTTP, OPTIONS, Settings
+
+# Reads settings from the environment and from a file. Checks their names, never their values.
+
+
+OWN_FILE: Final = "discreet.toml"
+PROJECT_FILE: Final = "pyproject.toml"
+SECTION: Final = "serve"
+"""A table of the file. Keys in it and keys beside it mean the same."""
+
+_TABLES: Final = tuple(option.key for option in OPTIONS if option.kind == "imports")
+_LARGEST_FILE: Final = 1024 * 1024
+"""Bytes. A settings file has a few hundred; reading a large one would delay the start."""
+_SIMILARITY: Final = 0.6
+"""From this ratio on an unknown variable counts as misspelt. It is difflib's own default."""
+
+
+@final
+class SettingsFile(Struct, frozen=True):
+    """Which file is read: the one that somebody named, or the one that is found, or with `isolated` none."""
+
+    named: str | None = None
+    isolated: bool = False
+
+    def argv(self) -> list[str]:
+        """The flags that choose it."""
+        named = [] if self.named is None else [f"--config={self.named}"]
+        return [*named, *(["--isolated"] if self.isolated else [])]
+
+
+FOUND: Final = SettingsFile()
+"""What counts where nobody chooses: `discreet.toml` or `pyproject.toml` of the working directory."""
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, RawValue]:
+    """The settings of the environment, by field. An empty variable counts as unset.
+
+    Raises `UsageError` for a variable that looks like a misspelling of one of ours. Other variables with our prefix may
+    belong to another program and are ignored.
+    """
+    for name in unknown_variables(environ):
+        if meant := _closest_variable(name):
+            raise UsageError(f"{name}: unknown environment variable; nearest: {meant}")
+    return {option.field: given for option in OPTIONS if (given := _variable(option, environ)) is not None}
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """The variables that have our prefix and are no settings."""
+    known = {option.variable for option in OPTIONS}
+    return [name for name in environ if name.startswith(PREFIX) and name not in known]
+
+
+def from_found_file(directory: str) -> dict[str, RawValue]:
+    """The settings of a directory's settings file, by field, whether or not it may set them.
+
+    The file is `discreet.toml` or, only without one, the table `tool.discreet` of `pyproject.toml`. Raises `UsageError`
+    for a file that cannot be read or is not TOML, for unknown keys, and for keys that are set twice.
+    """
+    text = _text(directory, OWN_FILE)
+    if text is not None:
+        return _settings(text, OWN_FILE, directory)
+    text = _text(directory, PROJECT_FILE)
+    if text is None or "discreet" not in text:  # avoids the parser for most projects
+        return {}
+    return _settings(text, PROJECT_FILE, directory)
+
+
+def from_named_file(path: str, directory: str) -> dict[str, RawValue]:
+    """The settings of a file that somebody named; of a `pyproject.toml`, its table. Raises as `from_found_file` does."""
+    text = _text(directory, path)
+    if text is None:
+        raise UsageError(f"--config: there is no file {path}")
+    return _settings(text, path, os.path.dirname(os.path.join(directory, path)))
+
+
+def _settings(text: str, name: str, directory: str) -> dict[str, RawValue]:
+    table, prefix = _table(text, name)
+    by_key = {option.key: option for option in OPTIONS}
+    found: dict[str, RawValue] = {}
+    for key, value, source in _entries(table, prefix):
+        option = by_key.get(key)
+        if option is None:
+            known = [SECTION, *_TABLES] if isinstance(value, dict) else by_key
+            raise UsageError(f"{source}: unknown key{nearest_hint(key, known)}")
+        if option.field in found:
+            raise UsageError(f"{source}: set twice, here and as {found[option.field].source}")
+        found[option.field] = RawValue(value, source, typed=True, directory=directory)
+    return found
+
+
+def _closest_variable(name: str) -> str:
+    """The variable of ours that a name resembles; empty for none. Compared without the prefix, which all share."""
+    spellings = {option.variable.removeprefix(PREFIX): option.variable for option in OPTIONS} | {
+        option.key.replace("-", "_").upper(): option.variable for option in OPTIONS
+    }
+    return spellings.get(closest_match(name.removeprefix(PREFIX).upper(), spellings, cutoff=_SIMILARITY), "")
+
+
+def _variable(option: Option, environ: Mapping[str, str]) -> RawValue | None:
+    if text := environ.get(option.variable):
+        return RawValue(text, option.variable)
+    if option.info.presence_variable and environ.get(option.info.presence_variable):
+        return RawValue(True, option.info.presence_variable, typed=True)
+    return None
+
+
+def _table(text: str, name: str) -> tuple[dict[str, Any], str]:
+    """The table with our keys, and the prefix of their names in messages."""
+    table = _parsed(text, name)
+    if os.path.basename(name) != PROJECT_FILE:
+        return table, f"{name}: "
+    tool = table.get("tool")
+    ours = tool.get("discreet", {}) if isinstance(tool, dict) else {}
+    if not isinstance(ours, dict):
+        raise UsageError(f"{name}: tool.discreet: expected a table")
+    return ours, f"{name}: tool.discreet."
+
+
+def _entries(table: dict[str, Any], prefix: str) -> Iterator[tuple[str, object, str]]:
+    """Key, value and source of each entry, the section's entries included. `_` in a key counts as `-`."""
+    for name, value in table.items():
+        if name == SECTION and isinstance(value, dict):
+            yield from ((_dashed(key), inner, f"{prefix}{SECTION}.{key}") for key, inner in value.items())
+        else:
+            yield _dashed(name), value, prefix + name
+
+
+def _dashed(key: str) -> str:
+    return key.replace("_", "-")
+
+
+def _text(directory: str, name: str) -> str | None:
+    """The file's text; None if there is no such file."""
+    try:
+        with open(os.path.join(directory, name), "rb", opener=_open_without_blocking) as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise UsageError(f"{name}: cannot be read: {exc.strerror}") from exc
+    if len(content) > _LARGEST_FILE:
+        raise UsageError(f"{name}: larger than {_LARGEST_FILE} bytes")
+    try:
+        return content.decode().removeprefix("\ufeff")  # the byte order mark of Windows' editors
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"{name}: not UTF-8 at byte {exc.start}") from exc
+
+
+def _open_without_blocking(path: str, flags: int) -> int:
+    """Opening a FIFO of that name would otherwise wait for its writer."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
+    import tomllib  # late: most directories have no settings file
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise UsageError(f"{name}: not valid TOML{_line_of(str(exc))}") from exc
+    except RecursionError as exc:
+        raise UsageError(f"{name}: nested too deeply") from exc
+
+
+def _line_of(message: str) -> str:
+    """Where the parser stopped. The rest of its message may quote the file and is dropped."""
+    _, found, place = message.rpartition("(at line ")
+    line = place.partition(",")[0]
+    return f", line {line}" if found and line.isdigit() else ", at its end"
 
 
 class Resolved(Struct, frozen=True):
@@ -21,26 +189,8 @@ class Resolved(Struct, frozen=True):
     """One line on what a file set that was merely found and may not set it; empty where there is nothing."""
 
 
-def load_settings(argv: Sequence[str], environ: Mapping[str, str], directory: str) -> Settings:
-    """The settings of `discreet serve ARGV` with this environment in this directory (an absolute path).
-
-    Raises `UsageError`. Reads only the settings file, and checks that the root is a directory.
-    """
-    from .flags import (
-        FlagParser,
-        add_setting_flags,
-        file_from_flags,
-        from_flags,
-    )  # late: not every caller needs argparse
-
-    parser = FlagParser("discreet serve", "[APP ...] [FLAG ...]")
-    add_setting_flags(parser)
-    args = parser.read(argv)
-    return resolve_settings(from_flags(args), environ, directory, file_from_flags(args)).settings
-
-
 def resolve_here(flags: Mapping[str, RawValue], file: SettingsFile = FOUND) -> Resolved:
-    """The settings of this process, with its environment and its working directory. Raises as `load_settings` does."""
+    """Resolve the settings of this process, with its environment and its working directory. Raises `UsageError`."""
     try:
         directory = os.getcwd()
     except OSError as exc:
@@ -51,7 +201,10 @@ def resolve_here(flags: Mapping[str, RawValue], file: SettingsFile = FOUND) -> R
 def resolve_settings(
     flags: Mapping[str, RawValue], environ: Mapping[str, str], directory: str, file: SettingsFile = FOUND
 ) -> Resolved:
-    """The settings, from flags that have been parsed. Raises as `load_settings` does."""
+    """Resolve the settings from flags that have been parsed, in this directory (an absolute path). Raises `UsageError`.
+
+    Reads only the settings file, and checks that the root is a directory.
+    """
     if file.isolated and file.named is not None:
         raise UsageError("--isolated reads no file, and --config names one")
     given = {**({} if file.isolated else from_environment(environ)), **flags}

@@ -313,7 +313,7 @@ _MIB: Final = 1024 * 1024
 
 @final
 class Settings(Struct, frozen=True, kw_only=True):
-    """The settings of `discreet serve`. Times are in seconds, sizes in bytes; `load_settings` makes paths absolute."""
+    """The settings of `discreet serve`. Times are in seconds, sizes in bytes; `resolve_settings` makes paths absolute."""
 
     apps: Annotated[
         tuple[str, ...],

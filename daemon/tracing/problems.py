@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Final, final
 
 from ..logs import log
-from ..logs.levels import level_of_number
+from ..logs.logger import level_of_number
 
 SILENT_SECONDS: Final = 300.0
 """How long a problem is not repeated."""

@@ -20,7 +20,7 @@ from .generated.tables import PROTOCOL_VERSION
 
 if TYPE_CHECKING:
     from ...agents.acp_options import AcpOptions
-    from ...daemon.connection.client_connection import ClientConnection
+    from ...daemon.connection.notices import ClientConnection
 
 _JSON_MODES = ("application/json",)
 """What an agent takes whose skills are the operations."""

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ...a2a.versions.version import ProtocolVersion
     from ...agents.service.call_pipeline import CallPipeline, Settle
     from ...agents.service.request_handler import Caller, RequestHandler
-    from ...daemon.connection.client_connection import ClientConnection
+    from ...daemon.connection.notices import ClientConnection
     from ...daemon.rpc.dialect import Ignored
     from ...daemon.rpc.envelope import Call
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...daemon.connection.client_connection import ClientConnection, DaemonControl
+    from ...daemon.connection.notices import ClientConnection, DaemonControl
     from ...daemon.host import Host
     from ...daemon.rpc.envelope import Call
     from .session import LspSession

@@ -7,15 +7,14 @@ from typing import Any, Final, final
 
 import msgspec
 
-from ...daemon.connection.client_connection import ClientConnection, DaemonControl
 from ...daemon.connection.handshake import add_initialize, add_shutdown, client_info, run_initializers
+from ...daemon.connection.notices import ClientConnection, DaemonControl
 from ...daemon.documents.store import Documents
 from ...daemon.documents.text import ENCODINGS, PositionEncoding
 from ...daemon.logs import log
-from ...daemon.operations.catalogue import OF_EDITORS
 from ...daemon.operations.context import ClientRefused, Context
 from ...daemon.operations.params import InputModel
-from ...daemon.operations.registry import Registry
+from ...daemon.operations.registry import OF_EDITORS, Registry
 from ...daemon.operations.service import DeclarationError, Service
 from ...daemon.operations.spec import Forward, OperationSpec
 from ...errors.decoders import convert, decoder_for

@@ -6,7 +6,7 @@ from typing import Final, NoReturn, final
 
 from msgspec.structs import replace
 
-from ...daemon.connection.client_connection import ClientConnection
+from ...daemon.connection.notices import ClientConnection
 from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import service_like
 from .asking.calls import add_asking

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 from msgspec import Raw, Struct
 
-from ...daemon.connection.client_connection import ClientConnection
+from ...daemon.connection.notices import ClientConnection
 from ...daemon.declarations import Offer, Prompt, Resource, asks_of
 from ...daemon.logs import log
 from ...daemon.operations.context import ClientInfo

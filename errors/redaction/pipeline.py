@@ -12,8 +12,7 @@ from .layers.entropy import MIN_RUN_LENGTH, looks_random, scrub_random_runs
 from .layers.false_positives import is_placeholder, is_secret
 from .layers.names import scrub_folded_cookies, scrub_named_values, scrub_values_below
 from .layers.paths import PathScrubber
-from .layers.prefilter import Prefilter
-from .layers.rules import PATTERNS, PEM, PREFIXES, Pattern, Prefix
+from .layers.rules import PATTERNS, PEM, PREFIXES, Pattern, Prefilter, Prefix
 from .layers.sensitivity import SENSITIVE_STEMS, Sensitivity
 from .layers.tables import scrub_inserts, scrub_tables
 from .limits import CUT, REDACTED, BudgetExhaustedError, Replace, ScrubLimits, WorkBudget, nothing_to_redact

@@ -11,7 +11,7 @@ import os
 import select
 from typing import TYPE_CHECKING, final
 
-from .descriptors import READ_BYTES, DescriptorReader, DescriptorWriter
+from .interface import READ_BYTES, DescriptorReader, DescriptorWriter
 
 if TYPE_CHECKING:
     from queue import Queue

@@ -9,11 +9,10 @@ import msgspec
 from msgspec import Raw
 
 from ...a2a.methods import VERSIONS
-from ...daemon.dispatch.router import Router
+from ...daemon.dispatch.execution import Router
 from ...daemon.operations.registry import Registry
 from ...daemon.rpc import envelope
-from ...daemon.rpc.envelope import NULL_ID, Call, NoJson, Refused
-from ...daemon.rpc.text import json_failure
+from ...daemon.rpc.envelope import NULL_ID, Call, NoJson, Refused, json_failure
 from ...errors.codes import row_of
 from ...errors.exceptions import FailureError
 from ...errors.failures import (

@@ -354,7 +354,7 @@ class JwtProvider:
 
 
 def _check_place(jwks: str) -> None:
-    from ...daemon.settings.addresses import is_key_address  # the setting's own rule, for those who come by another way
+    from ...daemon.settings.option import is_key_address  # the setting's own rule, for those who come by another way
 
     if "://" in jwks and not is_key_address(jwks):
         raise ValueError("the keys' address must begin with https://, or be one of this machine")

@@ -8,19 +8,17 @@ from weakref import proxy
 
 import msgspec
 
-from ...daemon.connection.client_requests import ClientRequests
 from ...daemon.connection.context_backend import ClientContextBackend
 from ...daemon.connection.handshake import ServerInfo
-from ...daemon.connection.notices import Notices
+from ...daemon.connection.notices import ClientRequests, Notices
 from ...daemon.dispatch.dispatcher import Dispatcher
-from ...daemon.dispatch.responder import Responder
-from ...daemon.dispatch.router import Router
-from ...daemon.dispatch.task_guard import out_of_task
+from ...daemon.dispatch.execution import Router
+from ...daemon.dispatch.request import Inflight
+from ...daemon.dispatch.responder import Responder, note_dropped, note_reply
+from ...daemon.dispatch.task_pool import out_of_task
 from ...daemon.logs import RepeatedWarning
 from ...daemon.operations.context import ClientInfo
 from ...daemon.rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, encode_notification
-from ...daemon.rpc.inflight import Inflight
-from ...daemon.rpc.request_log import note_dropped, note_reply
 from ...dialects.mcp.session import McpSession
 from ...dialects.mcp.subscriptions import UPDATED
 from ...errors.exceptions import FailureError

@@ -9,7 +9,7 @@ import msgspec
 from ...a2a.card.model import AgentCard, HttpAuth
 from ...a2a.card.v03 import OAuth203, Scheme03, scheme_to_v03
 from ...daemon.operations.access import AccessRule, IdentityProvider
-from ...daemon.operations.catalogue import server_of
+from ...daemon.operations.registry import server_of
 from ...daemon.operations.service import Service
 from .objects import SecurityRequirement
 

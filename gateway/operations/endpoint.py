@@ -13,13 +13,11 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from msgspec import Raw
 
-from ...daemon.dispatch.execution import Raised, attempt_now
-from ...daemon.dispatch.router import Router
+from ...daemon.dispatch.execution import Raised, Router, attempt_now
 from ...daemon.operations.context import last_event_id
 from ...daemon.operations.params import InputModel
 from ...daemon.operations.registry import Registry
-from ...daemon.rpc.envelope import NULL_ID, Call
-from ...daemon.rpc.text import json_failure
+from ...daemon.rpc.envelope import NULL_ID, Call, json_failure
 from ...daemon.schemas.documents import input_schema
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, InvalidParams, MethodNotFound, ParseFailure

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from ...daemon.apps import AppError
 from ...daemon.logs import ConfiguredPath, log
 from ...daemon.process.sockets import SocketFile, listen
-from ...daemon.settings.addresses import read_address
+from ...daemon.settings.option import read_address
 from ...lazy import anyio
 from ..gateway import Gateway
 from ..settings import call_settings, origins_of

@@ -15,7 +15,7 @@ from ...client.outbound.connection import OutboundError
 from ...daemon.logs import log
 from ...daemon.operations.context import LAST_EVENT_ID, LONGEST_NUMBER, Context
 from ...daemon.operations.spec import ServerEvent
-from ...daemon.rpc.text import json_failure
+from ...daemon.rpc.envelope import json_failure
 from ...errors.backoff import exponential_backoff
 from ...errors.call_error import CallError, failure_of_call_error
 from ...errors.decoders import DECODE_ERRORS, decoder_for

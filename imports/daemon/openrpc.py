@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
-from ...daemon.operations.options import check_name
+from ...daemon.operations.spec import check_name
 from ...daemon.schemas.json_schema import JsonSchema
 from ...daemon.schemas.named_types import LOCAL, SHARED, Schema, references_of, require_schema, rewritten, with_inner
 from ...errors.codes import RESERVED_CODES

@@ -11,7 +11,7 @@ from typing import Final, Protocol, final
 import msgspec
 from msgspec import Raw
 
-from ...daemon.rpc.text import json_failure
+from ...daemon.rpc.envelope import json_failure
 from ...framing.http.sse import SseEvent, SseParser, TooLarge
 from .faults import UpstreamFault
 from .model import ReplyForm

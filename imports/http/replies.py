@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from ...daemon.rpc.text import json_failure
+from ...daemon.rpc.envelope import json_failure
 from .faults import UpstreamFault
 from .model import HttpOperation, Reply, ReplyForm
 

@@ -18,7 +18,7 @@ from msgspec import Raw
 from ... import call_tracing
 from ...client.outbound.ssrf import EXPECTED_PUBLIC_URL, Destination, parse_url
 from ...daemon.logs import log
-from ...daemon.rpc.text import json_failure
+from ...daemon.rpc.envelope import json_failure
 from ...errors.codes import row_of
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ...daemon.operations.options import check_name
+from ...daemon.operations.spec import check_name
 from ...errors.nearest import nearest_hint
 from ..arguments import check_matches
 from .parsing import DocumentError, quoted

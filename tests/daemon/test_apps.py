@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet.daemon.apps import AppError, load, load_object
-from discreet.daemon.settings.reference import read_reference
+from discreet.daemon.settings.option import read_reference
 
 SERVICE = "from discreet import Service\n{before}\nsvc = Service({name!r})\n"
 

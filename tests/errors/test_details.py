@@ -14,9 +14,8 @@ import pytest
 from discreet import Service
 from discreet.daemon.operations.service import DeclarationError
 from discreet.errors import DomainFailure, OperationError
-from discreet.errors.details import hidden_facts, without_secrets
 from discreet.errors.redaction import register, unregister
-from discreet.errors.wire import failure_of
+from discreet.errors.wire import failure_of, hidden_facts, without_secrets
 
 TOKEN = "gh" + "p_" + "a1B2" * 9
 

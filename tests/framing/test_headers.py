@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.framing.headers import LARGEST_LENGTH, HeaderBlock, content_type_fault, parse_length
+from discreet.framing.content_length import LARGEST_LENGTH, HeaderBlock, content_type_fault, parse_length
 
 LIMIT = 200
 

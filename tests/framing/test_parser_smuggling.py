@@ -11,9 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from discreet.framing.content_length import ContentLengthParser
+from discreet.framing.content_length import ContentLengthParser, RefusedBlock
 from discreet.framing.encoder import encode_frame
-from discreet.framing.headers import RefusedBlock
 from discreet.framing.parser import FrameLimits, parser_for
 
 LIMITS = FrameLimits(max_body=400, max_header=128)

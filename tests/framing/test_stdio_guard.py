@@ -12,10 +12,7 @@ from typing import Any
 
 import pytest
 
-from discreet.framing.stdio_guard import stdin_hint
-from discreet.framing.stray_output import (
-    MAX_HELD_TEXTS,
-)
+from discreet.framing.stdio_guard import MAX_HELD_TEXTS, stdin_hint
 from support.waits import DEADLINE_SECONDS
 
 BUFFERED = {"PYTHONUNBUFFERED": ""}
@@ -24,7 +21,7 @@ BUFFERED = {"PYTHONUNBUFFERED": ""}
 BEGIN = """
 import json, os, subprocess, sys
 from discreet.framing.stdio_guard import flush_text_streams, redirect, restore
-from discreet.framing.stray_output import StrayOutputReader
+from discreet.framing.stdio_guard import StrayOutputReader
 
 streams = redirect()
 reader = StrayOutputReader(streams.stray_out, streams.stray_err)
@@ -303,7 +300,7 @@ def test_the_modules_of_the_first_reply_load_nothing_heavy() -> None:
 import sys
 import msgspec
 before = set(sys.modules)
-import discreet.framing.stdio_guard, discreet.framing.transports.stdio, discreet.framing.transports.polled, discreet.framing.stray_output
+import discreet.framing.stdio_guard, discreet.framing.transports.stdio, discreet.framing.transports.stdio, discreet.framing.stdio_guard
 print(*sorted(set(sys.modules) - before))
 """
     child = subprocess.run(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.framing.stray_output import (
+from discreet.framing.stdio_guard import (
     CUT_NOTE,
     IDLE_SECONDS,
     MAX_HELD_TEXTS,
@@ -22,7 +22,7 @@ from discreet.framing.stray_output import (
     TextBuffer,
     TimedTextBuffer,
 )
-from discreet.framing.transports.polled import PollingPipeReader
+from discreet.framing.transports.stdio import PollingPipeReader
 from discreet.framing.transports.threaded import ThreadedPipeReader
 from support.waits import DEADLINE_SECONDS
 

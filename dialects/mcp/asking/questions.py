@@ -13,7 +13,7 @@ from msgspec import NODEFAULT, Raw
 
 from ....daemon.declarations import Ask, Asked, Roots, Sample, asks_of
 from ....daemon.operations.context import Context
-from ....daemon.operations.decoders import input_struct, named_decoder
+from ....daemon.operations.params import input_struct, named_decoder
 from ....daemon.operations.service import DeclarationError
 from ....daemon.operations.spec import OperationSpec
 from ....daemon.schemas.json_schema import JsonSchema, json_schema

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from ..limits import REDACTED, WorkBudget, nothing_to_redact
 from .false_positives import PASSWORD_NAMES, is_secret
-from .prefilter import trie_pattern
+from .rules import trie_pattern
 from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 from .value_spans import (
     CONSTRUCTOR,

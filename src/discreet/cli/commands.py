@@ -13,7 +13,7 @@ from ..daemon import plugins
 from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
 from ..daemon.settings.flags import FlagParser
-from ..daemon.settings.reference import EXPECTED
+from ..daemon.settings.option import EXPECTED
 from ..errors.nearest import nearest_hint
 from ..version import __version__
 from .output import write_stdout

@@ -21,7 +21,7 @@ from ..client.task_group import background_tasks
 from ..daemon.settings import UsageError
 from ..framing.events import Framing
 from ..framing.stdio_guard import STDERR, STDIN, STDOUT
-from ..framing.transports.descriptors import is_open
+from ..framing.transports.interface import is_open
 from ..framing.transports.stdio import StdioTransport
 from ..recording.format import Entry, Recording, RecordingError, read_entries, read_recording
 from ..recording.proxy import ClientStreams, forward_stderr, reader_is_gone, relay, terminate

@@ -17,8 +17,7 @@ import msgspec
 from ..client.process.process import LINGER_SECONDS, EndBounds, ServerProcess
 from ..client.task_group import background_tasks
 from ..framing.channel import SILENCE_SECONDS
-from ..framing.transports.descriptors import do_nothing
-from ..framing.transports.interface import ByteTransport, PeerGone
+from ..framing.transports.interface import ByteTransport, PeerGone, do_nothing
 from .format import StreamName
 
 HANG_UP_POLL_SECONDS: Final = 0.25

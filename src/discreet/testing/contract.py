@@ -15,7 +15,7 @@ import anyio
 import msgspec
 
 from ..client.validation import StrPath, check_errors
-from ..daemon.operations.decoders import Arguments
+from ..daemon.operations.params import Arguments
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import OperationSpec
 from ..daemon.schemas.compatibility import ContractChange, additions, breaking_changes

@@ -18,11 +18,10 @@ from ..daemon.daemon import Daemon
 from ..daemon.host import Host
 from ..daemon.hosted_agent import AgentDeclaration
 from ..daemon.logs import log
-from ..daemon.logs.levels import RANK
 from ..daemon.logs.line import fallback_line
-from ..daemon.logs.queue import LogEvent
+from ..daemon.logs.logger import RANK, LogEvent
 from ..daemon.logs.render import Renderer
-from ..daemon.logs.safe_call import safe_call
+from ..daemon.logs.sink import safe_call
 from ..daemon.operations.access import PARENT, Access, IdentityProvider
 from ..daemon.operations.service import DeclarationError, Service
 from ..daemon.settings import Settings

@@ -13,7 +13,7 @@ import structlog
 from discreet import Context, OperationError, Service
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.logs import capture_logging, capture_structlog, log, uninstall_hooks
-from discreet.daemon.logs.stray_output import PrintedTexts
+from discreet.daemon.logs.hooks import PrintedTexts
 from support.logged_events import LoggedEvents
 
 pytestmark = pytest.mark.anyio

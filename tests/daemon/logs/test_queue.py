@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from discreet.daemon.logs import Logger, parse_level
-from discreet.daemon.logs.field_copy import CONTAINER_BYTES, MAX_DEPTH
-from discreet.daemon.logs.queue import MAX_BYTES, MAX_EVENTS, LogEvent, LogQueue
+from discreet.daemon.logs.logger import CONTAINER_BYTES, MAX_BYTES, MAX_DEPTH, MAX_EVENTS, LogEvent, LogQueue
 from discreet.errors.redaction.limits import CUT
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.daemon.lifecycle import State
 from discreet.daemon.logs.line import fallback_line
-from discreet.daemon.logs.queue import MAX_BYTES, MAX_EVENTS, LogEvent
+from discreet.daemon.logs.logger import MAX_BYTES, MAX_EVENTS, LogEvent
 from discreet.daemon.logs.render import MAX_FIELD, Renderer
 from discreet.errors.redaction import unregister
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from discreet.daemon.logs import Logger, LogWriter
-from discreet.daemon.logs.queue import MAX_EVENTS
+from discreet.daemon.logs.logger import MAX_EVENTS
 from support.stderr_pipe import Reader
 from support.waits import DEADLINE_SECONDS, wait_until
 

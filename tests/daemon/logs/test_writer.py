@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from discreet.daemon.logs import Logger, LogSettings, LogWriter, start_logging
-from discreet.daemon.logs.queue import MAX_EVENTS
+from discreet.daemon.logs.logger import MAX_EVENTS
 from support.stderr_pipe import JSON, Reader
 from support.waits import DEADLINE_SECONDS, wait_until
 

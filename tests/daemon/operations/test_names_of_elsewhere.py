@@ -9,8 +9,8 @@ import pytest
 from discreet import Context, Service
 from discreet.daemon.documents.store import TextDocument
 from discreet.daemon.documents.text import Text
+from discreet.daemon.operations import context as contexts
 from discreet.daemon.operations import service as services
-from discreet.daemon.operations.context import context as contexts
 
 
 @pytest.mark.parametrize("name", services._ELSEWHERE)

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from discreet.daemon.process import liveness
-from discreet.daemon.process.hangup import _Waiting
-from discreet.daemon.process.wakeup import Wakeup
+from discreet.daemon.process.liveness import _Waiting
+from discreet.daemon.process.signals import Wakeup
 from support.waits import DEADLINE_SECONDS
 
 

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from discreet.daemon.process.sockets import listen
-from discreet.daemon.settings.addresses import read_address
+from discreet.daemon.settings.option import read_address
 
 pytestmark = pytest.mark.anyio
 

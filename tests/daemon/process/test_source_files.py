@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from discreet.daemon.process.source_files import SourceFiles, differ
+from discreet.daemon.process.reload import SourceFiles, differ
 from discreet.daemon.settings import Settings
 
 

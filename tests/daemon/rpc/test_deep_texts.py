@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.daemon.rpc.envelope import Dropped, Message, NoJson, Refused, Reply, decode
-from discreet.daemon.rpc.text import flattened, json_failure
+from discreet.daemon.rpc.envelope import Dropped, Message, NoJson, Refused, Reply, decode, flattened, json_failure
 
 decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
 

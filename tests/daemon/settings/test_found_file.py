@@ -7,15 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.daemon.settings import (
-    OPTIONS,
-    Option,
-    Settings,
-    SettingsFile,
-    UsageError,
-    load_settings,
-    resolve_settings,
-)
+from discreet.daemon.settings import OPTIONS, Option, Settings, SettingsFile, UsageError, resolve_settings
+from support.command_lines import load_settings
 
 NO = {
     "apps": '["./evil.py:app"]',

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet.daemon.settings import UsageError, load_settings
+from discreet.daemon.settings import UsageError
 from discreet.daemon.settings.imports import ImportSettings
+from support.command_lines import load_settings
 
 NAMED = ["--config=discreet.toml"]
 

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, load_settings, resolve_settings
+from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, resolve_settings
 from discreet.daemon.settings.flags import FlagParser, add_setting_flags, from_flags, to_argv
 from discreet.daemon.settings.imports import ImportSettings
+from support.command_lines import load_settings
 
 HERE = "/"
 """A directory without a settings file."""
@@ -327,8 +328,9 @@ def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
 def test_trio_has_to_be_installed() -> None:
     code = (
         "import sys; sys.modules['trio'] = None\n"
-        "from discreet.daemon.settings import UsageError, load_settings\n"
-        "try: load_settings(['--backend=trio'], {}, '/')\n"
+        "from discreet.daemon.settings import UsageError, resolve_settings\n"
+        "from discreet.daemon.settings.option import RawValue\n"
+        "try: resolve_settings({'backend': RawValue('trio', '--backend')}, {}, '/')\n"
         "except UsageError as exc: sys.exit(str(exc))\n"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30, check=False)
@@ -390,12 +392,12 @@ def test_any_command_line_is_settings_or_a_usage_error(argv: list[str]) -> None:
 
 def test_loading_imports_nothing_that_only_errors_and_files_need(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom discreet.daemon.settings import load_settings\n"
-        "load_settings(['app:svc', '--ordered', '--stdio'], {}, sys.argv[1])\n"
+        "import sys\nfrom discreet.daemon.settings import resolve_settings\n"
+        "resolve_settings({}, {'DISCREET_APPS': 'app:svc'}, sys.argv[1])\n"
         "sys.stdout.write(' '.join(sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=30, check=True
     )
-    late = "tomllib difflib pathlib shutil logging asyncio anyio structlog importlib.util json".split()
+    late = "argparse tomllib difflib pathlib shutil logging asyncio anyio structlog importlib.util json".split()
     assert set(late).isdisjoint(done.stdout.split())

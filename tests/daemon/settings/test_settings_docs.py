@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from discreet.daemon.settings import load_settings
+from support.command_lines import load_settings
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")

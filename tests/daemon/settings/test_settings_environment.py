@@ -2,7 +2,8 @@
 
 import pytest
 
-from discreet.daemon.settings import OPTIONS, Settings, UsageError, load_settings
+from discreet.daemon.settings import OPTIONS, Settings, UsageError
+from support.command_lines import load_settings
 
 HERE = "/"
 """A directory without a settings file."""

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.daemon.settings import Settings, UsageError, load_settings
+from discreet.daemon.settings import Settings, UsageError
+from support.command_lines import load_settings
 
 
 def test_pyproject_is_read_where_there_is_no_file_of_our_own(tmp_path: Path) -> None:

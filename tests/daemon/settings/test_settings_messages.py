@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.daemon.settings import UsageError, load_settings
+from discreet.daemon.settings import UsageError
 from discreet.daemon.settings.flags import FlagParser
+from support.command_lines import load_settings
 
 HERE = "/"
 """A directory without a settings file."""

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from discreet.daemon.settings import UsageError, load_settings
+from discreet.daemon.settings import UsageError
+from support.command_lines import load_settings
 
 HERE = os.getcwd()
 

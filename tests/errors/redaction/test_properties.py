@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors.redaction import Scrubber, ScrubLimits, scrub, scrub_secrets
-from discreet.errors.redaction.layers.prefilter import Prefilter
+from discreet.errors.redaction.layers.rules import Prefilter
 from discreet.errors.redaction.pipeline import lower
 
 pytestmark = pytest.mark.again  # the rules are woken by another prefilter

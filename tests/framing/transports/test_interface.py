@@ -13,8 +13,7 @@ import pytest
 
 from discreet.framing.transports.interface import ByteTransport, PeerGone
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
-from discreet.framing.transports.polled import pipe_writer
-from discreet.framing.transports.stdio import StdioTransport, open_reader, open_writer
+from discreet.framing.transports.stdio import StdioTransport, open_reader, open_writer, pipe_writer
 from discreet.framing.transports.threaded import threaded_reader, threaded_writer
 from support.waits import DEADLINE_SECONDS
 

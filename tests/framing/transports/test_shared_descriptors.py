@@ -10,8 +10,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from discreet.framing.transports.polled import LARGE_TRANSFER_BYTES
-from discreet.framing.transports.stdio import StdioTransport
+from discreet.framing.transports.stdio import LARGE_TRANSFER_BYTES, StdioTransport
 from support.descriptors import LARGE, null_device, pipe_to_write, raw_terminal, socket_pair
 from support.waits import DEADLINE_SECONDS
 

@@ -12,8 +12,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from discreet.framing.transports.descriptors import StdoutClosed
-from discreet.framing.transports.interface import PeerGone
+from discreet.framing.transports.interface import PeerGone, StdoutClosed
 from discreet.framing.transports.stdio import StdioTransport
 from support.descriptors import LARGE, closed_number, null_device, raw_terminal, socket_pair
 from support.waits import DEADLINE_SECONDS

@@ -15,9 +15,9 @@ pytest.importorskip("jsonschema_rs")
 
 from discreet import DeclarationError, from_mcp
 from discreet.client import connect
-from discreet.daemon.settings import load_settings
 from discreet.imports.configured import service_of
 from discreet.testing import in_memory
+from support.command_lines import load_settings
 from support.waits import until, wait_until
 
 from .conftest import odd

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.operations.options import check_name
+from discreet.daemon.operations.spec import check_name
 from discreet.imports.http.model import SecurityScheme
 from discreet.imports.model import ImportFailed
 from discreet.imports.openapi.naming import Selection

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ...daemon.rpc.text import without_unpaired
+from ...daemon.rpc.envelope import without_unpaired
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from ...daemon.settings import UsageError
-from ...daemon.settings.reference import read_reference
+from ...daemon.settings.option import read_reference
 from ...errors.decoders import decoder_for
 from .param_schemas import ParamSchemas
 

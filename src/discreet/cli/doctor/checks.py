@@ -11,7 +11,7 @@ from msgspec import Struct
 from ...daemon.settings import OPTIONS, Resolved
 from ...daemon.settings.imports import ImportSettings
 from ...daemon.settings.option import without_password
-from ...daemon.settings.sources import unknown_variables
+from ...daemon.settings.resolution import unknown_variables
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 

@@ -17,7 +17,7 @@ from ...daemon.lifecycle import EXIT_FAILED
 from ...daemon.settings import UsageError
 from ...framing.parser import FramingChoice
 from ...framing.stdio_guard import STDOUT
-from ...framing.transports.descriptors import StdoutClosed, require_output
+from ...framing.transports.interface import StdoutClosed, require_output
 from ...recording.format import ForeignFile, create_file, create_new_file
 from ...recording.recorder import Recorder, TailStyle
 from ..exit_status import EXIT_CANNOT_RUN, EXIT_NOT_FOUND, SIGNAL_BASE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...daemon.process.collector import begin_start
+from ...daemon.memory import begin_start
 from ...daemon.process.reexec import take
 from ...daemon.settings import Resolved, SettingsFile, resolve_here
 from ...daemon.settings.option import RawValue

@@ -2,25 +2,226 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypeVar, final, overload
 
 import msgspec
 
-from ....awaited import refuses_bool
-from ....errors.decoders import decoder_for
-from ....errors.exceptions import FailureError
-from ....errors.failures import Failure, InvalidParams
-from ....errors.nearest import nearest_hint
-from .host import NOTHING_SENT, ClientInfo, ContextBackend, LogLevel, Sending, Stopped
+from ...awaited import refuses_bool
+from ...errors.decoders import decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import Failure, InvalidParams
+from ...errors.nearest import nearest_hint
 
 if TYPE_CHECKING:
-    from ...documents.store import Documents
-    from ..current_request import Caller, CurrentRequest, IncomingCall
-    from ..identity import Identity
+    import threading
+
+    from ..documents.store import Documents
+    from .identity import Identity
+
+
+# What a context needs of the daemon, on behalf of one client; and how what it asks for can fail.
+
+
+_Result = TypeVar("_Result")
+
+LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""The levels of RFC 5424, from least to most severe."""
+
+
+class Stopped(BaseException):
+    """The request was cancelled or timed out: raised in a worker thread by `Context.check_cancelled`.
+
+    Its answer has already been sent. Not an `Exception`, so that a handler's own `except Exception` lets it pass.
+    """
+
+
+class CallFailed(Exception):
+    """A call to another operation failed in a way that the operation does not declare; `failure` says how."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(_told(failure))
+        self.failure = failure
+
+
+def _told(failure: Failure) -> str:
+    """What the author of the calling handler sees: declared names, and nothing that was sent."""
+    if isinstance(failure, InvalidParams):
+        return f"InvalidParams: {failure.param}: expected {failure.expected}, received {failure.received}"
+    return type(failure).__name__
+
+
+class ClientRefused(Exception):
+    """The client answered a request of ours with an error; `code` and `message` are its own."""
+
+    def __init__(self, code: int, message: str, failure: Failure) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.failure = failure
+
+
+class ClientInfo(msgspec.Struct, frozen=True):
+    """What the client said of itself in `initialize`; all of it is empty where it said nothing.
+
+    `protocol_version` is that of its protocol which is spoken. `capabilities` are as they came.
+    """
+
+    name: str = ""
+    version: str = ""
+    protocol_version: str | int | None = None
+    capabilities: Mapping[str, Any] = {}  # Any: JSON
+
+
+class Sending(Protocol):
+    """Something on its way out: awaiting it waits until the reader keeps up, and for room if there was none."""
+
+    def __await__(self) -> Generator[Any, Any, None]: ...
+
+
+class DaemonServices(Protocol):
+    """What a context needs of the daemon, whoever the client is."""
+
+    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
+        ...
+
+    def hold_memory(self, size: int) -> None:
+        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
+        ...
+
+    def state_of(self, namespace: str) -> Any: ...
+
+    async def enter_late(self, namespace: str) -> None:
+        """Wait until the lifespan of a service is entered that is entered late."""
+        ...
+
+    def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
+
+
+class ContextBackend(Protocol):
+    """What a context needs of the daemon, on behalf of one client."""
+
+    @property
+    def process(self) -> DaemonServices: ...
+
+    @property
+    def client(self) -> ClientInfo: ...
+
+    @property
+    def documents(self) -> Documents: ...
+
+    @property
+    def url(self) -> str: ...
+
+    def notify(self, method: str, params: object) -> Sending:
+        """Send a notification from any thread."""
+        ...
+
+    async def notify_all(self, method: str, params: Iterable[object]) -> None:
+        """The same in an async handler, several in one write: when it waits or ends, at the latest."""
+
+    def progress_token(self, call: IncomingCall) -> str | int | None:
+        """The token with which the call asks for progress; None where it does not."""
+        ...
+
+    def progress(self, token: str | int, value: object) -> Sending | None: ...
+
+    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None: ...
+
+    def resource_updated(self, uri: str) -> Sending | None: ...
+
+    @property
+    def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
+        """What to call when the client cancels a progress, by its token."""
+        ...
+
+    async def call(
+        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
+    ) -> bytes: ...
+
+    async def ask(self, method: str, params: object, timeout: float) -> bytes: ...
+
+    def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
+
+
+@final
+class NothingSent:
+    """Awaiting it returns at once."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return
+        yield
+
+
+NOTHING_SENT: Final = NothingSent()
+
+
+# The request that a handler runs for, its operation and its call, as far as contexts and calls between operations need them.
+# Runs nothing.
+
+
+class Endable(Protocol):
+    """What ends with a request: a call to another operation, or what its thread waits for."""
+
+    def end(self, failure: Failure) -> None: ...
+
+
+class CurrentRequest(Protocol):
+    """The request that a handler runs for."""
+
+    ended_by: Failure | None
+    identity: Identity | None
+    deadline: float | None
+    group: object
+    parent: CurrentRequest | None
+
+    @property
+    def call(self) -> IncomingCall: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    def adopt(self, child: Endable) -> None: ...
+    def release(self, child: Endable) -> None: ...
+    def stop_event(self) -> threading.Event: ...
+
+
+class Caller(Protocol):
+    """The operation whose handler a context belongs to, and what its service may call."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uses(self) -> frozenset[str]: ...
+    @property
+    def authority(self) -> frozenset[str]: ...
+
+
+class IncomingCall(Protocol):
+    """What the caller sent: `id` and `params` are JSON texts, None where there are none. `progress_token` is UNSET where it
+    stands in the params.
+    """
+
+    @property
+    def id(self) -> bytes | None: ...
+    @property
+    def params(self) -> msgspec.Raw | None: ...
+    @property
+    def progress_token(self) -> str | int | None | msgspec.UnsetType: ...
+
+    task: str | None
+
+    @property
+    def metadata(self) -> dict[str, str]: ...
+    @property
+    def rendering(self) -> Any: ...  # a `rpc.envelope.Rendering`, which operations know nothing of
+
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from discreet.daemon.logs import log
-from discreet.daemon.supervision.service_manager import LEAST_PING_SECONDS, ServiceManager, _ping_interval
+from discreet.daemon.service_manager import LEAST_PING_SECONDS, ServiceManager, _ping_interval
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
