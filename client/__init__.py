@@ -1,7 +1,6 @@
 """Spawn a server, call it, and get typed results and errors back."""
 
-from .attach import attach
-from .connect import connect
+from .connect import attach, connect
 from .dialects import ACP, LSP, MCP, PLAIN, Dialect
 from .errors import (
     AuthenticationRequired,
@@ -35,9 +34,9 @@ from .errors import (
     VersionNotSupported,
 )
 from .peer import Peer
-from .policies.restart import RestartPolicy
-from .policies.retry import Attempt, AttemptHook, RetryPolicy
-from .process.process import EndBounds, ServerProcess, spawn
+from .process import EndBounds, ServerProcess, spawn
+from .restart import RestartPolicy
+from .retry import Attempt, AttemptHook, RetryPolicy
 from .subscription import Subscription
 
 __all__ = [

@@ -20,7 +20,6 @@ from typing import (
     NoReturn,
     Self,
     TypeAlias,
-    TypedDict,
     TypeVar,
     Unpack,
     final,
@@ -29,39 +28,18 @@ from typing import (
 
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from msgspec import UnsetType
 
 from .connect import ConnectOptions
 from .connect import connect as connect_async
-from .connection.connection import CLOSED
-from .connection.progress import ProgressHandler
-from .errors import ConnectionFailed, DeclaredErrors, RemoteError
-from .peer import Peer
+from .connection import CLOSED
+from .errors import ConnectionFailed, RemoteError
+from .peer import CallOptions, Peer, SubscribeOptions
 from .subscription import Subscription
 from .validation import Backend, StrPath, check_backend, check_callback
 
 T = TypeVar("T")
 
 Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgspec encodes out
-
-
-class CallOptions(TypedDict, total=False):
-    """The options of `Peer.call`."""
-
-    timeout: float | None | UnsetType
-    service_params: Mapping[str, str] | None
-    errors: DeclaredErrors
-    idempotent: bool | None
-    on_progress: ProgressHandler | None
-
-
-class SubscribeOptions(TypedDict, total=False):
-    """The options of `Peer.subscribe`."""
-
-    timeout: float | None
-    service_params: Mapping[str, str] | None
-    errors: DeclaredErrors
-    window: int | None
 
 
 def connect(

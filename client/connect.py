@@ -1,23 +1,42 @@
-"""Connects to a server, which it starts as a child process or finds at a URL, and gives a `Peer` to it, in one `async with`."""
+"""Gives a `Peer` to a server, in one `async with`: one that is started as a child process, or found at a URL, or reached by any
+byte transport.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, TypedDict
+from itertools import count
+from typing import TYPE_CHECKING, Final, TypedDict, final
+
+import msgspec
 
 from ..async_block import async_block
 from ..framing.events import Framing
-from .connection.connection import Connection
+from ..framing.transports.interface import ByteTransport
+from .connection import Connection, open_connection
+from .connector import ClientConnection, Connector, FixedConnector
 from .dialects import PLAIN, Dialect
-from .endpoint import Endpoint
-from .errors import DeclaredErrors
-from .peer import DEFAULT_TIMEOUT, Peer
-from .policies.restart import RestartPolicy, restarting
-from .policies.retry import RetryPolicy
-from .process.process import EndBounds, spawn
-from .process.stderr import StderrMode
-from .validation import StrPath, check_command, check_instance, check_stderr, check_unused, is_url
+from .errors import ClientError, ConnectionFailed, ConnectionLoss, DeclaredErrors
+from .handlers import Handlers
+from .peer import DEFAULT_TIMEOUT, CallDefaults, Peer
+from .process import EndBounds, spawn
+from .restart import RestartPolicy, restarting
+from .retry import Kinds, RetryPolicy
+from .stderr import StderrMode
+from .validation import (
+    StrPath,
+    check_callback,
+    check_command,
+    check_errors,
+    check_framing,
+    check_instance,
+    check_stderr,
+    check_strings,
+    check_timeout,
+    check_unused,
+    is_url,
+)
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -126,3 +145,101 @@ async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and thos
     else:
         async with restarting(start_server, restart) as connector:
             yield endpoint.peer(connector)
+
+
+async def _ended_by_server() -> ConnectionLoss:
+    return ConnectionLoss("the server ended the connection")
+
+
+@async_block
+async def attach(
+    transport: ByteTransport,
+    *,
+    framing: Framing | None = None,
+    dialect: Dialect = PLAIN,
+    timeout: float | None = DEFAULT_TIMEOUT,
+    errors: DeclaredErrors = (),
+    retry: RetryPolicy | None = None,
+    service_params: Mapping[str, str] | None = None,
+    explain: Callable[[], Awaitable[ConnectionLoss]] = _ended_by_server,
+) -> AsyncGenerator[Peer]:
+    """A `Peer` over a transport, for as long as the block runs. The caller closes the transport.
+
+    `dialect` is the protocol on top of JSON-RPC that the server speaks: `PLAIN`, `LSP`, `MCP`, `ACP` or one of your own.
+    `framing` overrides the dialect's framing. `timeout` is the default of `Peer.call`, in seconds. Every call decodes the
+    details of `errors`, and sends `service_params` beside its own. `retry` says when a failed call is made again. `explain`
+    is called once, after the input ended, and returns the reason.
+
+    Leaving the block gives the server up to a second to take what was already sent. Calls of other tasks that still wait
+    then raise `ConnectionFailed`.
+
+    Raises `ConnectionFailed` when the dialect's handshake fails, and `TypeError` or `ValueError` for wrong arguments.
+    """
+    if not callable(getattr(transport, "receive_nowait", None)):
+        raise TypeError(f"transport must be a byte transport, not {transport!r}; for a command there is `connect`")
+    check_callback("explain", explain)
+    endpoint = Endpoint(
+        dialect, framing=framing, timeout=timeout, errors=errors, retry=retry, service_params=service_params
+    )
+    async with endpoint.open(transport, explain) as connection:
+        yield endpoint.fixed_peer(connection)
+
+
+@final
+class Endpoint:
+    """This side of the wire: the handlers, call defaults and request ids that every connection of one `connect` shares.
+
+    All its peers count request ids on from each other, because some protocols forbid using an id twice. Raises `TypeError`
+    and `ValueError` for wrong arguments.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        *,
+        framing: Framing | None = None,
+        timeout: float | None = None,
+        errors: DeclaredErrors = (),
+        retry: RetryPolicy | None = None,
+        service_params: Mapping[str, str] | None = None,
+    ) -> None:
+        check_instance("dialect", dialect, Dialect)
+        check_framing(framing)
+        check_framing(dialect.framing, "dialect.framing")
+        check_timeout(timeout)
+        check_errors(errors)
+        check_instance("retry", retry, RetryPolicy, optional=True)
+        check_strings("service_params", service_params)
+        self._framing: Framing = framing or dialect.framing
+        self._handlers = Handlers(dialect)
+        self._defaults = CallDefaults(timeout, tuple(errors), retry, dict(service_params or {}))
+        self._ids = count(1)
+
+    @asynccontextmanager
+    async def open(
+        self, transport: ByteTransport, explain: Callable[[], Awaitable[ConnectionLoss]]
+    ) -> AsyncGenerator[Connection]:
+        """A connection that is through the handshake. Raises `ConnectionFailed` when the handshake fails."""
+        async with open_connection(transport, self._handlers, framing=self._framing, explain=explain) as connection:
+            await self._shake_hands(connection)
+            yield connection
+
+    def peer(self, connector: Connector, *, kinds: Kinds | None = None) -> Peer:
+        """A peer whose calls take their connection from `connector`. Without `kinds` it asks the server what is a query."""
+        return Peer(connector, self._handlers, self._defaults, ids=self._ids, kinds=kinds)
+
+    def fixed_peer(self, connection: ClientConnection, *, kinds: Kinds | None = None) -> Peer:
+        """A peer over this connection only."""
+        return self.peer(FixedConnector(connection), kinds=kinds)
+
+    async def _shake_hands(self, connection: Connection) -> None:
+        shake_hands = self._handlers.dialect.handshake
+        if shake_hands is None:
+            return
+        no_retries = msgspec.structs.replace(self._defaults, retry=None)
+        try:
+            await shake_hands(Peer(FixedConnector(connection), self._handlers, no_retries, ids=self._ids))
+        except ConnectionFailed:
+            raise
+        except ClientError as exc:
+            raise ConnectionFailed(ConnectionLoss(f"the handshake failed: {exc}")) from exc

@@ -6,18 +6,19 @@ A server of such a protocol answers nothing before its handshake, so each proces
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from ..framing.events import Framing
 from ..version import __version__
-from .connection.trace_headers import TracePlace
 from .messages import encode_notification
-from .peer import Peer
 
-Handshake: TypeAlias = Callable[[Peer], Awaitable[Any]]
-"""Called with a peer of the new connection, before anybody else uses it. Its result is ignored."""
+Handshake: TypeAlias = Callable[[Any], Awaitable[Any]]
+"""Called with a `Peer` of the new connection, before anybody else uses it. Its result is ignored."""
+
+TracePlace: TypeAlias = Literal["service_params", "meta"]
+"""`serviceParams` beside the params (headers by HTTP), or `_meta` in them."""
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +51,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 def initialize_handshake(params: Mapping[str, object], *, then: str | None = None) -> Handshake:
     """A handshake that sends the request `initialize`, waits for the answer, and sends the notification `then`."""
 
-    async def shake_hands(peer: Peer) -> None:
+    async def shake_hands(peer: Any) -> None:  # a `Peer`, which is made of this module's classes
         await peer.call("initialize", params)
         if then is not None:
             await peer.notify(then, {})

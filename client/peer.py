@@ -7,26 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import Any, Final, TypeVar, final, overload
+from typing import Any, Final, TypedDict, TypeVar, Unpack, final, overload
 
 import anyio
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
-from msgspec.structs import replace
 
 from .. import call_tracing
 from ..awaited import refuses_bool
 from ..errors.backoff import SYSTEM_TIMING
-from .connection.connector import Connector, OwnLoop
-from .connection.handlers import Handlers, NotificationHandler, RequestHandler
-from .connection.pending import PendingCall
-from .connection.progress import ProgressDialect, ProgressHandler, with_token
-from .connection.trace_headers import TracePlace, with_trace
+from .connector import Connector, OwnLoop
 from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
-from .messages import OutgoingRequest, encode_notification, outgoing_request
-from .policies.operation_kinds import Kinds, ListedOperation, OperationKinds
-from .policies.retry import RetryPolicy, call_with_retries, outcome_is_unknown
-from .subscription import StreamRequest, Subscription, as_declared, decode_as, name_method, prepare_type
+from .handlers import Handlers, NotificationHandler, RequestHandler
+from .messages import encode_notification
+from .pending import ProgressHandler
+from .request import Request
+from .retry import Kinds, ListedOperation, OperationKinds, RetryPolicy, call_with_retries, outcome_is_unknown
+from .subscription import Subscription, as_declared, decode_as, name_method, prepare_type
 from .validation import (
     check_callback,
     check_count,
@@ -47,23 +44,23 @@ LISTING_SECONDS: Final = 2.0
 """Seconds that a server has to list its operations. Without the list, a call whose outcome is unknown is not repeated."""
 
 
-class _Request(msgspec.Struct, frozen=True):
-    """The content of a call, the same for all attempts."""
+class CallOptions(TypedDict, total=False):
+    """The options of `Peer.call`."""
 
-    method: str
-    params: object
+    timeout: float | None | UnsetType
     service_params: Mapping[str, str] | None
-    errors: DeclaredErrors = ()
-    on_progress: ProgressHandler | None = None
+    errors: DeclaredErrors
+    idempotent: bool | None
+    on_progress: ProgressHandler | None
 
-    def message(self, request_id: int, dialect: ProgressDialect) -> OutgoingRequest:
-        params = self.params if self.on_progress is None else with_token(self.params, request_id, dialect)
-        return outgoing_request(request_id, self.method, params, self.service_params)
 
-    def traced(self, headers: Mapping[str, str], place: TracePlace | None) -> _Request:
-        """The same, which names the span that it is made for."""
-        params, service_params = with_trace(self.params, self.service_params, headers, place)
-        return replace(self, params=params, service_params=service_params)
+class SubscribeOptions(TypedDict, total=False):
+    """The options of `Peer.subscribe`."""
+
+    timeout: float | None
+    service_params: Mapping[str, str] | None
+    errors: DeclaredErrors
+    window: int | None
 
 
 class CallDefaults(msgspec.Struct, frozen=True):
@@ -108,31 +105,11 @@ class Peer:
         self._kinds: Kinds = OperationKinds(self._list_operations) if kinds is None else kinds
 
     @overload
-    async def call(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        type: type[T],
-        timeout: float | None | UnsetType = UNSET,
-        service_params: Mapping[str, str] | None = None,
-        errors: DeclaredErrors = (),
-        idempotent: bool | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> T: ...
+    async def call(self, method: str, params: object = None, *, type: type[T], **options: Unpack[CallOptions]) -> T: ...
 
     @overload
     async def call(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        type: Any = Any,
-        timeout: float | None | UnsetType = UNSET,
-        service_params: Mapping[str, str] | None = None,
-        errors: DeclaredErrors = (),
-        idempotent: bool | None = None,
-        on_progress: ProgressHandler | None = None,
+        self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[CallOptions]
     ) -> Any: ...
 
     @refuses_bool
@@ -172,7 +149,7 @@ class Peer:
         if on_progress is not None:
             check_plain_function("on_progress", on_progress)
         service_params = self._defaults.with_service_params(service_params)
-        request = _Request(method, params, service_params, (*errors, *self._defaults.errors), on_progress)
+        request = Request(method, params, service_params, (*errors, *self._defaults.errors), on_progress)
 
         async def attempt(left: float | None) -> Any:
             return await self._call_once(request, type, _shorter(seconds, left))
@@ -189,16 +166,14 @@ class Peer:
                 return await attempt(None)
             return await call_with_retries(self._defaults.retry, method, attempt, may_retry, timing=SYSTEM_TIMING)
 
-    async def _call_once(self, request: _Request, kind: Any, seconds: float | None) -> Any:
+    async def _call_once(self, request: Request, kind: Any, seconds: float | None) -> Any:
         if call_tracing.tracer is None:
             return await self._exchange(request, kind, seconds)
         with call_tracing.tracer.call(request.method) as span:
             return await self._exchange(request.traced(span.headers, self._handlers.dialect.trace), kind, seconds)
 
-    async def _exchange(self, request: _Request, kind: Any, seconds: float | None) -> Any:
-        request_id = next(self._ids)
-        message = request.message(request_id, self._handlers.dialect)
-        call = PendingCall(request_id, message.size, request.errors, request.on_progress, method=request.method)
+    async def _exchange(self, request: Request, kind: Any, seconds: float | None) -> Any:
+        call, message = request.call(next(self._ids), self._handlers.dialect)
         sent = False
         with anyio.move_on_after(seconds):
             connection = await self._connector.connection()
@@ -214,7 +189,7 @@ class Peer:
         raise RequestTimeout(request.method, seconds, sent=sent)
 
     async def _list_operations(self, service_params: Mapping[str, str] | None) -> list[ListedOperation]:
-        request = _Request("services/list", None, service_params)
+        request = Request("services/list", None, service_params)
         seconds = _shorter(self._defaults.timeout, LISTING_SECONDS)
         listed: list[ListedOperation] = await self._call_once(request, list[ListedOperation], seconds)
         return listed
@@ -234,28 +209,12 @@ class Peer:
 
     @overload
     def subscribe(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        type: type[T],
-        timeout: float | None = None,
-        service_params: Mapping[str, str] | None = None,
-        errors: DeclaredErrors = (),
-        window: int | None = None,
+        self, method: str, params: object = None, *, type: type[T], **options: Unpack[SubscribeOptions]
     ) -> Subscription[T]: ...
 
     @overload
     def subscribe(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        type: Any = Any,
-        timeout: float | None = None,
-        service_params: Mapping[str, str] | None = None,
-        errors: DeclaredErrors = (),
-        window: int | None = None,
+        self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[SubscribeOptions]
     ) -> Subscription[Any]: ...
 
     def subscribe(
@@ -283,16 +242,15 @@ class Peer:
         if window is not None:
             check_count("window", window, 1)
         prepare_type(type)
-        request = StreamRequest(
+        request = Request(
             method,
             None if params is None else Raw(encode_params(params)),
             self._defaults.with_service_params(service_params),
             (*errors, *self._defaults.errors),
-            self._ids,
-            self._handlers.dialect.trace,
-            window,
+            window=window,
         )
-        return Subscription(self._connector, request, kind=type, timeout=timeout)
+        trace = self._handlers.dialect.trace
+        return Subscription(self._connector, request, ids=self._ids, trace=trace, kind=type, timeout=timeout)
 
     def on_request(self, method: str, handler: RequestHandler) -> None:
         """Answer the server's requests of this method with the result of `handler(params)`. Each runs in its own task.

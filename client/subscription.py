@@ -6,7 +6,7 @@ does not have this method the request goes once more, as it is.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, final
@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, 
 import anyio
 import msgspec
 from msgspec import Raw
-from msgspec.structs import replace
 
 from .. import call_tracing
 from ..errors.decoders import decoder_for
 from ..errors.wire import encode_error
-from .connection.connector import ClientConnection, OwnLoop
-from .connection.error_replies import remote_error
-from .connection.pending import PendingStream
-from .connection.trace_headers import TracePlace, with_trace
+from .connector import ClientConnection, OwnLoop
+from .dialects import TracePlace
+from .error_replies import remote_error
 from .errors import (
     ClientError,
-    DeclaredErrors,
     InvalidParams,
     InvalidReply,
     MethodNotFound,
@@ -34,20 +31,16 @@ from .errors import (
     RemoteError,
     RequestTimeout,
 )
-from .messages import DECODE_ERRORS, STREAM_WINDOW, OutgoingRequest, outgoing_request
-from .validation import encode_params
+from .messages import DECODE_ERRORS
+from .pending import PendingStream
+from .request import INPUT, Request
 
 if TYPE_CHECKING:
     from ..call_tracing import CallSpan
 
 T = TypeVar("T")
 
-SUBSCRIBE: Final = "services/subscribe"
-
 ASYNC_FOR: Final = "write `async for event in …:`"
-
-_INPUT: Final = "input"
-"""The param of `services/subscribe` that holds the operation's own params. Its errors name them with this prefix."""
 
 
 def prepare_type(kind: Any) -> None:
@@ -72,39 +65,6 @@ def name_method(error: RemoteError, method: str, *, other: str) -> None:
     error.method = method
     if isinstance(error, OperationTypeMismatch):
         error.remedy = f"; {method} is for peer.{other}(…)"
-
-
-class StreamRequest(msgspec.Struct, frozen=True):
-    """The content of a subscription's request. `params` is its JSON text."""
-
-    method: str
-    params: Raw | None
-    service_params: Mapping[str, str] | None
-    errors: DeclaredErrors
-    ids: Iterator[int]
-    trace: TracePlace | None = None
-    window: int | None = None
-
-    def traced(self, headers: Mapping[str, str]) -> StreamRequest:
-        """The same, which names the span that it is made for."""
-        params, service_params = with_trace(self.params, self.service_params, headers, self.trace)
-        text = params if params is None else Raw(encode_params(params))
-        return replace(self, params=text, service_params=service_params)
-
-    def checked(self) -> tuple[PendingStream, OutgoingRequest]:
-        """The request that is refused for an operation of another kind."""
-        named = {"operationId": self.method, _INPUT: self.params}
-        return self._numbered(SUBSCRIBE, named)
-
-    def direct(self) -> tuple[PendingStream, OutgoingRequest]:
-        """The request to the method itself."""
-        return self._numbered(self.method, self.params)
-
-    def _numbered(self, method: str, params: object) -> tuple[PendingStream, OutgoingRequest]:
-        window = {} if self.window is None else {STREAM_WINDOW: str(self.window)}
-        service_params = {**window, **(self.service_params or {})} or None
-        message = outgoing_request(next(self.ids), method, params, service_params)
-        return PendingStream(message.id, message.size, self.errors, method=self.method), message
 
 
 def decode_as(text: Raw, kind: Any, method: str) -> Any:  # Any: the caller's type decides
@@ -138,14 +98,18 @@ class Subscription(AsyncIterator[T], Generic[T]):
     def __init__(
         self,
         connector: OwnLoop,
-        request: StreamRequest,
+        request: Request,
         *,
+        ids: Iterator[int],
+        trace: TracePlace | None,
         kind: Any,
         timeout: float | None,
     ) -> None:
         self._connector = connector
         self._connection: ClientConnection | None = None
         self._request = request
+        self._ids = ids
+        self._trace: TracePlace | None = trace
         self._span: CallSpan | None = None
         self._stream: PendingStream | None = None
         self._kind = kind
@@ -196,31 +160,25 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     async def _next(self) -> Raw | None:
         if self._connection is not None and self._stream is not None:
-            return await self._take(self._connection, self._stream)
+            return await self._stream.next()
         if call_tracing.tracer is not None:
             self._span = call_tracing.tracer.begin(self._request.method)
-            self._request = self._request.traced(self._span.headers)
+            self._request = self._request.traced(self._span.headers, self._trace)
         self._connection = await self._connector.connection()
         if not self._connection.checks_subscriptions:
-            return await self._start(self._connection, self._request.direct())
+            return await self._start(self._connection, checked=False)
         try:
-            return await self._start(self._connection, self._request.checked())
+            return await self._start(self._connection, checked=True)
         except InvalidParams as exc:
             raise _of_operation(exc) from None
         except MethodNotFound:  # only the operation itself is known
-            return await self._start(self._connection, self._request.direct())
+            return await self._start(self._connection, checked=False)
 
-    async def _start(self, connection: ClientConnection, numbered: tuple[PendingStream, OutgoingRequest]) -> Raw | None:
+    async def _start(self, connection: ClientConnection, *, checked: bool) -> Raw | None:
         """Send the request. Returns the first event."""
-        self._stream, message = numbered
+        self._stream, message = self._request.stream(next(self._ids), checked=checked)
         await connection.start(self._stream, message)
-        return await self._take(connection, self._stream)
-
-    async def _take(self, connection: ClientConnection, stream: PendingStream) -> Raw | None:
-        event = await stream.next(connection.resume_reading)
-        if self._request.window is not None and event is not None and stream.must_tell(self._request.window):
-            connection.tell_taken(stream)
-        return event
+        return await self._stream.next()
 
     def _close(self, error: BaseException | None = None) -> bool:
         self._closed = True
@@ -261,7 +219,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
 def _of_operation(exc: InvalidParams) -> ClientError:
     """The error with the operation's own name of the param."""
     first, _, rest = exc.failure.param.partition(".")
-    if first != _INPUT:
+    if first != INPUT:
         return exc
     failure = msgspec.structs.replace(exc.failure, param=rest or "$")
     return remote_error(encode_error(failure))

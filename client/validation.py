@@ -13,7 +13,7 @@ import msgspec
 from ..errors.exceptions import OperationError
 from ..framing.events import Framing
 from .json_path import Path, format_path
-from .process.stderr import StderrChoice
+from .stderr import StderrChoice
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
 

@@ -10,12 +10,13 @@ from math import inf
 from time import monotonic
 from typing import Final, final
 
+from ...change_signal import ChangeSignal
 from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.logs import log
 from ...lazy import anyio
 from ..stores.failures import log_failure
 from ..stores.interface import TaskStore
-from ..tasks.live_task import ChangeSignal, LiveTask
+from ..tasks.live_task import LiveTask
 from ..tasks.runner import Runner, Spawn
 from ..tasks.task_cache import TaskCache
 from .task_worker import EventFollower, TaskWorker

@@ -38,38 +38,12 @@ from ...a2a.types import (
     new_id,
     now,
 )
+from ...change_signal import ChangeSignal
 from ...daemon.memory import SMALL
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
-from ...lazy import anyio
 from ..stores.interface import QUEUED, LoggedEvent, PushTarget, TaskChange
 from .event_buffer import EventBuffer, TaskMemory, Watcher
-
-# Wakes everybody who waits for something to change. Holds nothing of what has changed.
-
-
-@final
-class ChangeSignal:
-    """An event that may be set again and again. An object of its own, so that a task and its watchers may hold it both
-    without holding each other: what is no cycle is freed at once."""
-
-    __slots__ = ("_changed",)
-
-    def __init__(self) -> None:
-        self._changed: anyio.Event | None = None
-
-    def notify(self) -> None:
-        """Wake everybody in `wait`."""
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
-
-    async def wait(self) -> None:
-        """Wait for the next `notify`."""
-        if self._changed is None:
-            self._changed = anyio.Event()
-        await self._changed.wait()
-
 
 UNCOUNTED: Final = TaskMemory()
 

@@ -14,6 +14,7 @@ import msgspec
 
 from ...a2a.errors import not_cancelable_any_more
 from ...a2a.types import INACTIVE, CallFacts, Message, Part, Task, TaskState, WaitingMessage
+from ...change_signal import ChangeSignal
 from ...daemon.dispatch.execution import Raised
 from ...daemon.logs import log
 from ...daemon.logs.logger import BOUND, LoggedTask, calling
@@ -24,7 +25,7 @@ from ...errors.redaction.safe_call import type_name
 from ...lazy import anyio
 from .execution import Execution, ExecutorCalls, Submitted, declared_failure
 from .executor import ORPHANED_TEXT, RequestContext, TaskEvents, fail_task, failure_parts
-from .live_task import ChangeSignal, LiveTask, wait_committed
+from .live_task import LiveTask, wait_committed
 from .task_cache import TaskCache
 
 if TYPE_CHECKING:

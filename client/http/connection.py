@@ -15,10 +15,10 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import Raw
 
+from ...change_signal import ChangeSignal
 from ...errors.backoff import SYSTEM_TIMING, Timing
-from ..connection.connection import CLOSED
-from ..connection.error_replies import type_mismatch
-from ..connection.pending import PendingCall, PendingRequest, PendingStream
+from ..connection import CLOSED
+from ..error_replies import type_mismatch
 from ..errors import (
     ClientError,
     ConnectionFailed,
@@ -33,7 +33,8 @@ from ..outbound.connection import EventReader, OutboundError, Response
 from ..outbound.pool import ConnectionPool
 from ..outbound.reconnect import Reconnection
 from ..outbound.ssrf import Destination
-from ..policies.retry import retry_after
+from ..pending import PendingCall, PendingRequest, PendingStream
+from ..retry import retry_after
 from ..task_group import background_tasks
 from ..validation import check_instance
 from .a2a import Resumption
@@ -98,7 +99,7 @@ class HttpConnection:
         self._timing = timing
         self._running: dict[int, _Exchange] = {}
         self._closed = False
-        self._taken = anyio.Event()
+        self._taken = ChangeSignal()
 
     @property
     def usable(self) -> bool:
@@ -110,6 +111,8 @@ class HttpConnection:
         if isinstance(request, PendingCall) and request.on_progress is not None:
             raise ValueError("on_progress: no progress is told by HTTP")
         checked_headers(message.service_params or {})
+        if isinstance(request, PendingStream):
+            request.on_taken = self._taken.notify
         self._running[request.id] = exchange = _Exchange(request)
         self._tasks.start_soon(self._run, exchange, message)
 
@@ -126,13 +129,6 @@ class HttpConnection:
 
     async def send_raw(self, data: bytes) -> None:
         raise RuntimeError("no bytes can be sent between the messages of HTTP")
-
-    def resume_reading(self) -> None:
-        self._taken.set()
-        self._taken = anyio.Event()
-
-    def tell_taken(self, stream: PendingStream) -> None:
-        """The connection's own window tells it."""
 
     def close(self) -> None:
         """Call it after the tasks have ended. Fails what still waits."""

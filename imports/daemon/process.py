@@ -13,18 +13,16 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from ...client.connection.connection import Connection
+from ...client.connect import Endpoint
+from ...client.connection import Connection
 from ...client.dialects import PLAIN
-from ...client.endpoint import Endpoint
 from ...client.errors import ConnectionFailed, ConnectionLoss
 from ...client.peer import Peer
-from ...client.policies.restart import RestartingConnector, RestartPolicy
-from ...client.process.process import EndBounds, spawn
-from ...client.process.stderr import StderrMode
-from ...client.task_group import background_tasks
+from ...client.process import EndBounds, spawn
+from ...client.restart import RestartPolicy, restarting
+from ...client.stderr import StderrMode
 from ...daemon.logs import Level, log, parse_level
 from ...daemon.settings.option import PREFIX
-from ...errors.backoff import SYSTEM_TIMING
 from ...errors.printable import cut
 from .carried import VARIABLE, TooDeep, depth_of_process, next_depth
 from .model import Command
@@ -90,9 +88,5 @@ async def restarted(command: Command, name: str) -> AsyncGenerator[Peer]:
         log.record(level_of(line), "import.stderr", {"import_": name, "text": cut(line, LONGEST_LINE)})
 
     endpoint = endpoint_of()
-    async with background_tasks() as tasks:
-        connector = RestartingConnector(start, RESTARTS, tasks=tasks, timing=SYSTEM_TIMING)
-        try:
-            yield endpoint.peer(connector)
-        finally:
-            connector.close()
+    async with restarting(start, RESTARTS, at_once=False) as connector:
+        yield endpoint.peer(connector)

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from ... import call_tracing
 from ...client.errors import ConnectionFailed, InvalidReply
-from ...client.policies.restart import RestartingConnector, RestartPolicy
+from ...client.restart import RestartingConnector, RestartPolicy
 from ...client.task_group import background_tasks
 from ...daemon.logs import log
 from ...errors.backoff import SYSTEM_TIMING

@@ -112,9 +112,7 @@ def test_a_wrong_command_line_is_told_before_anything_is_sent(words: list[str]) 
 
 
 def test_a_missing_library_is_named_with_the_way_to_install_it() -> None:
-    program = (
-        "import sys; sys.modules['httpx'] = None; from discreet.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    )
+    program = "import sys; sys.modules['h11'] = None; from discreet.cli.main import main; sys.exit(main(sys.argv[1:]))"
     done = finished([sys.executable, "-P", "-c", program, "call", "GetTask", "--url", "http://127.0.0.1:9/"])
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "discreet[http]" in done.stderr

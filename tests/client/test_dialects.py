@@ -31,8 +31,8 @@ from discreet.client import (
     blocking,
     connect,
 )
-from discreet.client.connection.error_replies import remote_error
 from discreet.client.dialects import DIALECTS, initialize_handshake
+from discreet.client.error_replies import remote_error
 from discreet.client.errors import TaskNotCancelable, TaskNotFound
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair

@@ -18,7 +18,7 @@ from discreet.client import (
     RequestTimeout,
     StreamOverrun,
 )
-from discreet.client.connection import pending as limits
+from discreet.client import pending as limits
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ import anyio
 from msgspec import Struct
 
 from ....client.errors import ConnectionFailed, ConnectionLoss, InvalidReply
-from ....client.process.process import EndBounds
+from ....client.process import EndBounds
 from ....client.task_group import background_tasks
 from ....errors.exceptions import FailureError
 from ..model import Command, Era, Target

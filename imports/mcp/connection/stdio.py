@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ....client.errors import ConnectionFailed, ConnectionLoss
-from ....client.process.process import EndBounds, ServerProcess, spawn
+from ....client.process import EndBounds, ServerProcess, spawn
 from ....client.task_group import background_tasks
 from ....daemon.settings.option import PREFIX
 from ....framing.transports.interface import PeerGone

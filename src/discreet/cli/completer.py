@@ -15,7 +15,7 @@ import anyio
 
 from ..client import ClientError, EndBounds, Peer, attach, spawn
 from ..client.dialects import DIALECTS
-from ..client.policies.operation_kinds import ListedOperation
+from ..client.retry import ListedOperation
 from ..daemon import plugins
 from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError

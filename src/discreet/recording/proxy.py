@@ -14,7 +14,7 @@ from typing import Final, Protocol, final
 import anyio
 import msgspec
 
-from ..client.process.process import LINGER_SECONDS, EndBounds, ServerProcess
+from ..client.process import LINGER_SECONDS, EndBounds, ServerProcess
 from ..client.task_group import background_tasks
 from ..framing.channel import SILENCE_SECONDS
 from ..framing.transports.interface import ByteTransport, PeerGone, do_nothing

@@ -16,10 +16,10 @@ from discreet.client import (
     InvalidRequest,
     Peer,
 )
-from discreet.client.connection import connection as limits
-from discreet.client.connection.connection import Connection
-from discreet.client.connection.connector import FixedConnector
-from discreet.client.connection.handlers import Handlers
+from discreet.client import connection as limits
+from discreet.client.connection import Connection
+from discreet.client.connector import FixedConnector
+from discreet.client.handlers import Handlers
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import memory_pair
 

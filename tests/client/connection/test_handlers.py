@@ -7,8 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.client import ConnectionFailed, InvalidReply
-from discreet.client.connection import connection, incoming
+from discreet.client import ConnectionFailed, InvalidReply, connection, incoming
 from discreet.errors import FailureError, InvalidParams, OperationError
 
 pytestmark = pytest.mark.anyio

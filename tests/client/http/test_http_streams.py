@@ -20,11 +20,11 @@ from discreet.client import (
     TaskNotFound,
     Unavailable,
     connect,
+    pending,
 )
-from discreet.client.connection import pending
-from discreet.client.connection.connector import FixedConnector
-from discreet.client.connection.handlers import Handlers
+from discreet.client.connector import FixedConnector
 from discreet.client.dialects import PLAIN
+from discreet.client.handlers import Handlers
 from discreet.client.http.connection import open_http
 from discreet.client.http.wire import parse_address
 from discreet.client.outbound.reconnect import MAX_RECONNECTIONS, RECONNECT_CAP, RECONNECT_INITIAL

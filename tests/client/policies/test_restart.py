@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.client import PLAIN, ConnectionFailed, ConnectionLoss, Peer, RequestTimeout, RestartPolicy
-from discreet.client.connection.connection import Connection
-from discreet.client.connection.connector import open_connection
-from discreet.client.connection.handlers import Handlers
+from discreet.client.connection import Connection
+from discreet.client.connector import open_connection
+from discreet.client.handlers import Handlers
 from discreet.client.peer import CallDefaults
-from discreet.client.policies.restart import RestartHistory, RestartingConnector
+from discreet.client.restart import RestartHistory, RestartingConnector
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from support.timing import FakeTiming

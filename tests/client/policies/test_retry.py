@@ -23,8 +23,8 @@ from discreet.client import (
     StreamOverrun,
     Unavailable,
 )
-from discreet.client.connection.error_replies import ERROR_CLASSES, remote_error
-from discreet.client.policies.retry import call_with_retries, outcome_is_unknown
+from discreet.client.error_replies import ERROR_CLASSES, remote_error
+from discreet.client.retry import call_with_retries, outcome_is_unknown
 from discreet.errors import failures as facts
 from discreet.errors.backoff import SYSTEM_TIMING
 from discreet.errors.wire import encode_error

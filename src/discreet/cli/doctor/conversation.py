@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ...client import ClientError, EndBounds, Peer, RemoteError, ServerProcess, attach, spawn
 from ...client.dialects import DIALECTS
-from ...client.policies.operation_kinds import ListedOperation
+from ...client.retry import ListedOperation
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from ...version import __version__

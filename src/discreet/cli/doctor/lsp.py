@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ...client.errors import ClientError
-from ...client.policies.operation_kinds import ListedOperation
+from ...client.retry import ListedOperation
 from ...dialects.lsp.capabilities import SIMILAR, alternatives, slips
 from ...dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
 from ...errors.decoders import convert

@@ -4,9 +4,9 @@ import argparse
 import os
 from collections.abc import Mapping
 
-from ...client.connection.progress import with_token
 from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
+from ...client.request import with_token
 from ...daemon.settings import UsageError
 from ...daemon.settings.flags import PARAM
 from ..argument_types import count, timeout

@@ -11,16 +11,18 @@ harm; see `outcome_is_unknown`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol, TypeAlias, TypeVar, final
 
+import anyio
 import msgspec
 
-from ...errors.backoff import Timing, exponential_backoff
-from ...errors.failures import DomainFailure
-from ..errors import (
+from ..errors.backoff import Timing, exponential_backoff
+from ..errors.failures import DomainFailure
+from .errors import (
     ClientError,
     ConnectionFailed,
+    MethodNotFound,
     OperationFailed,
     OperationTimedOut,
     Overloaded,
@@ -28,7 +30,7 @@ from ..errors import (
     RequestTimeout,
     Unavailable,
 )
-from ..validation import check_count, check_plain_function, check_seconds
+from .validation import check_count, check_plain_function, check_seconds
 
 T = TypeVar("T")
 
@@ -163,3 +165,51 @@ def retry_after(error: ClientError) -> float:
 def _call_hooks(policy: RetryPolicy, attempt: Attempt) -> None:
     for hook in policy.hooks:
         hook.on_attempt(attempt)
+
+
+class ListedOperation(msgspec.Struct, frozen=True):
+    """The members of an entry of `services/list` that a client uses."""
+
+    name: str
+    kind: str
+
+
+ListOperations: TypeAlias = Callable[[Mapping[str, str] | None], Awaitable[list[ListedOperation]]]
+"""Calls `services/list` with these service params."""
+
+
+class Kinds(Protocol):
+    """Knows what may be repeated."""
+
+    async def is_query(self, method: str, service_params: Mapping[str, str] | None) -> bool:
+        """Whether the method is a query for a caller with these service params. Raises no `ClientError`."""
+        ...
+
+
+@final
+class OperationKinds:
+    """The kinds of a server's operations, which is asked when they first matter. One that it does not list is a mutation."""
+
+    def __init__(self, list_operations: ListOperations) -> None:
+        self._list_operations = list_operations
+        self._kinds: dict[str, str] = {}
+        self._has_listing = True
+        self._lock = anyio.Lock()
+
+    async def is_query(self, method: str, service_params: Mapping[str, str] | None) -> bool:
+        """Whether the server lists the method as a query."""
+        name = method.removeprefix("/")
+        async with self._lock:
+            if name not in self._kinds and self._has_listing:
+                await self._load(service_params)
+        return self._kinds.get(name) == "query"
+
+    async def _load(self, service_params: Mapping[str, str] | None) -> None:
+        try:
+            listed = await self._list_operations(service_params)
+        except MethodNotFound:
+            self._has_listing = False
+        except ClientError:
+            return  # the next caller asks again
+        else:
+            self._kinds.update({operation.name: operation.kind for operation in listed})

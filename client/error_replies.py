@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from ...errors import failures
-from ...errors.decoders import decoder_for
-from ...errors.wire import decode_error, encode_error
-from .. import errors as exceptions
-from ..errors import ClientError, DeclaredErrors, InvalidReply, OperationFailed, RemoteError, decode_json
+from ..errors import failures
+from ..errors.decoders import decoder_for
+from ..errors.wire import decode_error, encode_error
+from . import errors as exceptions
+from .errors import ClientError, DeclaredErrors, InvalidReply, OperationFailed, RemoteError, decode_json
 
 ERROR_CLASSES: Final[dict[type, type[RemoteError]]] = {
     failures.ParseFailure: exceptions.ParseFailed,
@@ -41,7 +41,7 @@ ERROR_CLASSES: Final[dict[type, type[RemoteError]]] = {
 
 def is_agent_method(method: str) -> bool:
     """Whether this is a method of A2A, whose errors have numbers that mean something else elsewhere."""
-    from ...a2a.methods import METHODS  # late: only errors need it
+    from ..a2a.methods import METHODS  # late: only errors need it
 
     return method in METHODS
 

@@ -19,13 +19,13 @@ from typing import Any, Final, TypeAlias, final
 import anyio
 import msgspec
 
-from ...async_block import async_block
-from ...awaited import refuses_bool
-from ...framing.transports.stdio import StdioTransport
-from ..errors import ConnectionFailed, ConnectionLoss
-from ..task_group import background_tasks
-from ..validation import StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings
+from ..async_block import async_block
+from ..awaited import refuses_bool
+from ..framing.transports.stdio import StdioTransport
+from .errors import ConnectionFailed, ConnectionLoss
 from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, drain
+from .task_group import background_tasks
+from .validation import StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings
 
 # Defers Python's signal handlers for the moment in which an exception of theirs would lose a child that has just begun.
 #

@@ -8,15 +8,14 @@ from typing import Final, assert_never, final
 
 from msgspec import Raw
 
-from ...errors import failures
-from ...errors.decoders import decoder_for
-from .. import messages
-from ..errors import InvalidReply, RemoteError
-from . import log
+from ..errors import failures
+from ..errors.decoders import decoder_for
+from . import messages
 from .error_replies import is_agent_method, remote_error, type_mismatch
-from .handlers import Handlers, call_logged
+from .errors import InvalidReply, RemoteError
+from .handlers import Handlers, ServerRequests, call_logged, log
 from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream
-from .progress import read_progress
+from .request import read_progress
 
 MAX_WARNINGS: Final = 10
 """How many errors that name no request are logged for one connection. A server may write them without end."""
@@ -24,51 +23,57 @@ MAX_WARNINGS: Final = 10
 
 @final
 class IncomingMessages:
-    """Passes on what the server sends.
-
-    `post` queues a message to the server; `start_answer` starts the handler of a server's request. Neither may wait.
-    """
+    """Passes on what the server sends. `post` queues a message to the server and never waits."""
 
     def __init__(
         self,
         pending: PendingRequests,
         handlers: Handlers,
         *,
+        server_requests: ServerRequests,
         post: Callable[[bytes], None],
-        start_answer: Callable[[messages.ServerRequest], None],
     ) -> None:
         self._pending = pending
         self._handlers = handlers
         self._post = post
-        self._start_answer = start_answer
+        self._server_requests = server_requests
         self._warnings = 0
 
     def handle(self, body: bytes) -> bool:
-        """Act on one message. False when it is no JSON text."""
+        """Act on one message, or on each of a batch (JSON-RPC 2.0 section 6). False when it is no JSON text."""
         try:
-            message = messages.decode_message(body)
+            if body.startswith(b"[") and (batch := decoder_for(list[Raw])(body)):
+                for each in batch:
+                    self._act(messages.decode_message(bytes(each)), bytes(each))
+            else:
+                self._act(messages.decode_message(body), body)
         except messages.DECODE_ERRORS:
             return False
+        return True
+
+    def _act(self, message: messages.ServerMessage, body: bytes) -> None:
+        dialect = self._handlers.dialect
         match message:
             case messages.Response():
                 self._handle_response(message)
             case messages.ServerNotification(messages.STREAM_EVENT, params):
                 self._handle_event(params)
-            case messages.ServerNotification(self._handlers.dialect.progress, params) if self._tell_progress(params):
+            case messages.ServerNotification(dialect.progress, params) if self._tell_progress(params):
                 pass
+            case messages.ServerNotification(dialect.cancel, params):
+                self._server_requests.cancel(params)
             case messages.ServerNotification():
                 self._handlers.handle_notification(message)
             case messages.ServerRequest() if echoed := self._echoed(message, body):
                 self._fail(echoed, "the server sends this side's own requests back: it is no server")
             case messages.ServerRequest():
-                self._start_answer(message)
+                self._server_requests.start(message)
             case messages.InvalidMessage(int(request_id)):
                 self._fail(self._pending.find(request_id), "the server's message is neither a result nor an error")
             case messages.InvalidMessage():
-                self.fail_all("the server wrote JSON that is no message")
+                self.take_garbage("the server wrote JSON that is no message")
             case _:
                 assert_never(message)
-        return True
 
     def _echoed(self, request: messages.ServerRequest, body: bytes) -> PendingRequest | None:
         """The pending request that this is, byte for byte. A method with a handler is one that the server may ask as well."""
@@ -76,6 +81,13 @@ class IncomingMessages:
             return None
         pending = self._pending.find(int(request.id))
         return pending if pending and pending.fingerprint == hash(body) else None
+
+    def take_garbage(self, reason: str) -> None:
+        """The server wrote what is no message: an answer may be lost, unless such a server is known to write other things."""
+        if self._handlers.garbage is None:
+            self.fail_all(reason)
+        else:
+            call_logged("the handler of garbage", partial(self._handlers.garbage, reason))
 
     def fail_all(self, reason: str) -> None:
         """Fail every pending request with `InvalidReply`, because any answer may have been lost, and cancel it."""
@@ -87,11 +99,9 @@ class IncomingMessages:
         if response.id is None:
             self._handle_unidentified_error(response.error or Raw(b"null"))
             return
-        request = self._pending.find(response.id)
-        self._pending.remove(response.id)
-        match request:
+        match request := self._pending.remove(response.id):
             case None:  # it was cancelled or timed out, or this side never sent it
-                log.debug("the server answered a request that nobody waits for")
+                log("debug", "the server answered a request that nobody waits for")
             case _ if response.error is not None:
                 a2a = self._handlers.dialect.a2a and is_agent_method(request.method)
                 request.fail(partial(remote_error, response.error, request.errors, a2a=a2a))
@@ -99,7 +109,7 @@ class IncomingMessages:
                 request.set_result(response.result)
             case PendingStream() if (end := _stream_end(response.result)) is not None:
                 request.complete(end.events)
-            case PendingStream() if response.result is not None and request.has_no_events:
+            case PendingStream() if response.result is not None and request.received == 0:
                 request.fail(partial(type_mismatch, response.result))
             case _:
                 self._fail(request, "the server's answer does not end a stream")
@@ -118,7 +128,7 @@ class IncomingMessages:
             call_logged("the handler of unidentified errors", partial(self._handlers.unidentified_error, exc))
         elif self._warnings < MAX_WARNINGS:
             self._warnings += 1
-            log.warning(f"the server sent an error that names no request: {exc}")
+            log("warning", f"the server sent an error that names no request: {exc}")
 
     def _handle_event(self, params: Raw | None) -> None:
         try:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import anyio
 from msgspec import Raw
 
-from ..errors import ClientError, ConnectionFailed, DeclaredErrors, InvalidReply, StreamOverrun
-from .progress import ProgressHandler
+from ..change_signal import ChangeSignal
+from .errors import ClientError, ConnectionFailed, DeclaredErrors, InvalidReply, StreamOverrun
+
+ProgressHandler: TypeAlias = Callable[[Any], object]  # JSON values in
 
 MAX_BUFFERED_EVENTS: Final = 32
 """Events that one stream buffers before reading may pause. The daemon's default is the same."""
@@ -43,7 +45,7 @@ class PendingCall:
 
     `method` is the one that the caller has named. `size` is about its length in bytes, which tells the largest. `errors`
     are the classes that decode the details of an error. `on_progress` is called with what the server tells of the progress
-    before the answer.
+    before the answer. `fingerprint` tells what was sent from other messages, once it was.
     """
 
     def __init__(
@@ -59,7 +61,6 @@ class PendingCall:
         self.method = method
         self.size = size
         self.fingerprint: int | None = None
-        """Tells what was sent from other messages, once it was."""
         self.errors = errors
         self.on_progress = on_progress
         self._result: Raw | None = None
@@ -89,41 +90,40 @@ class PendingCall:
 
 @final
 class PendingStream:
-    """A subscription: the events that its consumer has not taken yet, and how it ended."""
+    """A subscription: the events that its consumer has not taken yet, and how it ended.
 
-    def __init__(self, request_id: int, size: int, errors: DeclaredErrors = (), *, method: str = "") -> None:
+    `abandoned` is set when the consumer was garbage-collected; the next event then cancels the subscription. `consumer_waits`
+    is whether the consumer waits at an empty stream. `taken` and `received` count events. `on_taken` is called when the
+    consumer has taken an event, or waits for one: the connection sets it.
+    """
+
+    def __init__(
+        self,
+        request_id: int,
+        size: int,
+        errors: DeclaredErrors = (),
+        *,
+        method: str = "",
+        window: int | None = None,
+    ) -> None:
         self.id = request_id
         self.method = method
         self.size = size
         self.fingerprint: int | None = None
         self.errors = errors
         self.abandoned = False
-        """Set when the consumer was garbage-collected. The next event then cancels the subscription."""
         self.consumer_waits = False
-        """Whether the consumer waits at an empty stream."""
         self.taken = 0
-        """How many events the consumer has taken."""
+        self.received = 0
+        self.done = False
+        self.on_taken: Callable[[], object] = bool
+        self._window = window
         self._told = 0
         self._untold_bytes = 0
         self._events: deque[Raw] = deque()
         self._bytes = 0
-        self._received = 0
-        self._done = False
         self._make_error: ErrorFactory | None = None
-        self._changed = anyio.Event()
-
-    @property
-    def done(self) -> bool:
-        return self._done
-
-    @property
-    def has_no_events(self) -> bool:
-        return self._received == 0
-
-    @property
-    def received(self) -> int:
-        """How many events have come."""
-        return self._received
+        self._changed = ChangeSignal()
 
     @property
     def full(self) -> bool:
@@ -136,47 +136,44 @@ class PendingStream:
     def push(self, seq: int, value: Raw) -> None:
         """Add one event. A gap in `seq`, or more bytes than may be buffered, ends the stream."""
         size = _size(value)
-        if seq != self._received + 1:
+        if seq != self.received + 1:
             self.fail(lambda: InvalidReply(f"event {seq} came after event {seq - 1} was lost or repeated"))
         elif self._bytes + size > MAX_BUFFERED_BYTES and self._events:
             self.fail(
                 lambda: StreamOverrun(f"more than {MAX_BUFFERED_BYTES} bytes of events waited for their consumer")
             )
         else:
-            self._received = seq
+            self.received = seq
             self.consumer_waits = False  # no longer at an empty stream, although the consumer has not run yet
             self._events.append(value.copy())  # otherwise it would keep the whole message in memory
             self._bytes += size
-            self._notify()
+            self._changed.notify()
 
     def complete(self, events: int) -> None:
         """The server says that it has sent all `events`."""
-        if events != self._received:
-            self.fail(lambda: InvalidReply(f"{self._received} of {events} events came"))
+        if events != self.received:
+            self.fail(lambda: InvalidReply(f"{self.received} of {events} events came"))
         else:
-            self._done = True
-            self._notify()
+            self.done = True
+            self._changed.notify()
 
     def fail(self, make_error: ErrorFactory) -> None:
         """End with an error, after the buffered events. Only the first end counts."""
-        if not self._done:
-            self._done = True
+        if not self.done:
+            self.done = True
             self._make_error = make_error
-            self._notify()
+            self._changed.notify()
 
-    async def next(self, resume_reading: Callable[[], None]) -> Raw | None:
-        """The next event's JSON text, or None after the last. Raises the error that ended the stream.
-
-        `resume_reading` is called when reading may go on.
-        """
+    async def next(self) -> Raw | None:
+        """The next event's JSON text, or None after the last. Raises the error that ended the stream."""
         await anyio.lowlevel.checkpoint()
         while not self._events:
-            if self._done:
+            if self.done:
                 if self._make_error is not None:
                     raise self._with_last_seq(self._make_error())
                 return None
             self.consumer_waits = True
-            resume_reading()
+            self.on_taken()
             try:
                 await self._changed.wait()
             finally:
@@ -185,12 +182,14 @@ class PendingStream:
         self.taken += 1
         self._untold_bytes += _size(event)
         self._bytes -= _size(event)
-        resume_reading()
+        self.on_taken()
         return event
 
-    def must_tell(self, window: int) -> bool:
+    def must_tell(self) -> bool:
         """Whether the server must be told now which events were taken: before its window is full of those that were."""
-        if self._done or (self.taken - self._told < max(1, window // 2) and self._untold_bytes < TELL_BYTES):
+        if self._window is None or self.done:
+            return False
+        if self.taken - self._told < max(1, self._window // 2) and self._untold_bytes < TELL_BYTES:
             return False
         self._told, self._untold_bytes = self.taken, 0
         return True
@@ -198,12 +197,8 @@ class PendingStream:
     def _with_last_seq(self, error: ClientError) -> ClientError:
         """A lost connection is reported with the number of the last event, which was delivered."""
         if isinstance(error, ConnectionFailed):
-            return ConnectionFailed(error.loss, sent=error.sent, last_seq=self._received)
+            return ConnectionFailed(error.loss, sent=error.sent, last_seq=self.received)
         return error
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
 
 
 def _size(event: Raw) -> int:
@@ -223,15 +218,18 @@ class PendingRequests:
     def __iter__(self) -> Iterator[PendingRequest]:
         return iter(list(self._by_id.values()))
 
+    def __len__(self) -> int:
+        return len(self._by_id)
+
     def add(self, request: PendingRequest) -> None:
         self._by_id[request.id] = request
 
     def find(self, request_id: int) -> PendingRequest | None:
         return self._by_id.get(request_id)
 
-    def remove(self, request_id: int) -> None:
-        """Forget a request. A later reply to it is ignored."""
-        self._by_id.pop(request_id, None)
+    def remove(self, request_id: int) -> PendingRequest | None:
+        """Forget a request, and return it. A later reply to it is ignored."""
+        return self._by_id.pop(request_id, None)
 
     def largest(self) -> PendingRequest | None:
         """The request with the largest body."""
@@ -240,7 +238,7 @@ class PendingRequests:
     def fail_all(self, make_error: ErrorFactory) -> None:
         for request in self:
             request.fail(make_error)
-            self.remove(request.id)
+        self._by_id.clear()
 
     @property
     def reading_may_pause(self) -> bool:

@@ -1,25 +1,17 @@
-"""Opens connections, and gives the peer the one to use.
+"""What gives a peer the connection to use, and what a connection is to it.
 
-`FixedConnector` always gives the same connection; `policies.restart` has the connector that replaces a dead server.
-`OwnLoop` keeps other event loops off either of them.
+`FixedConnector` always gives the same one; `restart` has the connector that replaces a dead server. `OwnLoop` keeps other
+event loops off either of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Protocol, final
 
 from anyio.lowlevel import current_token
 
-from ...framing.events import Framing
-from ...framing.transports.interface import ByteTransport
-from ..errors import ConnectionLoss
-from ..messages import OutgoingRequest
-from ..task_group import background_tasks
-from .connection import Connection
-from .handlers import Handlers
-from .pending import PendingRequest, PendingStream
+from .messages import OutgoingRequest
+from .pending import PendingRequest
 
 
 class ClientConnection(Protocol):
@@ -55,14 +47,6 @@ class ClientConnection(Protocol):
 
     async def send_raw(self, data: bytes) -> None:
         """Send bytes that need not be a message. Raises `ConnectionFailed`."""
-        ...
-
-    def resume_reading(self) -> None:
-        """A consumer took an event: there is room for more."""
-        ...
-
-    def tell_taken(self, stream: PendingStream) -> None:
-        """Tell the server which events the consumer has taken, which it has opened a window for. Never waits."""
         ...
 
 
@@ -118,18 +102,3 @@ class OwnLoop:
                 "this peer belongs to another event loop: use it there, or connect with discreet.client.blocking,"
                 " whose peer any thread may use"
             )
-
-
-@asynccontextmanager
-async def open_connection(
-    transport: ByteTransport, handlers: Handlers, *, framing: Framing, explain: Callable[[], Awaitable[ConnectionLoss]]
-) -> AsyncGenerator[Connection]:
-    """A connection over a transport, for as long as the block runs. Leaving flushes it, in bounded time."""
-    connection: Connection | None = None
-    try:
-        async with background_tasks() as tasks:
-            connection = Connection(transport, tasks, handlers=handlers, framing=framing, explain=explain)
-            yield connection
-    finally:
-        if connection is not None:
-            await connection.close()

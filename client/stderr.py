@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, Protocol, TypeAlias, final
 
-from ...framing.transports.interface import ByteTransport
+from ..framing.transports.interface import ByteTransport
 
 StderrChoice: TypeAlias = Literal["inherit", "collect"]
 

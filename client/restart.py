@@ -11,11 +11,11 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from ...errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
-from ..connection.connection import CLOSED, Connection
-from ..errors import ConnectionFailed, ConnectionLoss
-from ..task_group import background_tasks
-from ..validation import check_count, check_seconds
+from ..errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
+from .connection import CLOSED
+from .errors import ConnectionFailed, ConnectionLoss
+from .task_group import background_tasks
+from .validation import check_count, check_seconds
 
 
 class ServerConnection(Protocol):
@@ -61,16 +61,17 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def restarting(
-    start_server: Callable[[], AbstractAsyncContextManager[Connection]], policy: RestartPolicy
-) -> AsyncGenerator[RestartingConnector[Connection]]:
+    start_server: StartServer[C], policy: RestartPolicy, *, at_once: bool = True, timing: Timing = SYSTEM_TIMING
+) -> AsyncGenerator[RestartingConnector[C]]:
     """A connector to a server that is started now and, after its death, by the next call. Leaving ends the server.
 
-    Raises `ConnectionFailed` when the first start fails.
+    Without `at_once` the first call starts it. Raises `ConnectionFailed` when the first start fails.
     """
     async with background_tasks() as tasks:
-        connector = RestartingConnector(start_server, policy, tasks=tasks, timing=SYSTEM_TIMING)
+        connector = RestartingConnector(start_server, policy, tasks=tasks, timing=timing)
         try:
-            await connector.connection()
+            if at_once:
+                await connector.connection()
             yield connector
         finally:
             connector.close()

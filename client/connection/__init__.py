@@ -1,1 +1,0 @@
-"""One connection to a server: what is sent, what comes back, and who waits for it."""

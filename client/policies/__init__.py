@@ -1,1 +1,0 @@
-"""When a call is made again, and when a server is started again."""

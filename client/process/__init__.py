@@ -1,1 +1,0 @@
-"""The server's process and its stderr."""
