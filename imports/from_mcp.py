@@ -320,7 +320,7 @@ def _data(target: Target, namespace: str, token: str, choice: Choice, max_age: f
     cached = read_cached(key) if max_age > 0 else None
     if cached is not None and 0 <= time() - cached.made < max_age:
         return cached.data
-    from .mcp.read import read_mcp  # late: what the cache has is not asked for
+    from .mcp.listing import read_mcp  # late: what the cache has is not asked for
 
     data = pack(choice.of(read_mcp(target, namespace, token=token or None, seconds=READ_SECONDS), strict=True))
     if max_age > 0:

@@ -5,7 +5,6 @@ A discreet daemon tells each operation in full; any other server is asked for it
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
@@ -29,6 +28,7 @@ from ...daemon.schemas.named_types import require_schema
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub_secrets
+from ..asking import ask_in_thread
 from ..model import ImportFailed
 from .carried import TOO_DEEP, MountIdentity
 from .contracts import import_of, without_numbers
@@ -64,11 +64,11 @@ def read_daemon(target: Target, *, token: str = "", seconds: float = READ_SECOND
     service_params = MountIdentity(token=token).authorization({})
     try:
         if isinstance(target, Command):
-            found = _in_thread(partial(_ask_command, target, service_params), seconds)
+            found = ask_in_thread(partial(_ask_command, target, service_params), seconds)
         else:
             from .http_reading import ask_url  # late: HTTP takes time to load
 
-            found = _in_thread(partial(ask_url, target, service_params), seconds)
+            found = ask_in_thread(partial(ask_url, target, service_params), seconds)
     except TimeoutError:
         raise _failed(target, f"it did not tell its operations within {seconds:g} s") from None
     except ConnectionFailed as exc:
@@ -158,26 +158,3 @@ async def _document(peer: Peer) -> DaemonImport:
         raise ValueError(
             "it answers neither services/list nor rpc.discover: it is no daemon that can be mounted"
         ) from None
-
-
-def _in_thread(work: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """The result of this in an event loop of its own, as one may run here. Raises what it raises, and `TimeoutError`."""
-    outcome: list[T | BaseException] = []
-
-    async def bounded() -> T:
-        with anyio.fail_after(seconds):
-            return await work()
-
-    def run() -> None:
-        try:
-            outcome.append(anyio.run(bounded))
-        except BaseException as exc:  # noqa: BLE001 - carried to the caller's thread
-            outcome.append(exc)
-
-    thread = threading.Thread(target=run, name="discreet-import", daemon=True)
-    thread.start()
-    thread.join()
-    (found,) = outcome
-    if isinstance(found, BaseException):
-        raise found
-    return found

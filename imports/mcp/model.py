@@ -1,9 +1,9 @@
-"""How an operation of an MCP server is called, and where the server is. Structs only."""
+"""How an operation of an MCP server is called, where the server is, and what it has agreed to. Structs only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -14,6 +14,40 @@ McpMethod: TypeAlias = Literal[
 ]
 Era: TypeAlias = Literal["legacy", "modern"]
 """Whether a server begins with `initialize` (to 2025-11-25), or takes each request for itself (since 2026-07-28)."""
+
+
+LEGACY_REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The revisions of MCP with a handshake that are spoken here, oldest first."""
+
+MODERN_REVISION: Final = "2026-07-28"
+"""The one without a handshake."""
+
+MAX_REPLY_BYTES: Final = 10 * 1024 * 1024
+"""How large the answer to a request may be."""
+
+
+class Agreed(Struct, frozen=True):
+    """What client and server have agreed on. `name`, `version` and `instructions` are the server's own words."""
+
+    revision: str
+    capabilities: Mapping[str, Any] = {}  # Any: JSON
+    name: str = ""
+    version: str = ""
+    instructions: str = ""
+
+    @property
+    def modern(self) -> bool:
+        return self.revision == MODERN_REVISION
+
+    @property
+    def tells_changes(self) -> bool:
+        """Whether the server tells when any of its lists has changed."""
+        return any(map(self.changes, self.capabilities))
+
+    def changes(self, kind: str) -> bool:
+        """Whether the server tells when this list has changed."""
+        capability = self.capabilities.get(kind)
+        return isinstance(capability, dict) and capability.get("listChanged") is True
 
 
 class Command(Struct, frozen=True):
@@ -45,6 +79,18 @@ class Url(Struct, frozen=True):
 
 
 Target: TypeAlias = Command | Url
+
+
+Item: TypeAlias = dict[str, Any]  # Any: JSON
+
+
+class Listing(Struct, frozen=True):
+    """What a server offers, as it says it."""
+
+    tools: tuple[Item, ...] = ()
+    resources: tuple[Item, ...] = ()
+    templates: tuple[Item, ...] = ()
+    prompts: tuple[Item, ...] = ()
 
 
 class McpOperation(ImportedOperation, frozen=True, kw_only=True):

@@ -18,9 +18,7 @@ from ...daemon.schemas.phrases import schema_kinds
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, convert
 from ..model import ImportedError, JsonSchema, Note, Schema
-from .connection.conversation import MODERN_REVISION, Agreed
-from .lists import Item, Listing
-from .model import McpImport, McpMethod, McpOperation
+from .model import MODERN_REVISION, Agreed, Item, Listing, McpImport, McpMethod, McpOperation
 from .schemas import Schemas
 from .templates import variables_of
 

@@ -7,13 +7,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from ...client.errors import InvalidReply
+from ...client.errors import InvalidReply, RemoteError
 from ...daemon.declarations import CONTENT, OF_SERVERS
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded, TimedOut, Unavailable
 from ..model import UpstreamError
-from .connection.conversation import RpcError
 from .model import McpOperation
 from .reading import SERVER_ERROR, TOOL_ERROR
 
@@ -147,11 +146,11 @@ def _whole(content: Raw, structured: bytes) -> Raw:
     return Raw(b'{"content":%b%b}' % (bytes(content), beside))
 
 
-def server_error(exc: RpcError) -> UpstreamError | FailureError:
+def server_error(exc: RemoteError) -> UpstreamError | FailureError:
     """What the caller learns of an error of the server."""
     if isinstance(exc.data, dict) and exc.data.get("retryable") is True:
         transient = _transient(exc.data.get("code"), Raw(_encode(exc.data.get("details"))))
         if transient is not None:
             return transient
-    details = {"code": exc.code, "message": exc.message[:MAX_ERROR_TEXT]}
+    details = {"code": exc.number, "message": exc.error.message[:MAX_ERROR_TEXT]}
     return UpstreamError(SERVER_ERROR.code, Raw(_encode(details)))

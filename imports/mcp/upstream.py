@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 import anyio
 import anyio.abc
 from msgspec import Raw
 
-from ... import call_tracing
-from ...client.errors import ConnectionFailed, InvalidReply
+from ...client.errors import ClientError, ConnectionFailed, InvalidReply, RemoteError
 from ...client.restart import RestartingConnector, RestartPolicy
 from ...client.task_group import background_tasks
 from ...daemon.logs import log
@@ -20,13 +19,11 @@ from ...errors.backoff import SYSTEM_TIMING
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, Unavailable
 from ..model import ImportedOperation
-from .connection.connector import Connector, Endpoint
-from .connection.conversation import Conversation, RpcError
-from .connection.server_messages import ListKind, ServerMessages
-from .lists import list_all
-from .model import Command, Era, McpImport, McpOperation, Target, Url
-from .reading import read_listing
+from .listing import list_again
+from .model import Command, Era, McpImport, McpOperation, Target
 from .results import read_result, server_error
+from .server_messages import ListKind, ServerMessages
+from .session import Opener, Session
 from .templates import expand
 
 if TYPE_CHECKING:
@@ -64,12 +61,12 @@ class McpUpstream:
         self._token: str | None = None
         self.on_listed = on_listed
         server = ServerMessages(name, self._note_change)
-        self._opening = Connector(Endpoint(target, server, self._headers), era)
+        self._opener = Opener(target, server, era, headers=self._headers)
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._connector: RestartingConnector[Conversation] | None = None
+        self._connector: RestartingConnector[Session] | None = None
         self._again_at = math.inf  # when a server that was given up is started again
         self._changed: anyio.Event
-        self._listed: Conversation | None = None
+        self._listed: Session | None = None
 
     def _headers(self) -> Mapping[str, str]:
         return {} if self._token is None else {"authorization": f"Bearer {self._token}"}
@@ -93,16 +90,16 @@ class McpUpstream:
         """The result. Raises `UpstreamError` and `FailureError`."""
         assert isinstance(operation, McpOperation), "the operations are those of this import"
         self._take_token(ctx)
-        conversation = await self._conversation(operation)
+        session = await self._session(operation)
         try:
-            return await self._ask(conversation, operation, arguments, ctx)
+            return await self._ask(session, operation, arguments, ctx)
         except ConnectionFailed as exc:
-            may_repeat = operation.idempotent if exc.sent else not conversation.usable
+            may_repeat = operation.idempotent if exc.sent else not session.usable
             if not may_repeat:
                 raise self._lost(operation, exc) from exc
-        conversation = await self._conversation(operation)
+        session = await self._session(operation)
         try:
-            return await self._ask(conversation, operation, arguments, ctx)
+            return await self._ask(session, operation, arguments, ctx)
         except ConnectionFailed as exc:
             raise self._lost(operation, exc) from exc
 
@@ -113,23 +110,18 @@ class McpUpstream:
         raise FailureError(Internal())
         yield Raw(b"")
 
-    async def _ask(
-        self, conversation: Conversation, operation: McpOperation, arguments: dict[str, Any], ctx: Context
-    ) -> Raw:
+    async def _ask(self, session: Session, operation: McpOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
         params, name = _params_of(operation, arguments)
-        tracer = call_tracing.tracer
         try:
-            with nullcontext() if tracer is None else tracer.call(operation.method) as span:
-                text = await conversation.request(
-                    operation.method,
-                    params,
-                    name=name,
-                    mirrored=_mirrored(operation, arguments) if conversation.agreed.modern else None,
-                    on_progress=None if ctx.progress_token is None else ctx.progress,
-                    trace=None if span is None else span.headers,
-                )
+            text = await session.request(
+                operation.method,
+                params,
+                name=name,
+                mirrored=_mirrored(operation, arguments),
+                on_progress=None if ctx.progress_token is None else ctx.progress,
+            )
             return read_result(operation, text)
-        except RpcError as exc:
+        except RemoteError as exc:
             raise server_error(exc) from exc
         except InvalidReply as exc:
             log.warning("import.reply_unusable", import_=self._name, operation=operation.name, reason=str(exc))
@@ -147,7 +139,7 @@ class McpUpstream:
                 log.error("import.credential_missing", import_=self._name, credential=self._credential)
                 raise FailureError(Internal())
 
-    async def _conversation(self, operation: McpOperation) -> Conversation:
+    async def _session(self, operation: McpOperation) -> Session:
         """One that was usable a moment ago. Raises `FailureError`."""
         if self._tasks is None:
             raise FailureError(Unavailable(upstream=True))
@@ -155,18 +147,18 @@ class McpUpstream:
             self._connector = None
         if self._connector is None:
             policy = _OF_COMMANDS if isinstance(self._target, Command) else _OF_URLS
-            self._connector = RestartingConnector(self._opening.open, policy, tasks=self._tasks, timing=SYSTEM_TIMING)
+            self._connector = RestartingConnector(self._opener.open, policy, tasks=self._tasks, timing=SYSTEM_TIMING)
             self._again_at = math.inf
         try:
-            conversation = await self._connector.connection()
+            session = await self._connector.connection()
         except ConnectionFailed as exc:
             if exc.loss.gave_up and self._again_at == math.inf:
                 self._again_at = anyio.current_time() + _OF_COMMANDS.within
             raise self._lost(operation, exc) from exc
-        if self._listed is not conversation:  # a server that was started again may offer something else
-            self._listed = conversation
+        if self._listed is not session:  # a server that was started again may offer something else
+            self._listed = session
             self._changed.set()
-        return conversation
+        return session
 
     # -- changes of the lists -------------------------------------------------------------------------------------
 
@@ -178,17 +170,15 @@ class McpUpstream:
             await self._changed.wait()
             await anyio.sleep(CHANGES_SECONDS)
             self._changed = anyio.Event()
-            conversation = self._listed
-            if conversation is not None and conversation.usable:
-                await self._list_again(conversation)
+            session = self._listed
+            if session is not None and session.usable:
+                await self._list_again(session)
 
-    async def _list_again(self, conversation: Conversation) -> None:
+    async def _list_again(self, session: Session) -> None:
         try:
             with anyio.fail_after(LIST_SECONDS):
-                found = read_listing(
-                    await list_all(conversation), conversation.agreed, by_http=isinstance(self._target, Url)
-                )
-        except (RpcError, ConnectionFailed, InvalidReply, FailureError, TimeoutError) as exc:
+                found = await list_again(session, self._target)
+        except (ClientError, FailureError, TimeoutError) as exc:
             log.warning("import.lists_unknown", import_=self._name, error=type(exc).__name__)
             return
         self.on_listed(found)

@@ -6,12 +6,14 @@ from typing import Any
 
 import anyio
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.imports.mcp.connection.conversation import Agreed, Conversation, Request
-from discreet.imports.mcp.connection.server_messages import ServerMessages
+from discreet.client.connection import open_connection
+from discreet.client.errors import ClientError, ConnectionLoss, InvalidReply, RemoteError
+from discreet.framing.transports.memory import memory_pair
+from discreet.imports.mcp.server_messages import ServerMessages
+from discreet.imports.mcp.session import Session
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.text(max_size=3),
@@ -37,54 +39,37 @@ MESSAGES = st.fixed_dictionaries(
 BODIES = (MESSAGES | st.lists(MESSAGES, max_size=3) | JSON).map(msgspec.json.encode) | st.binary(max_size=20)
 
 
-class Recorder:
-    """A link that keeps what is sent, and lets requests wait."""
-
-    def __init__(self) -> None:
-        self.sent: list[bytes] = []
-        self.waiting: list[Request] = []
-
-    async def exchange(self, request: Request) -> None:
-        self.waiting.append(request)
-        await request.answered.wait()
-
-    async def send(self, body: bytes) -> None:
-        self.sent.append(body)
-
-    def post(self, body: bytes) -> None:
-        self.sent.append(body)
-
-    def give_up(self, request: Request) -> None:
-        self.waiting.remove(request)
-
-    async def listen(self) -> None:
-        """There is nothing to listen to."""
-
-
-@pytest.mark.parametrize("revision", ["2025-03-26", "2026-07-28"])
 @given(bodies=st.lists(BODIES, max_size=8))
-def test_any_messages_are_taken(revision: str, bodies: list[bytes]) -> None:
+def test_any_messages_are_taken(bodies: list[bytes]) -> None:
     async def run() -> None:
         told: list[Any] = []
-        conversation, link = Conversation(Agreed(revision), ServerMessages("any")), Recorder()
-        conversation.begin(link)
+        ours, theirs = memory_pair()
+        server = ServerMessages("any")
+        handlers = server.handlers()
+        async with open_connection(ours, handlers, framing="newline", explain=lost) as connection:
+            session = Session(connection, handlers, server)
 
-        async def ask() -> None:
-            try:
-                await conversation.request("tools/call", {}, on_progress=told.append)
-            except Exception as exc:  # noqa: BLE001 - the class is looked at
-                assert type(exc).__name__ in ("RpcError", "InvalidReply")
+            async def ask() -> None:
+                try:
+                    await session.request("tools/call", {}, on_progress=told.append)
+                except ClientError as exc:
+                    assert isinstance(exc, RemoteError | InvalidReply)
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
-            await anyio.wait_all_tasks_blocked()
-            for body in bodies:
-                conversation.receive(body)
-            await anyio.wait_all_tasks_blocked()
-            tasks.cancel_scope.cancel()
-        for answer in link.sent:
-            message = msgspec.json.decode(answer)
-            assert ("result" in message) != ("error" in message)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                await anyio.wait_all_tasks_blocked()
+                for body in bodies:
+                    await theirs.send(body.replace(b"\n", b" ") + b"\n")
+                await anyio.wait_all_tasks_blocked()
+                tasks.cancel_scope.cancel()
+            assert connection.usable
+        for line in (theirs.receive_nowait() or b"").splitlines():
+            message = msgspec.json.decode(line)
+            assert "method" in message or ("result" in message) != ("error" in message)
         assert all(isinstance(each, dict) for each in told)
 
     anyio.run(run)
+
+
+async def lost() -> ConnectionLoss:
+    return ConnectionLoss("it ended")

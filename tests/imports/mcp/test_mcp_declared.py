@@ -11,11 +11,11 @@ from msgspec import Raw
 pytest.importorskip("jsonschema_rs")
 
 from discreet import OperationError, Service
+from discreet.client.error_replies import remote_error
+from discreet.client.errors import RemoteError
 from discreet.dialects.mcp.tools import tools_of
 from discreet.errors import FailureError, Overloaded, TimedOut, Unavailable
-from discreet.imports.mcp.connection.conversation import Agreed, RpcError
-from discreet.imports.mcp.lists import Listing
-from discreet.imports.mcp.model import McpImport
+from discreet.imports.mcp.model import Agreed, Listing, McpImport
 from discreet.imports.mcp.reading import read_listing
 from discreet.imports.mcp.results import read_result, server_error
 from discreet.imports.model import UpstreamError
@@ -85,7 +85,10 @@ def test_what_passes_stays_retryable(code: str, details: Any, failure: Any) -> N
     told = raised(operation, {"code": code, "retryable": True, **({"details": details} if details else {})})
     assert isinstance(told, FailureError)
     assert told.failure == failure
-    refused = server_error(RpcError(-32000, "no", {"code": code, "retryable": True, "details": details}))
+    data = {"code": code, "retryable": True, "details": details}
+    error = remote_error(msgspec.json.encode({"code": -32000, "message": "no", "data": data}), a2a=False)
+    assert isinstance(error, RemoteError)
+    refused = server_error(error)
     assert isinstance(refused, FailureError)
     assert refused.failure == failure
 

@@ -1,4 +1,4 @@
-"""Conversations by Streamable HTTP: both eras, sessions, streams that are cut off, servers that misbehave."""
+"""Sessions by Streamable HTTP: both eras, sessions, streams that are cut off, servers that misbehave."""
 
 from __future__ import annotations
 
@@ -14,19 +14,14 @@ import pytest
 pytest.importorskip("httpx")
 pytest.importorskip("starlette")
 
-from discreet.client.errors import ConnectionFailed, InvalidReply
+from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
 from discreet.client.outbound.connection import PHRASES, LossReason
-from discreet.imports.mcp.connection.connector import Connector, Endpoint
-from discreet.imports.mcp.connection.conversation import Conversation, RpcError
-from discreet.imports.mcp.connection.http import (
-    LEAST_RESUME_SECONDS,
-    MAX_RESUME_SECONDS,
-    _Stream,
-    encoded,
-)
-from discreet.imports.mcp.connection.server_messages import ListKind, ServerMessages
-from discreet.imports.mcp.lists import list_all
+from discreet.client.outbound.reconnect import RECONNECT_INITIAL
+from discreet.errors.backoff import SystemTiming
+from discreet.imports.mcp.listing import list_all
 from discreet.imports.mcp.model import Era, Url
+from discreet.imports.mcp.server_messages import ListKind, ServerMessages
+from discreet.imports.mcp.session import Opener, Session, encoded
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, HttpServer, http_server
 from support.waits import DEADLINE_SECONDS
@@ -41,8 +36,8 @@ CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 @asynccontextmanager
 async def talking(
     url: str, era: Era | None = "legacy", server: ServerMessages | None = None
-) -> AsyncGenerator[Conversation]:
-    opening = Connector(Endpoint(Url(url), server or ServerMessages("odd"), lambda: {"authorization": "Bearer t"}), era)
+) -> AsyncGenerator[Session]:
+    opening = Opener(Url(url), server or ServerMessages("odd"), era, headers=lambda: {"authorization": "Bearer t"})
     with anyio.fail_after(DEADLINE_SECONDS):
         async with opening.open() as conversation:
             yield conversation
@@ -72,7 +67,7 @@ async def legacy(call: Take, get: Take | None = None, **headers: str) -> AsyncGe
         yield server
 
 
-async def act(conversation: Conversation, **arguments: Any) -> Any:
+async def act(conversation: Session, **arguments: Any) -> Any:
     result = await conversation.request("tools/call", {"name": "act", "arguments": arguments}, name="act")
     return msgspec.json.decode(result)
 
@@ -254,7 +249,7 @@ async def test_an_error_of_json_rpc_is_read_whatever_the_status() -> None:
         await request.error({"code": -32001, "message": "no"}, 400)
 
     async with legacy(call) as server, talking(server.url) as conversation:
-        with pytest.raises(RpcError):
+        with pytest.raises(RemoteError):
             await act(conversation)
 
 
@@ -353,19 +348,6 @@ async def test_a_server_without_sessions_and_without_that_route_is_called_on() -
             assert conversation.usable
 
 
-@pytest.mark.parametrize("told", [None, 0.0, 0.001, 3.0, 1e6])
-def test_a_stream_is_taken_up_again_at_most_a_few_times_a_second(told: float | None) -> None:
-    stream = _Stream()
-    stream.retry_seconds = told
-    pauses = []
-    for stream.failures in range(20):
-        pauses.append(stream.pause)
-    assert pauses == sorted(pauses)
-    assert pauses[0] >= LEAST_RESUME_SECONDS
-    assert min(told or 0, MAX_RESUME_SECONDS) <= pauses[0]
-    assert pauses[-1] == MAX_RESUME_SECONDS
-
-
 async def test_a_server_that_cuts_off_each_stream_at_once_is_not_asked_again_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -379,7 +361,7 @@ async def test_a_server_that_cuts_off_each_stream_at_once_is_not_asked_again_at_
             await sleep_forever()
 
     sleep_forever = anyio.sleep_forever
-    monkeypatch.setattr("discreet.imports.mcp.connection.http.anyio.sleep", note)
+    monkeypatch.setattr(SystemTiming, "sleep", lambda _, seconds: note(seconds))
 
     async def call(request: HttpRequest) -> None:
         await request.result({})
@@ -391,4 +373,6 @@ async def test_a_server_that_cuts_off_each_stream_at_once_is_not_asked_again_at_
 
     async with legacy(call, get) as server, talking(server.url):
         await enough.wait()
-    assert min(waited) >= LEAST_RESUME_SECONDS
+    first, *later = waited
+    assert first == 0.0
+    assert min(later) >= RECONNECT_INITIAL / 2

@@ -18,9 +18,7 @@ from msgspec import Raw
 pytest.importorskip("jsonschema_rs")
 
 from discreet.client import InternalError, InvalidParams, MethodNotFound, OperationFailed, Peer, Unavailable
-from discreet.imports.mcp.connection.conversation import Agreed
-from discreet.imports.mcp.lists import Listing
-from discreet.imports.mcp.model import McpOperation
+from discreet.imports.mcp.model import Agreed, Listing, McpOperation
 from discreet.imports.mcp.reading import read_listing
 from discreet.imports.mcp.results import read_result
 from discreet.testing import in_memory

@@ -16,9 +16,7 @@ import msgspec
 from discreet.daemon.schemas.phrases import describe_schema, schema_kinds
 from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.http.model import HttpImport, HttpOperation
-from discreet.imports.mcp.connection.conversation import Agreed
-from discreet.imports.mcp.lists import Listing
-from discreet.imports.mcp.model import McpImport, McpOperation
+from discreet.imports.mcp.model import Agreed, Listing, McpImport, McpOperation
 from discreet.imports.mcp.reading import read_listing
 from discreet.imports.model import ImportFailed
 from discreet.imports.openapi.parsing import DocumentError

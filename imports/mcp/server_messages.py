@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ....client.messages import ServerNotification, ServerRequest, encode_result
-from ....daemon.logs import RepeatedWarning, log
-from ....errors.decoders import DECODE_ERRORS, decoder_for
-from ....errors.failures import MethodNotFound
-from ....errors.printable import cut, printable
-from ....errors.wire import encode_error_response
+from ...client.dialects import MCP
+from ...client.handlers import Handlers
+from ...daemon.logs import RepeatedWarning, log
+from ...errors.decoders import DECODE_ERRORS, convert
+from ...errors.printable import cut, printable
 
 ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
 KINDS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
@@ -28,7 +29,9 @@ SHOWN_CHARACTERS: Final = 2000
 LINES_PER_SECOND: Final = 50
 """Lines and log messages of one server that are logged; the others are counted."""
 
-_CHANGED: Final[dict[str, ListKind]] = {f"notifications/{kind}/list_changed": kind for kind in KINDS}
+DIALECT: Final = replace(MCP, handshake=None)
+"""Of a connection, whose handshake `session` makes."""
+
 _SEVERE: Final = frozenset({"warning", "error", "critical", "alert", "emergency"})
 
 
@@ -52,20 +55,19 @@ class ServerMessages:
         self._second = 0
         self._lines = self._unlogged = 0
 
-    def answer(self, request: ServerRequest) -> bytes:
-        """The answer to a request. We declare no capabilities, so nothing but `ping` may be asked."""
-        if request.method == "ping":
-            return encode_result(request.id, {})
-        log.debug("import.request_declined", import_=self.import_name)
-        return encode_error_response(request.id, MethodNotFound())
+    def handlers(self) -> Handlers:
+        """What a connection does with what the server says. We declare no capabilities, so nothing but `ping` may be asked."""
+        handlers = Handlers(DIALECT)
+        handlers.requests["ping"] = lambda _: {}
+        handlers.notifications["notifications/message"] = self._take_log
+        for kind in KINDS:
+            handlers.notifications[f"notifications/{kind}/list_changed"] = partial(self._note_changed, kind)
+        handlers.unidentified_error = lambda _: self._unexpected(import_=self.import_name)
+        handlers.garbage = lambda what: self._stray(import_=self.import_name, what=what)
+        return handlers
 
-    def take(self, message: ServerNotification) -> None:
-        """Take a notification. Those without a meaning here are ignored."""
-        kind = _CHANGED.get(message.method)
-        if kind is not None:
-            self._on_changed(kind)
-        elif message.method == "notifications/message":
-            self._take_log(message)
+    def _note_changed(self, kind: ListKind, params: Any) -> None:  # Any: JSON
+        self._on_changed(kind)
 
     def note_gap(self) -> None:
         """For a while nobody has listened: a list may have changed meanwhile."""
@@ -78,29 +80,18 @@ class ServerMessages:
             if self._may_log():
                 log.info("import.stderr", import_=self.import_name, line=shown)
 
-    def note_stray(self, what: str) -> None:
-        """The server wrote what is no message. Nobody waits for it, as far as is known."""
-        self._stray(import_=self.import_name, what=what)
-
     def note_dropped(self) -> None:
         """A message to the server found no room, or did not arrive."""
         self._dropped(import_=self.import_name)
 
-    def note_unexpected(self, *, unidentified: bool) -> None:
-        """The server answered what nobody waits for: it was cancelled, or answered before, or never asked."""
-        if unidentified:
-            self._unexpected(import_=self.import_name)
-        else:
-            log.debug("import.answer_late", import_=self.import_name)
-
-    def _take_log(self, message: ServerNotification) -> None:
+    def _take_log(self, params: Any) -> None:
         if not self._may_log():
             return
         try:
-            told = decoder_for(_LogMessage)(message.params or b"{}")
-            text = told.data if isinstance(told.data, str) else msgspec.json.encode(told.data).decode()
+            told: _LogMessage = convert({} if params is None else params, _LogMessage)
         except DECODE_ERRORS:
             return
+        text = told.data if isinstance(told.data, str) else msgspec.json.encode(told.data).decode()
         line = cut(printable(text), SHOWN_CHARACTERS)
         if told.level in _SEVERE:
             log.warning("import.log", import_=self.import_name, line=line)

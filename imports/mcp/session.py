@@ -1,0 +1,373 @@
+"""Talks to an MCP server: starts or reaches it, agrees with it on a revision, and writes requests as that has them.
+
+A server of 2026-07-28 answers `server/discover`. Older ones refuse it, each in its own way, or say nothing at all; they begin
+with `initialize` (2026-07-28, basic/versioning, section Backward Compatibility). The client's engine does the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
+
+import anyio
+from msgspec import Raw, Struct
+
+from ...client.connection import INITIALIZE, Connection, open_connection
+from ...client.connector import FixedConnector
+from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply, RemoteError
+from ...client.handlers import Handlers
+from ...client.peer import CallDefaults, Peer
+from ...client.process import EndBounds, spawn
+from ...client.task_group import background_tasks
+from ...daemon.logs import log
+from ...daemon.settings.option import PREFIX
+from ...errors.codes import METHOD_NOT_FOUND
+from ...errors.decoders import DECODE_ERRORS, decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import Overloaded
+from ...version import __version__
+from .model import LEGACY_REVISIONS, MAX_REPLY_BYTES, MODERN_REVISION, Agreed, Command, Era, Target
+from .server_messages import KINDS, ServerMessages
+
+if TYPE_CHECKING:
+    from .http import McpHttp
+
+MAX_PENDING: Final = 1024
+"""Requests that may wait for their answers at a time."""
+
+MAX_MESSAGE_BYTES: Final = 4 * MAX_REPLY_BYTES
+"""How large a message of a process may be. One between this and the limit of replies is known to be whose answer it was."""
+
+START_SECONDS: Final = 10.0
+"""How long a server may take until it has answered the handshake."""
+
+PROBE_SECONDS: Final = 3.0
+"""How long a server may take to answer `server/discover` before it counts as one that does not know it."""
+
+LISTEN_AGAIN_SECONDS: Final = 5.0
+"""Between two requests that listen for changes."""
+
+BOUNDS: Final = EndBounds(eof=0.7, terminate=0.5, kill=0.5)
+"""How a server is ended: within the daemon's drain window of 2 s."""
+
+CLIENT_INFO: Final = {"name": "discreet", "version": __version__}
+UNSUPPORTED_VERSION: Final = -32022
+
+PROBING: Final = Agreed(MODERN_REVISION)
+LEGACY: Final = Agreed(LEGACY_REVISIONS[-1])
+
+_META: Final = "io.modelcontextprotocol/"
+
+OnProgress = Callable[[dict[str, Any]], object]  # Any: JSON
+
+
+@final
+class Session:
+    """`agreed` tells how requests are written; the handshake sets it. `server` takes what the server says by itself."""
+
+    def __init__(
+        self,
+        connection: Connection | McpHttp,
+        handlers: Handlers,
+        server: ServerMessages,
+        *,
+        http: McpHttp | None = None,
+    ) -> None:
+        self.server: Final = server
+        self.agreed = PROBING
+        self.wait_lost: Final = connection.wait_lost
+        self._connection = connection
+        self._http = http
+        self._peer = Peer(FixedConnector(connection), handlers, CallDefaults(timeout=None))
+
+    @property
+    def usable(self) -> bool:
+        """Whether requests can be sent, as far as is known."""
+        return self._connection.usable
+
+    def agree(self, agreed: Agreed) -> None:
+        """Write requests in this way from now on."""
+        self.agreed = agreed
+        if self._http is not None:
+            self._http.agreed = agreed
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any],  # Any: JSON
+        *,
+        name: str = "",
+        mirrored: Mapping[str, str] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Raw:
+        """The result, as JSON text. `name` and `mirrored` are what HTTP repeats in headers.
+
+        A cancelled request is cancelled at the server, too. Raises `RemoteError`, `ConnectionFailed`, `InvalidReply`, and
+        `FailureError(Overloaded)` where too many wait.
+        """
+        if len(self._connection.pending) >= MAX_PENDING:
+            raise FailureError(Overloaded())
+        headers: dict[str, str] = {}
+        if self._http is not None and self.agreed.modern:
+            named = {"mcp-name": name} if name else {}
+            headers = {header: encoded(value) for header, value in {**named, **(mirrored or {})}.items()}
+        text: Raw = await self._peer.call(
+            method,
+            self._with_meta(params),
+            type=Raw,
+            service_params=headers,
+            on_progress=None if on_progress is None else self._teller(on_progress),
+        )
+        if memoryview(text).nbytes > MAX_REPLY_BYTES:
+            raise InvalidReply(f"the server's answer is larger than {MAX_REPLY_BYTES} bytes")
+        return text
+
+    async def notify(self, method: str) -> None:
+        """Send a notification. Raises `ConnectionFailed`."""
+        await self._peer.notify(method)
+
+    async def follow(self) -> None:
+        """Listen for changes of the server's lists, until cancelled or nothing more will come."""
+        if not self.agreed.modern:
+            if self._http is not None:
+                await self._http.listen()
+            return
+        wanted = {f"{kind}ListChanged": True for kind in KINDS if self.agreed.changes(kind)}
+        while wanted and self.usable:
+            try:
+                await self.request("subscriptions/listen", {"notifications": wanted})
+            except RemoteError:
+                return  # it knows no such thing after all
+            except (ClientError, FailureError):
+                pass  # it may be there again soon
+            await anyio.sleep(LISTEN_AGAIN_SECONDS)
+            self.server.note_gap()
+
+    def _with_meta(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not self.agreed.modern:
+            return params
+        meta = {
+            f"{_META}protocolVersion": self.agreed.revision,
+            f"{_META}clientInfo": CLIENT_INFO,
+            f"{_META}clientCapabilities": {},
+            f"{_META}logLevel": "info",
+        }
+        return {**params, "_meta": meta}
+
+    def _teller(self, on_progress: OnProgress) -> Callable[[Any], None]:
+        failed = False
+
+        def tell(told: Any) -> None:
+            nonlocal failed
+            if failed or not isinstance(told, dict):
+                return
+            told.pop("_meta", None)
+            try:
+                on_progress(told)
+            except Exception as exc:  # noqa: BLE001 - the caller's side; the server's next message must not suffer
+                failed = True
+                log.error("import.progress_failed", import_=self.server.import_name, error=type(exc).__name__)
+
+        return tell
+
+
+def encoded(value: str) -> str:
+    """A value as a header may hold it (2026-07-28, basic/transports/streamable-http, section Value Encoding)."""
+    plain = value.isascii() and value.isprintable() and value == value.strip()
+    if plain and not (value.startswith("=?base64?") and value.endswith("?=")):
+        return value
+    return f"=?base64?{b64encode(value.encode()).decode()}?="
+
+
+# -- opening -----------------------------------------------------------------------------------------------------------
+
+
+def _no_headers() -> Mapping[str, str]:
+    return {}
+
+
+@final
+class Opener:
+    """Opens sessions with a server. `headers()` are those of each request by HTTP, beside those of the target.
+
+    `era` is what the server spoke last, None where nobody knows: then the first session finds out.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        server: ServerMessages,
+        era: Era | None = None,
+        *,
+        headers: Callable[[], Mapping[str, str]] = _no_headers,
+        seconds: float = START_SECONDS,
+    ) -> None:
+        self._target = target
+        self._server = server
+        self._headers = headers
+        self._seconds = seconds
+        self.era = era
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[Session]:
+        """A session that is through the handshake. Raises `ConnectionFailed`."""
+        deadline = anyio.current_time() + self._seconds
+        if self.era != "legacy":
+            async with self._linked() as session:
+                if await self._begin(session, deadline, self._probe):
+                    async with _following(session):
+                        yield session
+                    return
+        async with self._linked() as session:
+            await self._begin(session, deadline, self._initialize)
+            async with _following(session):
+                yield session
+
+    async def _begin(self, session: Session, deadline: float, work: Callable[[Session], Any]) -> bool:
+        """Whether this session can be used. Raises `ConnectionFailed`."""
+        with anyio.CancelScope(deadline=deadline):
+            return bool(await work(session))
+        raise ConnectionFailed(ConnectionLoss(f"it did not answer within {self._seconds:g} s"))
+
+    async def _probe(self, session: Session) -> bool:
+        """Begin with a question that not every server knows. False where nobody knows the state of the server behind it."""
+        probed = await discover(session)
+        if probed == "modern":
+            self.era = "modern"
+            return True
+        if probed == "silent" and (isinstance(self._target, Command) or not session.usable):
+            return False
+        return await self._initialize(session)
+
+    async def _initialize(self, session: Session) -> bool:
+        await initialize(session)
+        self.era = "legacy"
+        return True
+
+    def _linked(self) -> AbstractAsyncContextManager[Session]:
+        if isinstance(self._target, Command):
+            return _open_process(self._target, self._server)
+        return self._open_http()
+
+    @asynccontextmanager
+    async def _open_http(self) -> AsyncGenerator[Session]:
+        from .http import open_http  # late: processes need none
+
+        assert not isinstance(self._target, Command), "a command is a process"
+        handlers = self._server.handlers()
+        async with open_http(self._target, handlers, self._server, headers=self._headers) as http:
+            yield Session(http, handlers, self._server, http=http)
+
+
+@asynccontextmanager
+async def _following(session: Session) -> AsyncGenerator[None]:
+    async with background_tasks() as tasks:
+        tasks.start_soon(session.follow)
+        yield
+
+
+@asynccontextmanager
+async def _open_process(command: Command, server: ServerMessages) -> AsyncGenerator[Session]:
+    """Run the command for as long as the block runs, without the daemon's settings, which may hold secrets."""
+    handlers = server.handlers()
+    own = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    async with (
+        spawn(
+            command.words, cwd=command.cwd, env={**own, **command.env}, stderr=server.take_line, bounds=BOUNDS
+        ) as process,
+        open_connection(
+            process, handlers, framing="newline", explain=process.explain, max_message=MAX_MESSAGE_BYTES
+        ) as connection,
+    ):
+        yield Session(connection, handlers, server)
+
+
+# -- the handshake -----------------------------------------------------------------------------------------------------
+
+
+class _About(Struct, frozen=True):
+    name: str = ""
+    version: str = ""
+
+
+class _Discovered(Struct, rename="camel"):
+    supported_versions: list[str]
+    capabilities: dict[str, Any] = {}  # JSON
+    instructions: str = ""
+    _meta: dict[str, Any] = {}
+
+
+class _Welcome(Struct, rename="camel"):
+    protocol_version: str
+    capabilities: dict[str, Any] = {}  # JSON
+    server_info: _About = _About()
+    instructions: str = ""
+
+
+Probed: TypeAlias = Literal["modern", "legacy", "silent"]
+"""What a server said to `server/discover`. One that said nothing is in nobody knows what state."""
+
+
+async def discover(session: Session) -> Probed:
+    """Ask a server whether it is of the modern revision, and agree with it if so.
+
+    Raises `ConnectionFailed`, also for one that speaks only revisions which nobody knows.
+    """
+    session.agree(PROBING)
+    try:
+        with anyio.fail_after(PROBE_SECONDS):
+            text = await session.request("server/discover", {})
+        found = decoder_for(_Discovered)(text)
+    except RemoteError as exc:
+        if exc.number == UNSUPPORTED_VERSION and isinstance(exc.data, dict):
+            _require_known(exc.data.get("supported"))
+        return "legacy"
+    except (InvalidReply, *DECODE_ERRORS):
+        return "legacy"
+    except (TimeoutError, ConnectionFailed):
+        return "silent"
+    if MODERN_REVISION not in found.supported_versions:
+        _require_known(found.supported_versions)
+        return "legacy"
+    about = found._meta.get(f"{_META}serverInfo")
+    name, version = (about.get("name"), about.get("version")) if isinstance(about, dict) else ("", "")
+    session.agree(
+        Agreed(
+            MODERN_REVISION,
+            found.capabilities,
+            name if isinstance(name, str) else "",
+            version if isinstance(version, str) else "",
+            found.instructions,
+        )
+    )
+    return "modern"
+
+
+def _require_known(supported: object) -> None:
+    if not isinstance(supported, list) or not any(each in LEGACY_REVISIONS for each in supported):
+        raise ConnectionFailed(ConnectionLoss("it speaks no revision of MCP that is known here"))
+
+
+async def initialize(session: Session) -> None:
+    """Agree with a server of the legacy era. Raises `ConnectionFailed`."""
+    session.agree(LEGACY)
+    params = {"protocolVersion": LEGACY.revision, "capabilities": {}, "clientInfo": CLIENT_INFO}
+    try:
+        welcome = decoder_for(_Welcome)(await session.request(INITIALIZE, params))
+    except RemoteError as exc:
+        unknown = "it is no MCP server: it does not know initialize"
+        reason = unknown if exc.number == METHOD_NOT_FOUND else f"it refused initialize with the error {exc.number}"
+        raise ConnectionFailed(ConnectionLoss(reason)) from exc
+    except InvalidReply as exc:
+        raise ConnectionFailed(ConnectionLoss(f"it did not answer initialize: {exc}")) from exc
+    except DECODE_ERRORS as exc:
+        raise ConnectionFailed(ConnectionLoss("its answer to initialize is not as MCP has it")) from exc
+    _require_known([welcome.protocol_version])
+    about = welcome.server_info
+    session.agree(
+        Agreed(welcome.protocol_version, welcome.capabilities, about.name, about.version, welcome.instructions)
+    )
+    await session.notify("notifications/initialized")
