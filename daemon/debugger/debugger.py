@@ -6,6 +6,8 @@ daemon ends. Who has attached stays so from one breakpoint to the next. Nothing 
 
 from __future__ import annotations
 
+import dis
+import inspect
 import os
 import pdb
 import socket
@@ -13,48 +15,36 @@ import sys
 import threading
 from contextlib import suppress
 from types import FrameType
-from typing import Any, Final, Protocol, TextIO, final
+from typing import Any, Final, TextIO, final
 
+from ...errors.redaction.tracebacks import is_ours
 from ..logs import log
 from . import sockets
-from .frames import is_of_discreet, leaves_program, place_of
+from .breakpoints import place_of
 
 # `pdb` of one thread, whose commands come from whoever has attached. It never reads the process's own stdin.
 #
 # It shows the program's code only: to step out of a handler means to go on.
 
 
-class Turns(Protocol):
-    """Lets one thread at a time talk to who has attached."""
-
-    def take(self, session: Session, place: str) -> tuple[TextIO, TextIO] | None:
-        """Wait for the turn, and for someone to attach: where to read commands, and where to write. None at the end. The log
-        is told of the `place`."""
-        ...
-
-    def give(self, session: Session) -> None:
-        """Let the next thread have its turn, if this one has it."""
-        ...
-
-    def detach(self) -> None:
-        """Send away who has attached."""
-        ...
+_MAY_WAIT: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_YIELD: Final = dis.opmap["YIELD_VALUE"]
 
 
 @final
 class Session(pdb.Pdb):
     """One per thread that has met a breakpoint."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, debugger: Debugger) -> None:
         super().__init__(nosigint=True, readrc=False)  # a .pdbrc is read from the working directory, too
         self.use_rawinput = False
-        self._turns = turns
+        self._debugger = debugger
 
     def interaction(  # pyright: ignore[reportIncompatibleMethodOverride] - the second name differs between versions
         self, frame: FrameType | None, *rest: Any
     ) -> None:  # Any: a traceback or an exception, by version
         """Take commands until one of them lets the thread go on."""
-        files = self._turns.take(self, "" if frame is None else place_of(frame))
+        files = self._debugger.take(self, "" if frame is None else place_of(frame))
         if files is None:
             return self._go_on()
         self.stdin, self.stdout = files
@@ -65,7 +55,7 @@ class Session(pdb.Pdb):
 
     def set_continue(self) -> None:
         super().set_continue()
-        self._turns.give(self)
+        self._debugger.give(self)
 
     def do_quit(self, arg: str) -> bool:
         """q(uit): detach, and let the daemon go on without breakpoints."""
@@ -80,22 +70,32 @@ class Session(pdb.Pdb):
     do_restart = do_run
 
     def stop_here(self, frame: FrameType) -> bool:
-        return not is_of_discreet(frame) and super().stop_here(frame)
+        return not is_ours(frame.f_code) and super().stop_here(frame)
 
     def dispatch_return(self, frame: FrameType, arg: Any) -> Any:  # Any: what is returned, and pdb's trace function
         following = super().dispatch_return(frame, arg)
-        if leaves_program(frame):
+        if _leaves_program(frame):
             self.set_continue()
         return following
 
     def _leave(self) -> bool:
-        self._turns.detach()
+        self._debugger.detach()
         self._go_on()
         return True
 
     def _go_on(self) -> None:
         self.clear_all_breaks()
         self.set_continue()
+
+
+def _leaves_program(frame: FrameType) -> bool:
+    """Whether a frame that returns was called by this package, so that none of the program's code comes next.
+
+    A coroutine that waits returns, too, and goes on later.
+    """
+    code = frame.f_code
+    waits = code.co_flags & _MAY_WAIT and code.co_code[frame.f_lasti] == _YIELD
+    return not waits and not is_ours(code) and frame.f_back is not None and is_ours(frame.f_back.f_code)
 
 
 LOOK_SECONDS: Final = 0.1
@@ -153,6 +153,8 @@ class Debugger:
     # -- for the sessions --------------------------------------------------------------------------------------
 
     def take(self, session: Session, place: str) -> tuple[TextIO, TextIO] | None:
+        """Wait for the turn, and for someone to attach: where to read commands, and where to write. None at the end. The log
+        is told of the `place`."""
         if self._holder is not session:
             self._turn.acquire()
             self._holder = session
@@ -165,11 +167,13 @@ class Debugger:
         return self._files
 
     def give(self, session: Session) -> None:
+        """Let the next thread have its turn, if this one has it."""
         if self._holder is session:
             self._holder = None
             self._turn.release()
 
     def detach(self) -> None:
+        """Send away who has attached."""
         client, self._client, files, self._files = self._client, None, self._files, None
         if client is None or files is None:
             return

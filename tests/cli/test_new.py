@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.project_templates import TEMPLATES
+from discreet.cli.verbs.new import KINDS
 from support.programs import finished
 
 
@@ -17,7 +17,7 @@ def new(folder: Path, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("kind", TEMPLATES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_new_project_passes_its_tests(tmp_path: Path, kind: str) -> None:
     status, stdout, stderr = new(tmp_path, kind, "shop_server")
     assert (status, stderr) == (0, "")
@@ -52,4 +52,4 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
 def test_an_unknown_kind_names_the_kinds(tmp_path: Path) -> None:
     status, _, stderr = new(tmp_path, "web", "shop")
     assert status == 2
-    assert all(kind in stderr for kind in TEMPLATES)
+    assert all(kind in stderr for kind in KINDS)

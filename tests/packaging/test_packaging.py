@@ -31,8 +31,9 @@ def sources() -> dict[str, Path]:
 
 
 def page_files() -> dict[str, Path]:
-    """What the web pages are made of, by its place as in `sources`."""
+    """What the web pages and new projects are made of, by its place as in `sources`."""
     places = {
+        "cli/templates": FACE / "cli/templates",
         "recording/view": FACE / "recording/view",
         "pages": FACE / "pages",
         "gateway/page": ROOT / "gateway/page",
@@ -41,7 +42,7 @@ def page_files() -> dict[str, Path]:
         f"discreet/{name}/{path.name}": path
         for name, place in places.items()
         for path in place.iterdir()
-        if path.suffix in (".css", ".html", ".js")
+        if path.suffix in (".css", ".html", ".js", ".txt")
     }
 
 
@@ -78,7 +79,7 @@ def test_the_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) 
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         contents = {name: archive.read(name) for name in held}
     expected = sources() | page_files()
-    assert len(page_files()) == 15
+    assert len(page_files()) == 26
     assert held == {*expected, "discreet/py.typed"}
     assert {name for name, path in expected.items() if contents[name] != path.read_bytes()} == set()
 

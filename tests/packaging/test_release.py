@@ -65,6 +65,14 @@ def test_they_hold_nothing_beside_modules_but_what_describes_them(sdist: Path, w
     }
     scripts = ("agent.js", "form.js", "operations.js", "page.js", "requests.js", "tasks.js")
     served = {f"gateway/page/{name}" for name in ("page.css", "page.html", *scripts)}
+    kinds = ("service", "lsp", "mcp", "acp")
+    made = (
+        "README.md",
+        "conftest.py",
+        "pyproject.toml",
+        *(f"{name}{kind}.py" for kind in kinds for name in ("", "test_")),
+    )
+    files |= {f"src/discreet/cli/templates/{name}.txt" for name in made}
     files |= shown | served | {"src/discreet/pages/dom.js", "src/discreet/pages/palette.css"}
     assert rest == files | {f"discreet.egg-info/{name}" for name in described}
     assert {(member.mtime, member.uid, member.gid, member.uname) for member in members} == {(1770076800, 0, 0, "")}

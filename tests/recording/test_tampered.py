@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet import Service
-from discreet.cli.recorded_session import load_recording
+from discreet.cli.verbs.replay import load_recording
 from discreet.daemon.settings import UsageError
 from discreet.recording import format as recording_format
 from discreet.recording.replay import replay

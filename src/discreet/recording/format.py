@@ -106,7 +106,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 @final
 class RecordingError(ValueError):
-    """A file is no recording, or has another version. The message names the file and the line."""
+    """A file can't be read, is no recording, or has another version. The message names the file and the line."""
 
 
 @final
@@ -161,7 +161,7 @@ class RecordingWriter:
 
 
 def read_recording(path: StrPath) -> Recording:
-    """Read a file into memory. An incomplete last line is left out. Raises `OSError` and `RecordingError`."""
+    """Read a file into memory. An incomplete last line is left out. Raises `RecordingError`."""
     name = str(os.fspath(path))
     entries = read_entries(path, whole=True)
     start = next(entries)
@@ -172,13 +172,17 @@ def read_recording(path: StrPath) -> Recording:
 def read_entries(path: StrPath, *, whole: bool = False) -> Iterator[Entry]:
     """Read a file line by line: first its `StartEntry`. An incomplete last line is left out.
 
-    Raises `OSError` and `RecordingError` where the fault is, so that what is before it has been read. With `whole`,
+    Raises `RecordingError` where the fault is, so that what is before it has been read. With `whole`,
     `MAX_RECORDING_BYTES` bounds the file; without it, each line.
     """
     name = str(os.fspath(path))
     no_start = f"{name}: not a recording: the first line is no start entry"
     size, number, ended = 0, 0, False
-    with open(path, "rb") as file:
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except OSError as exc:
+        raise RecordingError(f"{name}: {os.strerror(exc.errno or 0)}") from exc
+    with file:
         while (line := file.readline(MAX_RECORDING_BYTES + 1)).endswith(b"\n") or len(line) > MAX_RECORDING_BYTES:
             size += len(line)
             if max(len(line), size if whole else 0) > MAX_RECORDING_BYTES:

@@ -9,7 +9,7 @@ import math
 import select
 import sys
 from collections.abc import Callable
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import anyio
 import msgspec
@@ -32,14 +32,12 @@ class Observer(Protocol):
         ...
 
 
-@final
-class ClientStreams:
+class ClientStreams(msgspec.Struct, frozen=True):
     """The streams to the client: `incoming` is its output, `outgoing` its input. `hung_up` says whether it stopped reading."""
 
-    def __init__(self, incoming: ByteTransport, outgoing: ByteTransport, *, hung_up: Callable[[], bool]) -> None:
-        self.incoming = incoming
-        self.outgoing = outgoing
-        self.hung_up = hung_up
+    incoming: ByteTransport
+    outgoing: ByteTransport
+    hung_up: Callable[[], bool]
 
 
 async def relay(
@@ -55,45 +53,42 @@ async def relay(
     has hung up. There is no time limit until the client ends its input. From then on a server that writes nothing for
     `bounds.eof` is terminated; what it still writes is passed on.
     """
+    silent_since = anyio.current_time()  # never while the server's output waits for the client to read it
+
+    def observe_server(stream: StreamName, data: bytes, *, rested: bool = False) -> None:
+        nonlocal silent_since
+        silent_since = math.inf if data else anyio.current_time()
+        observe(stream, data, rested=rested)
+
+    def delivered() -> None:
+        nonlocal silent_since
+        silent_since = anyio.current_time()
+
+    async def end_silent_server() -> None:
+        began = anyio.current_time()
+        while (left := max(began, silent_since) + bounds.eof - anyio.current_time()) > 0:  # noqa: ASYNC110 - a clock
+            await anyio.sleep(min(left, bounds.eof))
+        await terminate(server, bounds)
+
+    async def cancel_on_hang_up() -> None:
+        while not client.hung_up():  # noqa: ASYNC110 - no event reports a reader that goes away
+            await anyio.sleep(HANG_UP_POLL_SECONDS)
+        tasks.cancel_scope.cancel()
+
+    async def forward_client() -> None:
+        if not await forward("client", client.incoming, server, observe):
+            client.incoming.close()  # the server reads no more, and the client should see that
+            await cancel_on_hang_up()
+        server.send_eof()
+        async with anyio.create_task_group() as ending:
+            ending.start_soon(end_silent_server)
+            ending.start_soon(cancel_on_hang_up)
+
     async with background_tasks() as tasks:
-        silence = _SilenceTimeout(server, bounds)
-        tasks.start_soon(_forward_client, client, server, observe, silence, tasks.cancel_scope)
-        if await forward("server", server, client.outgoing, silence.observer(observe), silence.delivered):
+        tasks.start_soon(forward_client)
+        if await forward("server", server, client.outgoing, observe_server, delivered):
             client.outgoing.send_eof()
             await server.wait()
-
-
-@final
-class _SilenceTimeout:
-    """Terminates a server that has been silent for too long.
-
-    The server does not count as silent while its output waits for the client to read it.
-    """
-
-    def __init__(self, server: ServerProcess, bounds: EndBounds) -> None:
-        self._server = server
-        self._bounds = bounds
-        self._silent_since = anyio.current_time()
-
-    def observer(self, observe: Observer) -> Observer:
-        """`observe`, and besides a note that the server has written."""
-
-        def observe_server(stream: StreamName, data: bytes, *, rested: bool = False) -> None:
-            self._silent_since = math.inf if data else anyio.current_time()
-            observe(stream, data, rested=rested)
-
-        return observe_server
-
-    def delivered(self) -> None:
-        """The client has read everything that was observed."""
-        self._silent_since = anyio.current_time()
-
-    async def run(self) -> None:
-        """Wait until the server has been silent for `bounds.eof`, counted from now at the earliest, then terminate it."""
-        began = anyio.current_time()
-        while (left := max(began, self._silent_since) + self._bounds.eof - anyio.current_time()) > 0:  # noqa: ASYNC110 - a clock
-            await anyio.sleep(min(left, self._bounds.eof))
-        await terminate(self._server, self._bounds)
 
 
 async def terminate(server: ServerProcess, bounds: EndBounds) -> None:
@@ -132,28 +127,6 @@ async def forward_stderr(source: ByteTransport, sink: ByteTransport, server: Ser
         if not await forward("stderr", source, sink, observe):
             while data := await source.receive():  # nobody reads this process's stderr, but the server must not block
                 observe("stderr", data)
-
-
-async def _forward_client(
-    client: ClientStreams,
-    server: ServerProcess,
-    observe: Observer,
-    silence: _SilenceTimeout,
-    session: anyio.CancelScope,
-) -> None:
-    if not await forward("client", client.incoming, server, observe):
-        client.incoming.close()  # the server reads no more, and the client should see that
-        await _cancel_on_hang_up(client, session)
-    server.send_eof()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(silence.run)
-        tasks.start_soon(_cancel_on_hang_up, client, session)
-
-
-async def _cancel_on_hang_up(client: ClientStreams, session: anyio.CancelScope) -> None:
-    while not client.hung_up():  # noqa: ASYNC110 - no event reports a reader that goes away
-        await anyio.sleep(HANG_UP_POLL_SECONDS)
-    session.cancel()
 
 
 async def _cancel_after_exit(server: ServerProcess, scope: anyio.CancelScope) -> None:

@@ -11,12 +11,14 @@ prints the scrubbed entries to stderr, and nothing else does.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from queue import SimpleQueue
-from time import monotonic
+from time import monotonic, sleep
 from typing import IO, Final, TypeAlias, assert_never, final
 
 import msgspec
@@ -34,6 +36,9 @@ FINISH_SECONDS: Final = 30.0
 UNWRITABLE: Final = 100
 """The exit status for a recording that can't be written is this plus the system's error number."""
 
+GRACE_SECONDS: Final = 1.0
+"""How long the server may go on after the session's process died, which ended its input, before it is killed."""
+
 NICENESS: Final = 10
 """On a busy machine the session has priority."""
 
@@ -49,12 +54,13 @@ class TailStyle(msgspec.Struct, frozen=True):
 
 
 class BeginPacket(msgspec.Struct, frozen=True, tag=True):
-    """What is recorded, and how."""
+    """What is recorded, and how, and the server's process group."""
 
     command: tuple[str, ...]
     framing: FramingChoice
     hide_paths: bool
     tail: TailStyle | None = None
+    group: int | None = None
 
 
 class BytesPacket(msgspec.Struct, frozen=True, tag=True):
@@ -115,9 +121,13 @@ class Recorder:
         framing: FramingChoice,
         hide_paths: bool = False,
         tail: TailStyle | None = None,
+        group: int | None = None,
         max_queue: int = QUEUE_BYTES,
     ) -> None:
-        """Start recording to the descriptor `fd`, which is closed here, and with `tail` print to stderr. Raises `OSError`."""
+        """Start recording to the descriptor `fd`, which is closed here, and with `tail` print to stderr. Raises `OSError`.
+
+        If this process dies before `finish`, the process group `group` is killed.
+        """
         self.problem: str | None = None
         self._began = monotonic()
         self._max_queue = max_queue
@@ -139,7 +149,7 @@ class Recorder:
         finally:
             os.close(fd)
         words = tuple(word.encode(errors="backslashreplace").decode() for word in command)
-        self._queue.put(encode_packet(BeginPacket(words, framing, hide_paths, tail)))
+        self._queue.put(encode_packet(BeginPacket(words, framing, hide_paths, tail, group)))
         self._thread = threading.Thread(target=self._write_queue, name="discreet-recorder", daemon=True)
         self._thread.start()
 
@@ -215,6 +225,7 @@ def record(stream: IO[bytes], writer: RecordingWriter, tail_fd: int = _STDERR) -
         if tail is not None:
             tail.show(entry)
 
+    ended = False
     builder = RecordingBuilder(write, command=begin.command, framing=begin.framing, hide_paths=begin.hide_paths)
     while (packet := read_packet(stream)) is not None:
         match packet:
@@ -224,12 +235,23 @@ def record(stream: IO[bytes], writer: RecordingWriter, tail_fd: int = _STDERR) -
                 builder.skip(sender, ms, size)
             case EndPacket(ms, status):
                 builder.end(ms, status)
+                ended = True
             case BeginPacket():
                 break
             case _:
                 assert_never(packet)
     if tail is not None:
         tail.close()
+    if not ended and begin.group is not None:
+        _kill(begin.group)
+
+
+def _kill(group: int) -> None:
+    """Kill the server of a session whose process has died."""
+    sleep(GRACE_SECONDS)
+    if sys.platform != "win32":
+        with suppress(OSError):  # it has ended
+            os.killpg(group, signal.SIGKILL)
 
 
 def main() -> int:

@@ -52,7 +52,7 @@ def replayed(
     message of the server, in seconds. The other arguments are those of `in_memory`. The recorded framing has no effect.
 
     Returns the report, with notes on what could not be played. Raises `RecordingDiffers` (an `AssertionError`) with all
-    differences, `RecordingError` for a file that is no recording, `OSError`, `ValueError` for another `backend`, a wrong
+    differences, `RecordingError` for a file that is no recording or can't be read, `ValueError` for another `backend`, a wrong
     `timeout` or an `ignore` that names no field, `TypeError` without a service, `RuntimeError` where an event loop runs, and
     what `in_memory` raises.
     """

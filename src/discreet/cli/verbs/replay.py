@@ -14,13 +14,39 @@ from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import UsageError
 from ...errors.printable import printable
 from ...errors.redaction import load_environment
+from ...framing.events import Framing
+from ...recording.format import RecordingError, read_recording
 from ...recording.replay import WAIT_SECONDS, ReplayResult, replay
 from ...recording.report import Difference, ReplayReport, compare
+from ...recording.script import Script, build_script
 from ..argument_types import positive_seconds
 from ..exit_status import EXIT_CONNECTION
 from ..output import require_stdout, write_stderr, write_stdout
-from ..recorded_session import LoadedRecording, load_recording
 from ..signals import Interrupted, run_until_signal
+
+
+class LoadedRecording(msgspec.Struct, frozen=True):
+    """What is needed of a recording to replay it. `exit_status` is the server's, None unless it ended by itself."""
+
+    script: Script
+    framing: Framing
+    exit_status: int | None
+
+
+def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
+    """Read the file. `framing` None is the recorded one. Raises `UsageError` for a file that is no recording."""
+    try:
+        recording = read_recording(path)
+        script = build_script(recording)
+    except RecordingError as exc:
+        raise UsageError(str(exc)) from exc
+    recorded = recording.start.framing
+    status = None if recording.end is None else recording.end.status
+    return LoadedRecording(
+        script,
+        framing or ("content-length" if recorded == "auto" else recorded),  # never decided: the daemon's default
+        None if status is None or status < 0 else status,
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,12 +2,13 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
+from ...recording.format import RecordingError, read_entries
 from ...recording.view.lines import SHOWN_CHARACTERS, Lines
 from ..output import has_colour, require_stdout, write_stdout
-from ..recorded_session import open_entries
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,19 +26,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the session. Raises `UsageError` for a file that is no recording."""
     require_stdout()
-    entries = open_entries(args.file)
-    if args.html:
-        if sys.stdout.isatty():
-            raise UsageError(
-                "--html prints a page for a browser, not for a terminal: discreet show FILE --html > page.html"
-            )
-        from ...recording.view.page import page  # late: lines don't need it
-
-        for part in page(entries, name=args.file):
+    if args.html and sys.stdout.isatty():
+        raise UsageError(
+            "--html prints a page for a browser, not for a terminal: discreet show FILE --html > page.html"
+        )
+    try:
+        for part in _page(args.file) if args.html else _lines(args.file, full=args.full):
             write_stdout(part)
-        return EXIT_OK
-    lines = Lines(full=args.full, colour=has_colour("stdout"))
-    for entry in entries:
-        write_stdout(lines.line(entry))
-    write_stdout(lines.summary())
+    except RecordingError as exc:
+        raise UsageError(str(exc)) from exc
     return EXIT_OK
+
+
+def _page(path: str) -> Iterator[str]:
+    from ...recording.view.page import page  # late: lines don't need it
+
+    return page(read_entries(path), name=path)
+
+
+def _lines(path: str, *, full: bool) -> Iterator[str]:
+    lines = Lines(full=full, colour=has_colour("stdout"))
+    yield from map(lines.line, read_entries(path))
+    yield lines.summary()
