@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from os.path import basename
-from types import FrameType
 from typing import TYPE_CHECKING, Final, final
 
 from msgspec.structs import replace
@@ -69,11 +67,6 @@ class Breakpoints:
             self._debugger.close()
 
 
-def place_of(frame: FrameType) -> str:
-    """Where it stands: `app.py:12 function`."""
-    return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_qualname}"
-
-
 def _chosen() -> str | None:
     """What the user has chosen with PYTHONBREAKPOINT, if it is not Python's default."""
     chosen = "" if sys.flags.ignore_environment else os.environ.get("PYTHONBREAKPOINT", "")
@@ -81,4 +74,6 @@ def _chosen() -> str | None:
 
 
 def _ignore(*_: object, **__: object) -> None:
+    from .debugger import place_of  # late: for those who debug
+
     log.warning("breakpoint.ignored", at=place_of(sys._getframe(1)), hint="start the daemon with --debug")

@@ -14,13 +14,13 @@ import socket
 import sys
 import threading
 from contextlib import suppress
+from os.path import basename
 from types import FrameType
 from typing import Any, Final, TextIO, final
 
 from ...errors.redaction.tracebacks import is_ours
 from ..logs import log
 from . import sockets
-from .breakpoints import place_of
 
 # `pdb` of one thread, whose commands come from whoever has attached. It never reads the process's own stdin.
 #
@@ -86,6 +86,11 @@ class Session(pdb.Pdb):
     def _go_on(self) -> None:
         self.clear_all_breaks()
         self.set_continue()
+
+
+def place_of(frame: FrameType) -> str:
+    """Where it stands: `app.py:12 function`."""
+    return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_qualname}"
 
 
 def _leaves_program(frame: FrameType) -> bool:

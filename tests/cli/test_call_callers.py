@@ -46,7 +46,7 @@ async def whoever(ctx: Context) -> AsyncIterator[str]:
 
 PATIENT = """
 import sys
-from discreet.cli.call import completer
+from discreet.cli import completer
 from discreet.cli.main import main
 completer.DAEMON_SECONDS = 20.0
 sys.exit(main(sys.argv[1:]))
@@ -108,7 +108,7 @@ def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: 
 def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, str]) -> None:
     for flags, offered in (("", ""), ("--token-file token ", "desk/who\ndesk/whoever\n")):
         line = f"discreet call --app ./desk.py:desk {flags}"
-        done = finished([sys.executable, "-P", "-c", PATIENT, "call", "--complete", line], folder, **guarded)
+        done = finished([sys.executable, "-P", "-c", PATIENT, "--complete", line], folder, **guarded)
         assert (done.stdout, done.stderr) == (offered, "")
     asked = run("call", "--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
     assert (asked.stdout, asked.stderr) == ("", "")
