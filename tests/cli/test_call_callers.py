@@ -110,7 +110,7 @@ def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, st
         line = f"discreet call --app ./desk.py:desk {flags}"
         done = finished([sys.executable, "-P", "-c", PATIENT, "--complete", line], folder, **guarded)
         assert (done.stdout, done.stderr) == (offered, "")
-    asked = run("call", "--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
+    asked = run("--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
     assert (asked.stdout, asked.stderr) == ("", "")
 
 
