@@ -36,7 +36,7 @@ DAY: Final = 86_400.0
 
 _URLS: Final = ("http://", "https://")
 _SCHEME: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
-_LIBRARIES: Final = ("httpx", "jsonschema_rs")
+_LIBRARIES: Final = ("h11", "jsonschema_rs")
 
 
 def from_openapi(  # noqa: PLR0913 - what can be said of an import

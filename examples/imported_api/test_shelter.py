@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 pytest.importorskip("jsonschema_rs")
-pytest.importorskip("httpx")
+pytest.importorskip("h11")
 
 from discreet.client import MCP, MethodNotFound, OperationFailed, Peer, connect
 

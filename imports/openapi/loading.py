@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Mapping
+from http import HTTPStatus
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final, final
+from typing import Final, final
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
 from msgspec import Struct
 
+from ...client.outbound.ssrf import Destination, parse_url
+from ...lazy import anyio
 from .parsing import DocumentError, quoted
 
 MAX_BYTES: Final = 64 << 20
@@ -21,6 +23,7 @@ MAX_BYTES: Final = 64 << 20
 MAX_DOCUMENTS: Final = 2000
 _TIMEOUT_SECONDS: Final = 30.0
 _REDIRECTS: Final = 5
+_REDIRECTING: Final = frozenset({301, 302, 303, 307, 308})
 _HTTP: Final = ("http://", "https://")
 _ACCEPT: Final = "application/vnd.oai.openapi+json, application/json, application/yaml, */*;q=0.5"
 
@@ -44,8 +47,13 @@ class Fetch:
         if self._documents <= 0:
             raise DocumentError(f"refers to more than {MAX_DOCUMENTS} documents")
         self._documents -= 1
-        is_url = uri.startswith(_HTTP)
-        text = _download(uri, self._left, outside=self._outside)[0] if is_url else _read_file(_path_of(uri), self._left)
+        if uri.startswith(_HTTP):
+            text, _ = _download(uri, self._left, outside=self._outside)
+        else:
+            path = _path_of(uri)
+            if path.exists() and not path.is_file():  # a FIFO would wait for its writer
+                raise DocumentError(f"{quoted(path)}: is no file")
+            text = _read(path, self._left)
         self._left -= len(text)
         return text
 
@@ -53,7 +61,7 @@ class Fetch:
         if self._outside:
             return
         if uri.startswith(_HTTP):
-            if _host_of(uri) != _host_of(self._origin):
+            if _destination(uri).origin != _destination(self._origin).origin:
                 raise DocumentError(f"{quoted(uri)} is of another origin than the document")
         elif self._origin.startswith(_HTTP):
             raise DocumentError(f"{quoted(uri)} is no URL of the document's origin")
@@ -83,13 +91,6 @@ def load_document(source: str | os.PathLike[str], *, outside: bool = False) -> L
         text = _read(Path(given), MAX_BYTES)
         origin = _resolved(Path(given)).as_uri()
     return Loaded(text, origin, Fetch(origin, outside=outside, left=MAX_BYTES - len(text)))
-
-
-def _read_file(path: Path, limit: int) -> bytes:
-    """The same of a file, and of nothing else: a FIFO would wait for its writer."""
-    if path.exists() and not path.is_file():
-        raise DocumentError(f"{quoted(path)}: is no file")
-    return _read(path, limit)
 
 
 def _read(path: Path, limit: int) -> bytes:
@@ -123,89 +124,76 @@ def _path_of(uri: str) -> Path:
     return Path(unquote(uri))
 
 
-def _host_of(url: str) -> tuple[str, str, int | None]:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as exc:
-        raise DocumentError(f"{quoted(url)} is no URL") from exc
-    return parts.scheme, (parts.hostname or "").lower(), port or {"http": 80, "https": 443}.get(parts.scheme)
+def _destination(url: str) -> Destination:
+    found = parse_url(url, allow_private=True)
+    if isinstance(found, str):
+        raise DocumentError(f"{_shown(url)}: is no {found}")
+    return found
 
 
 def _download(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
-    """As `_fetch`, within the time that is given: a server may send its head byte by byte."""
-    found: list[tuple[bytes, str] | BaseException] = []
+    """As `_fetch`, within the time that is given. In a thread, as an event loop may run here."""
+    if find_spec("h11") is None:
+        raise DocumentError("a URL needs the extra: pip install 'discreet[openapi]'")
+    outcome: list[tuple[bytes, str] | BaseException] = []
+
+    async def bounded() -> tuple[bytes, str]:
+        with anyio.fail_after(_TIMEOUT_SECONDS):
+            return await _fetch(url, limit, outside=outside)
 
     def work() -> None:
         try:
-            found.append(_fetch(url, limit, outside=outside))
+            outcome.append(anyio.run(bounded))
         except BaseException as exc:  # noqa: BLE001 - for the thread that waits
-            found.append(exc)
+            outcome.append(exc)
 
     thread = Thread(target=work, name="import-document", daemon=True)
     thread.start()
-    thread.join(_TIMEOUT_SECONDS + 1)
-    if not found:
-        raise DocumentError(f"{quoted(url.partition('?')[0])}: takes longer than {_TIMEOUT_SECONDS:.0f} s")
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
+    thread.join()
+    match outcome[0]:
+        case TimeoutError():
+            raise DocumentError(f"{_shown(url)}: takes longer than {_TIMEOUT_SECONDS:.0f} s")
+        case BaseException() as exc:
+            raise exc
+        case found:
+            return found
 
 
-def _fetch(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
+async def _fetch(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
     """The text, and the address that it came from. Follows redirects to other origins only with `outside`, never from TLS."""
+    from ...client.outbound.connection import OutboundError  # late: h11 is an extra, and files need none
+    from ...client.outbound.pool import ConnectionPool
+
+    shown = _shown(url)
+    pool = ConnectionPool(allow_private=True)
     try:
-        import httpx  # late: an extra, and files need none
-    except ImportError as exc:
-        raise DocumentError("a URL needs the extra: pip install 'discreet[openapi]'") from exc
-    shown = quoted(url.partition("?")[0])
-    deadline = time.monotonic() + _TIMEOUT_SECONDS
-    try:
-        headers = {"Accept": _ACCEPT, "Accept-Encoding": "identity"}
-        with httpx.Client(timeout=_TIMEOUT_SECONDS, headers=headers, trust_env=False) as client:
-            for _ in range(_REDIRECTS + 1):
-                with client.stream("GET", url) as response:
-                    if not response.has_redirect_location:
-                        return _body(response, limit, deadline, shown), url
-                    target = urljoin(url, response.headers["Location"])
-                if (_host_of(target) != _host_of(url) and not outside) or (
-                    url[:6] == "https:" and target[:6] != "https:"
-                ):
-                    raise DocumentError(f"{shown}: redirects to another origin")
-                if not target.startswith(_HTTP):
-                    raise DocumentError(f"{shown}: redirects to what is no http(s) URL")
-                url = target
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as exc:
-        raise DocumentError(f"{shown}: {_WORDS.get(type(exc).__name__, 'can not be reached')}") from exc
+        for _ in range(_REDIRECTS + 1):
+            to = _destination(url)
+            async with pool.connection(to) as connection:
+                response = await connection.request("GET", to, {"accept": _ACCEPT})
+                location = response.value(b"location")
+                if response.status not in _REDIRECTING or not location:
+                    if response.status != HTTPStatus.OK:
+                        raise DocumentError(f"{shown}: answers with status {response.status}")
+                    return await response.read_all(limit), url
+            url = urljoin(url, location)
+            if not url.startswith(_HTTP):
+                raise DocumentError(f"{shown}: redirects to what is no http(s) URL")
+            other = _destination(url)
+            if (other.origin != to.origin and not outside) or (to.scheme, other.scheme) == ("https", "http"):
+                raise DocumentError(f"{shown}: redirects to another origin")
+    except OutboundError as exc:
+        larger = f"larger than {_mebibytes(limit)}"
+        raise DocumentError(f"{shown}: {larger if exc.reason == 'too-large' else exc.phrase}") from exc
+    finally:
+        await pool.aclose()
     raise DocumentError(f"{shown}: redirects more than {_REDIRECTS} times")
 
 
-def _body(response: Any, limit: int, deadline: float, shown: str) -> bytes:  # Any: httpx is an extra
-    if response.status_code != 200:
-        raise DocumentError(f"{shown}: answers with status {response.status_code}")
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise DocumentError(f"{shown}: answers with a compressed body, which was not asked for")
-    text = bytearray()
-    for chunk in response.iter_raw():
-        text += chunk
-        if len(text) > limit:
-            raise DocumentError(f"{shown}: larger than {_mebibytes(limit)}")
-        if time.monotonic() > deadline:
-            raise DocumentError(f"{shown}: takes longer than {_TIMEOUT_SECONDS:.0f} s")
-    return bytes(text)
+def _shown(url: str) -> str:
+    """The URL for people. Its query may hold secrets."""
+    return quoted(url.partition("?")[0])
 
 
 def _mebibytes(limit: int) -> str:
     return f"{MAX_BYTES >> 20} MiB" if limit == MAX_BYTES else f"the rest of {MAX_BYTES >> 20} MiB"
-
-
-_WORDS: Final[Mapping[str, str]] = {
-    "ConnectError": "can not be reached",
-    "ConnectTimeout": "can not be reached in time",
-    "ReadTimeout": "does not answer in time",
-    "DecodingError": "answers with a body that can't be decoded",
-    "RemoteProtocolError": "answers with something that is no HTTP",
-    "UnsupportedProtocol": "no http(s) URL",
-    "InvalidURL": "no valid URL",
-    "ValueError": "no valid URL",
-}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("httpx")
+pytest.importorskip("h11")
 pytest.importorskip("jsonschema_rs")
 
 from discreet import DeclarationError, from_daemon, from_mcp, from_openapi

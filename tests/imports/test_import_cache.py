@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("httpx")
+pytest.importorskip("h11")
 
 from discreet import DeclarationError, from_openapi
 from discreet.imports import cache

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-pytest.importorskip("httpx")
+pytest.importorskip("h11")
 pytest.importorskip("yaml")
 pytest.importorskip("jsonschema")
 
