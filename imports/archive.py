@@ -16,7 +16,7 @@ from msgspec import Raw, Struct, UnsetType
 from ..errors.decoders import build_msgpack_decoder
 from .model import Imported, ImportedOperation, JsonSchema, Schema
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 """The version of these bytes. Increment it with every change of the structs that they hold."""
 
 _REFERENCE: Final = "#/$defs/"

@@ -6,7 +6,7 @@ An event is bounded in bytes, not the stream.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Protocol, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 from msgspec import Raw
@@ -24,30 +24,13 @@ _SEQUENCE: Final = "application/json-seq"
 _RECORD_SEPARATOR: Final = b"\x1e"
 
 
-class EventDecoder(Protocol):
-    """Of the body of one stream. Its methods raise `UpstreamFault`."""
-
-    def feed(self, data: bytes) -> Iterator[Raw]:
-        """The events that are whole with these bytes."""
-        ...
-
-    def end(self) -> Iterator[Raw]:
-        """The body is over: the event that its end has made whole, if there is one."""
-        ...
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the stream has said itself that it is."""
-        ...
-
-
 def event_decoder(form: ReplyForm, media_type: str, *, limit: int) -> EventDecoder | None:
-    """None for a form that is no stream. `limit` is that of one event, in bytes."""
+    """Return what decodes the body of a stream; None for a form that is no stream. `limit` is that of one event, in bytes."""
     match form:
         case "events" | "event-data":
             return ServerSentEvents(limit=limit, data_only=form == "event-data")
         case "lines":
-            return JsonSequence(limit=limit) if media_type == _SEQUENCE else JsonLines(limit=limit)
+            return JsonTexts(limit=limit, separator=_RECORD_SEPARATOR if media_type == _SEQUENCE else b"\n")
         case _:
             return None
 
@@ -60,8 +43,10 @@ class ServerSentEvents:
         self._parser = SseParser(limit=limit)
         self._data_only = data_only
         self.is_over = False
+        """Whether the stream has said itself that it is."""
 
     def feed(self, data: bytes) -> Iterator[Raw]:
+        """Yield the events that are whole with these bytes. Raises `UpstreamFault`."""
         try:
             events = self._parser.feed(data)
         except TooLarge:
@@ -73,6 +58,7 @@ class ServerSentEvents:
             yield _data_of(event) if self._data_only else _fields_of(event)
 
     def end(self) -> Iterator[Raw]:
+        """Yield the event that the end of the body has made whole, if there is one. Raises `UpstreamFault`."""
         yield from ()
 
 
@@ -96,62 +82,37 @@ def _fields_of(event: SseEvent) -> Raw:
 
 
 @final
-class JsonLines:
-    """A JSON text on each line; empty lines mean nothing."""
+class JsonTexts:
+    """JSON texts on a line each, or behind a record separator each (RFC 7464). Empty ones mean nothing.
 
-    def __init__(self, *, limit: int) -> None:
+    One on several lines ends with the next separator. Where its first line is a whole text, that is the event: nobody waits for
+    the next one.
+    """
+
+    def __init__(self, *, limit: int, separator: bytes) -> None:
         self.is_over: Final = False
         self._limit = limit
-        self._line = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[Raw]:
-        *lines, rest = data.split(b"\n")
-        for line in lines:
-            yield from self._end_line(line)
-        self._keep(rest)
-
-    def end(self) -> Iterator[Raw]:
-        yield from self._end_line(b"")
-
-    def _end_line(self, line: bytes) -> Iterator[Raw]:
-        self._keep(line)
-        text = bytes(self._line).strip(b" \t\r" + _RECORD_SEPARATOR)
-        self._line.clear()
-        if text:
-            yield json_text(text)
-
-    def _keep(self, part: bytes) -> None:
-        if len(self._line) + len(part) > self._limit:
-            raise UpstreamFault("too-large")
-        self._line += part
-
-
-@final
-class JsonSequence:
-    """RFC 7464: each text begins with a record separator and ends with a line feed. One on several lines ends with the next."""
-
-    def __init__(self, *, limit: int) -> None:
-        self.is_over: Final = False
-        self._limit = limit
+        self._separator = separator
         self._text = bytearray()
         self._has_lines = False
 
     def feed(self, data: bytes) -> Iterator[Raw]:
-        first, *others = data.split(_RECORD_SEPARATOR)
+        """Yield the events that are whole with these bytes. Raises `UpstreamFault`."""
+        first, *others = data.split(self._separator)
         yield from self._add(first)
         for text in others:
             yield from self.end()
             yield from self._add(text)
 
     def end(self) -> Iterator[Raw]:
-        text = bytes(self._text).strip(b" \t\r\n")
+        """Yield the event that the end of the body has made whole, if there is one. Raises `UpstreamFault`."""
+        text = bytes(self._text).strip(b" \t\r\n" + _RECORD_SEPARATOR)
         self._text.clear()
         self._has_lines = False
         if text:
             yield json_text(text)
 
     def _add(self, part: bytes) -> Iterator[Raw]:
-        """Keep a part of a text. Where its first line is a whole text, that is the event: nobody waits for the next one."""
         if len(self._text) + len(part) > self._limit:
             raise UpstreamFault("too-large")
         self._text += part
@@ -160,3 +121,6 @@ class JsonSequence:
             text = bytes(self._text).strip(b" \t\r\n")
             if text and json_failure(text) is None:
                 yield from self.end()
+
+
+EventDecoder: TypeAlias = ServerSentEvents | JsonTexts

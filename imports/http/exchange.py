@@ -9,7 +9,7 @@ import math
 import zlib
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Final, Protocol, final
+from typing import Final, final
 from urllib.parse import urljoin
 
 from ...client.outbound.connection import HttpConnection, ResponseHead
@@ -19,61 +19,27 @@ from ...lazy import anyio
 from .faults import UpstreamFault
 from .request import HttpRequest
 
-# Undoes the compression of a body piece by piece, so that no piece grows beyond its limit. Never reads, never waits.
-
-
 ACCEPTED: Final = "gzip"
-"""What is asked for."""
+"""The compression that is asked for."""
 
 PIECE_BYTES: Final = 65_536
-"""The largest piece that comes out at once."""
+"""The largest piece that comes out of a compressed body at once."""
 
 _GZIP_BITS: Final = 16 + zlib.MAX_WBITS
-
-
-class Decoder(Protocol):
-    """Of the body of one response."""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """What is decoded with these bytes. Raises `UpstreamFault`."""
-        ...
-
-    def end(self) -> None:
-        """The body is over. Raises `UpstreamFault` where something is missing."""
-        ...
-
-
-def decoder_of(content_encoding: str) -> Decoder:
-    """For the value of a header `Content-Encoding`. Raises `UpstreamFault` for one that nobody asked for."""
-    match content_encoding.strip().lower():
-        case "" | "identity":
-            return Identity()
-        case "gzip" | "x-gzip":
-            return Gzip()
-        case _:
-            raise UpstreamFault("encoding")
-
-
-@final
-class Identity:
-    """Nothing is to be done."""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        yield data
-
-    def end(self) -> None:
-        pass
+_IDENTITY: Final = frozenset({"", "identity"})
+_GZIP: Final = frozenset({"gzip", "x-gzip"})
 
 
 @final
 class Gzip:
-    """RFC 1952: members, one after the other. An empty body is one without members."""
+    """Undoes the compression of a body piece by piece (RFC 1952: members, one after the other). An empty body has none."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP_BITS)
         self._begun = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield what is decoded with these bytes. Raises `UpstreamFault`."""
         self._begun = self._begun or bool(data)
         while data or not self._member.eof:
             if self._member.eof:
@@ -89,6 +55,7 @@ class Gzip:
                 return
 
     def end(self) -> None:
+        """Take note that the body is over. Raises `UpstreamFault` where something is missing."""
         if self._begun and not self._member.eof:
             raise UpstreamFault("encoding")
 
@@ -114,22 +81,23 @@ class Response:
         self.status: Final = head.status
         self.head: Final = head
         self._connection = connection
-        self._decoder: Decoder | None = None
+        self._encoding = head.value(b"content-encoding").strip().lower()
+        self._gzip = Gzip() if self._encoding in _GZIP else None
         self._pieces: Iterator[bytes] = iter(())
 
     async def read(self) -> bytes:
         """Some more of the body, at most 64 KiB; nothing at its end."""
-        while True:
-            piece = next(self._pieces, None)
-            if piece:
-                return piece
-            if self._decoder is None:
-                self._decoder = decoder_of(self.head.value(b"content-encoding"))
+        if self._gzip is None and self._encoding not in _IDENTITY:  # nobody asked for it
+            raise UpstreamFault("encoding")
+        while (piece := next(self._pieces, None)) is None:
             data = await self._connection.read_body()
+            if self._gzip is None:
+                return data
             if not data:
-                self._decoder.end()
+                self._gzip.end()
                 return b""
-            self._pieces = self._decoder.feed(data)
+            self._pieces = self._gzip.feed(data)
+        return piece
 
     async def drain(self) -> None:
         """Read a body that nobody wants, unless it is large: then its connection is closed."""

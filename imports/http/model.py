@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -19,6 +19,9 @@ Style: TypeAlias = Literal[
 
 BodyForm: TypeAlias = Literal["json", "form", "multipart", "text", "binary"]
 """`text` is a string of the input as it is, `binary` one in base64."""
+
+BODY: Final = "body"
+"""The member of the input that is the body of the request."""
 
 ReplyForm: TypeAlias = Literal["json", "text", "binary", "events", "event-data", "lines", "nothing"]
 """`events`: each event of an SSE stream as an object with `event`, `data`, `id`, `retry`; `event-data`: its data alone, as JSON
@@ -45,12 +48,11 @@ class Param(Struct, frozen=True):
 
 
 class Body(Struct, frozen=True):
-    """The request's body: the input's member `member`, or without one the whole input. `parts` say how the members of a form are
-    written where the document says so. `required` is whether a request has one."""
+    """The request's body, which is the input's member `body`. `parts` say how the members of a form are written, where the
+    document does. `required` is whether a request has one."""
 
     content_type: str
     form: BodyForm
-    member: str = "body"
     parts: Mapping[str, Serialization] = {}
     required: bool = False
 

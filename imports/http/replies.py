@@ -10,9 +10,8 @@ from msgspec import Raw
 
 from ...daemon.rpc.envelope import json_failure
 from .faults import UpstreamFault
+from .media_types import STREAMS
 from .model import HttpOperation, Reply, ReplyForm
-
-STREAMS: Final = frozenset({"events", "event-data", "lines"})
 
 NULL: Final = Raw(b"null")
 

@@ -5,17 +5,20 @@ No value changes the path: all of it is percent-encoded, and a segment that serv
 
 from __future__ import annotations
 
+import binascii
 import json
+import os
 import re
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from .bodies import WrittenBody, by_member, is_json, write_body
 from .faults import invalid_input
-from .model import HttpOperation, Location, Param
+from .media_types import JSON, OCTETS, is_json, is_text
+from .model import BODY, Body, HttpOperation, Location, Param, Serialization
 from .security import Authorization
 from .styles import (
     Unwritable,
@@ -206,15 +209,13 @@ def _in_cookie(param: Param, value: Any) -> list[str]:
     return cookie_pairs(param.wire_name, value, param.serialization)
 
 
-def _body(operation: HttpOperation, arguments: Mapping[str, Any]) -> WrittenBody | None:
+def _body(operation: HttpOperation, arguments: Mapping[str, Any]) -> _WrittenBody | None:
     if operation.body is None:
         return None
     body = operation.body
     if operation.content_type in arguments:
         body = operation.bodies.get(arguments[operation.content_type], body)
-    others = {operation.content_type, operation.accept, *(param.name for param in operation.params)}
-    value = by_member(body, arguments, frozenset(others))
-    return None if value is msgspec.UNSET else write_body(body, value)
+    return _written_body(body, arguments[BODY]) if BODY in arguments else None
 
 
 def _content(param: Param, value: Any, *, escaped: bool = False) -> str:
@@ -229,3 +230,118 @@ def _written(param: Param, value: Any, write: Callable[[Param, Any], T]) -> T:
         return write(param, value)
     except Unwritable as exc:
         raise invalid_input(param.name, exc.expected, value) from None
+
+
+# -- bodies ----------------------------------------------------------------------------------------------------
+
+
+class _WrittenBody(msgspec.Struct, frozen=True):
+    """The bytes, and the value of the header `Content-Type`."""
+
+    data: bytes
+    content_type: str
+
+
+def _written_body(body: Body, value: Any) -> _WrittenBody:  # Any: the JSON value of the body
+    """The body of a request. Raises `FailureError(InvalidParams)` for what can't be written in its form."""
+    param = BODY
+    match body.form:
+        case "json":
+            return _WrittenBody(msgspec.json.encode(value), _concrete(body.content_type, JSON))
+        case "form":
+            pairs = [
+                pair for name, item in _members(param, value) for pair in _form_pairs(name, item, body.parts.get(name))
+            ]
+            return _WrittenBody(
+                "&".join(pairs).encode(), _concrete(body.content_type, "application/x-www-form-urlencoded")
+            )
+        case "multipart":
+            return _multipart(param, body, _members(param, value))
+        case "text":
+            content_type = _concrete(body.content_type, "text/plain")
+            return _WrittenBody(_text(param, value).encode(), _with_charset(content_type))
+        case "binary":
+            return _WrittenBody(_from_base64(param, value), _concrete(body.content_type, OCTETS))
+
+
+def _from_base64(param: str, value: Any) -> bytes:  # Any: a JSON value
+    """The bytes of a string in base64. Raises `FailureError(InvalidParams)`."""
+    try:
+        return b64decode(_text(param, value), validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid_input(param, "string in base64", value) from None
+
+
+def _text(param: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise invalid_input(param, "string", value)
+    return value
+
+
+def _members(param: str, value: Any) -> list[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        raise invalid_input(param, "object", value)
+    return list(value.items())
+
+
+def _form_pairs(name: str, value: Any, how: Serialization | None) -> list[str]:
+    """The pairs for a member of a form: in a style where the document names one, else as its media type, objects as JSON."""
+    if how is not None and not how.content_type:
+        return query_pairs(name, value, how, required=False)
+    as_json = how is not None and is_json(how.content_type)
+    texts = (msgspec.json.encode(item).decode() if as_json else scalar(item) for item in _items(value))
+    return [f"{percent(name)}={percent(text)}" for text in texts]
+
+
+def _items(value: Any) -> list[Any]:
+    """What a member of a form is, each by itself: an array's items have the same name (RFC 7578, section 4.3)."""
+    return [item for item in (value if isinstance(value, list) else [value]) if item is not None]
+
+
+def _multipart(param: str, body: Body, members: list[tuple[str, Any]]) -> _WrittenBody:
+    """RFC 7578. The boundary is random, so that no value can hold it."""
+    boundary = os.urandom(16).hex()
+    pieces: list[bytes] = []
+    for name, value in members:
+        for item in _items(value):
+            part = _part(f"{param}.{name}", name, item, body.parts.get(name))
+            pieces += [b"--", boundary.encode(), b"\r\n", *part, b"\r\n"]
+    pieces += [b"--", boundary.encode(), b"--\r\n"]
+    kind = (
+        body.content_type
+        if body.content_type.startswith("multipart/") and "*" not in body.content_type
+        else "multipart/form-data"
+    )
+    return _WrittenBody(b"".join(pieces), f"{kind.partition(';')[0].strip()}; boundary={boundary}")
+
+
+def _part(param: str, name: str, value: Any, how: Serialization | None) -> list[bytes]:
+    said = "" if how is None else how.content_type
+    complex_value = isinstance(value, list | dict)
+    content_type = _concrete(said.partition(",")[0].strip(), OCTETS) if said else JSON if complex_value else ""
+    filename = ""
+    if is_json(content_type):
+        data = msgspec.json.encode(value)
+    elif complex_value or not content_type or is_text(content_type):
+        data = scalar(value).encode()
+    else:
+        data = _from_base64(param, value)
+        filename = f'; filename="{_quoted(name)}"'
+    head = f'Content-Disposition: form-data; name="{_quoted(name)}"{filename}\r\n'
+    if content_type:
+        head += f"Content-Type: {content_type}\r\n"
+    return [head.encode(), b"\r\n", data]
+
+
+def _quoted(name: str) -> str:
+    """As browsers write names of parts (WHATWG HTML, "multipart form data")."""
+    return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _concrete(content_type: str, default: str) -> str:
+    return default if not content_type or "*" in content_type else content_type
+
+
+def _with_charset(content_type: str) -> str:
+    named = "charset" in content_type.lower()
+    return content_type if named or not content_type.startswith("text/") else f"{content_type}; charset=utf-8"

@@ -12,7 +12,7 @@ import msgspec
 from ...errors.nearest import nearest_hint
 from .faults import UpstreamFault
 from .model import SecurityScheme
-from .styles import percent
+from .styles import is_token, percent
 
 Credentials: TypeAlias = Mapping[str, str] | str
 """The names of credentials by the names of security schemes, or one for all schemes."""
@@ -23,7 +23,6 @@ Alternatives: TypeAlias = tuple[tuple[str, ...], ...]
 Chosen: TypeAlias = tuple[tuple[SecurityScheme, str], ...]
 """Schemes of one alternative, each with the name of its credential."""
 
-_is_token: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch  # RFC 9110, section 5.6.2
 _NOT_FOR_KEYS: Final = frozenset(
     {
         "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "cookie", "expect", "host",
@@ -105,7 +104,7 @@ def _kind(name: str, schemes: Mapping[str, SecurityScheme]) -> str:
         return "other"
     if scheme.kind == "api-key" and scheme.location != "query":
         header = scheme.location == "header"
-        if not _is_token(scheme.name) or (header and scheme.name.lower() in _NOT_FOR_KEYS):
+        if not is_token(scheme.name) or (header and scheme.name.lower() in _NOT_FOR_KEYS):
             return "other"
     return scheme.kind
 

@@ -27,8 +27,9 @@ from ...version import __version__
 from ..model import UpstreamError
 from .exchange import ACCEPTED
 from .faults import UNDECLARED, FaultReason, UpstreamFault, failure_of
+from .media_types import STREAMS
 from .model import HttpImport, HttpOperation, Reply
-from .replies import NULL, STREAMS, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type
+from .replies import NULL, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type
 from .request import HttpRequest, build_request
 from .security import Alternatives, Chosen, Credentials, authorize, check_schemes, choose_security
 

@@ -10,10 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ..http.faults import code_of
-from ..http.model import Body, Reply, ReplyForm, Serialization, Style
-from ..model import ImportedError, Schema
-from .document import Node, PartError
-from .media_types import (
+from ..http.media_types import (
     OCTETS,
     STREAMS,
     body_form,
@@ -26,6 +23,9 @@ from .media_types import (
     reply_rank,
     sent_as,
 )
+from ..http.model import Body, Reply, ReplyForm, Serialization, Style
+from ..model import ImportedError, Schema
+from .document import Node, PartError
 from .parsing import quoted
 from .schemas import SchemaReader
 

@@ -7,12 +7,13 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from ..http.model import HttpOperation
+from ..http.model import BODY, HttpOperation
+from ..http.styles import is_token
 from ..model import JsonSchema, Schema
 from .document import Documents, Node, PartError
 from .messages import BodyReader, ReadBody, ReplyReader
 from .naming import Found
-from .params import TOKEN, ParamReader, ReadParam, named
+from .params import ParamReader, ReadParam, named
 from .parsing import DocumentError, quoted
 from .schemas import SchemaReader
 from .servers import SecurityReader, ServerReader
@@ -21,8 +22,6 @@ _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "
 _QUERIES: Final = frozenset({"GET", "HEAD", "QUERY"})
 _IDEMPOTENT: Final = frozenset({"PUT", "DELETE", "OPTIONS", "TRACE"})
 """May be repeated, though they are no queries (RFC 9110, 9.2.2)."""
-
-_BODY: Final = "body"
 
 MAX_OPERATIONS: Final = 200_000
 MAX_PARTS: Final = 1_000_000
@@ -79,7 +78,7 @@ def _methods(item: Node) -> Iterator[tuple[str, Node]]:
             yield name.upper(), node
     additional = item.get("additionalOperations")
     for name, node in additional.members() if additional is not None else ():
-        if TOKEN.fullmatch(name):
+        if is_token(name):
             yield name, node
         else:
             node.note("left-out", f"{quoted(name)!r} is no method of HTTP")
@@ -114,9 +113,9 @@ class OperationReader:
         body = self._bodies.read(request) if request is not None else None
         lists = item.get("parameters"), node.get("parameters")
         paths = Node(root.document, (None, "paths"), None)
-        params = named(self._params.read(lists, place.found.path, paths), () if body is None else (_BODY,))
+        params = named(self._params.read(lists, place.found.path, paths), () if body is None else (BODY,))
         replies = self._replies.read(node, has_body=method != "HEAD")
-        taken = {_BODY, *(read.param.name for read in params)}
+        taken = {BODY, *(read.param.name for read in params)}
         content_type = _free("contentType", taken) if body is not None and body.others else ""
         accept = _free("accept", taken) if replies.choices else ""
         self._parts += len(params) + len(replies.replies)
@@ -150,8 +149,8 @@ def _input(
     members: dict[str, Schema] = {read.param.name: read.schema for read in params}
     required = [read.param.name for read in params if read.param.required]
     if body is not None:
-        members[_BODY] = body.schema
-        required += [_BODY] if body.body.required else []
+        members[BODY] = body.schema
+        required += [BODY] if body.body.required else []
         if content_type:
             members[content_type] = _choice("body", (body.body.content_type, *body.others))
     if accept:

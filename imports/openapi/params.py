@@ -9,10 +9,11 @@ from typing import Any, Final, final, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..http.media_types import is_any, is_json, sent_as
 from ..http.model import Location, Param, Serialization, Style
+from ..http.styles import is_token
 from ..model import Schema
 from .document import Node
-from .media_types import is_any, is_json, sent_as
 from .parsing import quoted
 from .schemas import SchemaReader
 
@@ -34,8 +35,6 @@ _IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 _RESERVED: Final = frozenset({"_meta", "workDoneToken", "partialResultToken"})
 """Members that requests of the dialects may have beside their params."""
 
-TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""A name of HTTP: of a header, a cookie, a method (RFC 9110, section 5.6.2)."""
 _VARIABLE: Final = re.compile(r"\{([^{}/]+)\}")
 
 
@@ -96,7 +95,7 @@ class ParamReader:
         if location == "header" and name.lower() in _IGNORED_HEADERS:
             node.note("left-out", f"the header {name} is no param: it follows from bodies and security")
             return None
-        if location in ("header", "cookie") and not TOKEN.fullmatch(name):
+        if location in ("header", "cookie") and not is_token(name):
             raise node.wrong(f"{quoted(name)!r} can't be the name of a {location}")
         if not name.isprintable():
             raise node.wrong(f"{quoted(name)!r} can't be the name of a param")

@@ -339,12 +339,6 @@ def test_without_a_body_only_methods_that_could_have_one_say_so() -> None:
     assert dict(built(operation("DELETE", body=body), {"body": 1}).headers)["content-length"] == "1"
 
 
-def test_a_body_can_be_the_whole_input() -> None:
-    described = operation("POST", body=Body("application/json", "json", member=""), params=(param("q", "query"),))
-    request = built(described, {"q": "1", "a": 2, "b": 3})
-    assert (request.target, request.body) == ("/v1/x?q=1", b'{"a":2,"b":3}')
-
-
 @pytest.mark.parametrize(
     ("path", "target"),
     [

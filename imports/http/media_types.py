@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..http.model import BodyForm, ReplyForm
+from .model import BodyForm, ReplyForm
 
 JSON: Final = "application/json"
 OCTETS: Final = "application/octet-stream"
