@@ -11,12 +11,13 @@ from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar, final
 
 import msgspec
-from msgspec import Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
+from ..daemon.operations.spec import OperationKind
 from ..errors.decoders import build_msgpack_decoder
 from .model import Imported, ImportedOperation, JsonSchema, Schema
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 """The version of these bytes. Increment it with every change of the structs that they hold."""
 
 _REFERENCE: Final = "#/$defs/"
@@ -28,76 +29,61 @@ _TYPES: Final = 512
 Operation = TypeVar("Operation", bound=ImportedOperation)
 
 
-class Entry(Struct, frozen=True, array_like=True):
-    """What a daemon needs to know of an operation before the first call of it. `result` is whether it has one, `timed`
-    whether it declares a deadline or that there is none; `timeout` and `numbered` are those of the operation.
-    """
+class Entry(Struct, frozen=True):
+    """What a daemon needs to know of an operation before the first call of it: some of its members, schemas as bytes."""
 
     name: str
-    kind: str
+    kind: OperationKind
+    output: Raw
+    errors: list[Raw]
     description: str
     idempotent: bool
-    result: bool
-    has_errors: bool
-    timed: bool
-    timeout: float | None
     numbered: bool
+    timeout: float | None | UnsetType = UNSET
+
+    @property
+    def has_result(self) -> bool:
+        return self.output != _NULL
 
 
 class _Bytes(Struct, frozen=True, array_like=True):
     format: int
     head: Raw
-    entries: list[Entry]
     operations: list[Raw]
     definitions: dict[str, Raw]
 
 
 _decode_bytes: Final = msgspec.msgpack.Decoder(_Bytes).decode
+_decode_entry: Final = msgspec.msgpack.Decoder(Entry).decode
 _encode: Final = msgspec.msgpack.Encoder().encode
+_NULL: Final = Raw(_encode({"type": "null"}))
 
 
 def pack(imported: Imported) -> bytes:
-    """The bytes of an import."""
+    """Return the bytes of an import."""
     head = msgspec.structs.replace(imported, operations=(), definitions={})
-    entries = [
-        Entry(
-            each.name,
-            each.kind,
-            each.description,
-            each.idempotent,
-            each.output != {"type": "null"},
-            bool(each.errors),
-            not isinstance(each.timeout, UnsetType),
-            None if isinstance(each.timeout, UnsetType) else each.timeout,
-            each.numbered,
-        )
-        for each in imported.operations
-    ]
     operations = [Raw(_encode(each)) for each in imported.operations]
     definitions = {name: Raw(_encode(schema)) for name, schema in imported.definitions.items()}
-    return _encode(_Bytes(FORMAT, Raw(_encode(head)), entries, operations, definitions))
+    return _encode(_Bytes(FORMAT, Raw(_encode(head)), operations, definitions))
 
 
 @final
 class ImportArchive(Generic[Operation]):
-    """The import in these bytes. Raises `ValueError` for bytes that `pack` has not made."""
+    """The import in these bytes. `entries` are in the order of the document. Raises `ValueError` for bytes that `pack` has not
+    made."""
 
     def __init__(self, data: bytes, head: type[Imported], operation: type[Operation]) -> None:
         try:
             self._bytes: Final[_Bytes] = _decode_bytes(data)
             self.head: Final[Imported] = build_msgpack_decoder(head)(self._bytes.head)
+            self.entries: Final[Sequence[Entry]] = [_decode_entry(each) for each in self._bytes.operations]
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             raise ValueError("not an import, or one of another version") from exc
-        if self._bytes.format != FORMAT or len(self._bytes.entries) != len(self._bytes.operations):
+        if self._bytes.format != FORMAT:
             raise ValueError("not an import of this version")
         decode = build_msgpack_decoder(operation)
         self._operation = lru_cache(_DECODED)(lambda index: decode(self._bytes.operations[index]))
         self._type = lru_cache(_TYPES)(self._decode_type)
-
-    @property
-    def entries(self) -> Sequence[Entry]:
-        """In the order of the document."""
-        return self._bytes.entries
 
     def operation(self, index: int) -> Operation:
         """The operation of the entry with this index."""

@@ -17,8 +17,6 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from .archive import FORMAT
-
 try:
     from _blake2 import blake2b  # hashlib loads OpenSSL first, which takes as long as all of this
 except ImportError:
@@ -27,18 +25,12 @@ except ImportError:
 _LARGEST: Final = 256 * 1024 * 1024
 """Bytes of a file that is read."""
 _PRIVATE: Final = 0o700
-_RACY_SECONDS: Final = 2.0
-"""A file that changed so lately may change again without another time: clocks of file systems are coarse."""
 
 
 class Cached(Struct, frozen=True, array_like=True):
-    """An import, and of what it was made: the `stamp` of its file, and by address the digest of each document. `made`
-    is a Unix time.
-    """
+    """An import, and the digest of each document that it was made of, by its address. `made` is a Unix time."""
 
-    format: int
     made: float
-    stamp: str
     digests: dict[str, bytes]
     data: bytes
 
@@ -50,15 +42,6 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def digest_of(text: bytes) -> bytes:
     """What a document is recognised by."""
     return blake2b(text, digest_size=32).digest()
-
-
-def stamp_of(path: str) -> str:
-    """What changes with every change of a file; empty where nothing is sure to. Raises `OSError`."""
-    status = os.stat(path)
-    changed = max(status.st_mtime, status.st_ctime)
-    if sys.platform == "win32" or not changed < time() - _RACY_SECONDS:
-        return ""
-    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def read_cached(key: bytes) -> Cached | None:
@@ -75,13 +58,12 @@ def read_cached(key: bytes) -> Cached | None:
                 or (hasattr(os, "geteuid") and status.st_uid != os.geteuid())
             ):
                 return None
-            found = _decode(file.read())
+            return _decode(file.read())
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return found if found.format == FORMAT else None
 
 
-def keep(key: bytes, data: bytes, digests: Mapping[str, bytes], *, stamp: str = "") -> None:
+def keep(key: bytes, data: bytes, digests: Mapping[str, bytes]) -> None:
     """Keep this under a key, in place of what is there."""
     folder = _folder()
     if folder is None:
@@ -91,7 +73,7 @@ def keep(key: bytes, data: bytes, digests: Mapping[str, bytes], *, stamp: str = 
         name = os.path.join(folder, f"{os.urandom(8).hex()}.tmp")
         try:
             with open(name, "xb", opener=_open_private) as file:
-                file.write(_encode(Cached(FORMAT, time(), stamp, dict(digests), data)))
+                file.write(_encode(Cached(time(), dict(digests), data)))
             os.replace(name, _path(folder, key))
         except BaseException:
             with suppress(OSError):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from ..daemon.operations.service import Service
 from ..daemon.settings.imports import ImportSettings
@@ -26,59 +27,37 @@ def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private
 def _service_of(given: ImportSettings, credentials: Mapping[str, str], *, private: bool) -> Service:
     if not (given.credential or given.credentials) and given.name in credentials:
         given = msgspec.structs.replace(given, credential=given.name)
-    shared: dict[str, Any] = {
-        "namespace": given.name,
-        "include": given.include,
-        "exclude": given.exclude,
-        "rename": given.rename,
-        "expose": given.expose,
-        "scopes": given.scopes,
-        "timeout": given.timeout,
-    }
-    ages: dict[str, Any] = {} if isinstance(given.max_age, msgspec.UnsetType) else {"max_age": given.max_age}
-    if given.openapi:
-        from .from_openapi import from_openapi  # late, as the others
+    kind = "openapi" if given.openapi else "mcp" if given.mcp else "daemon"
+    arguments: dict[str, Any] = {name: getattr(given, name) for name in (*_SHARED, *_ARGUMENTS[kind])}
+    arguments = {name: value for name, value in arguments.items() if value is not UNSET}
+    arguments["allow_private"] = given.allow_private or private
+    match kind:
+        case "openapi":
+            from .from_openapi import from_openapi  # late, as the others
 
-        return from_openapi(
-            given.openapi,
-            base_url=given.base_url,
-            credentials=given.credentials or given.credential,
-            tags=given.tags,
-            paths=given.paths,
-            methods=given.methods,
-            variables=given.variables,
-            allow_private=given.allow_private or private,
-            outside=given.outside,
-            error_bodies=given.error_bodies,
-            validate=given.validate or "on",
-            **ages,
-            **shared,
-        )
-    process: dict[str, Any] = {"cwd": given.cwd, "env": given.env or None} if given.cwd else {}
-    if given.mcp:
-        from .from_mcp import from_mcp
+            credential = given.credentials or given.credential
+            return from_openapi(given.openapi, namespace=given.name, credentials=credential, **arguments)
+        case "mcp":
+            from .from_mcp import from_mcp
 
-        return from_mcp(
-            given.mcp,
-            credential=given.credential,
-            token=_value_of(given.credential, credentials),
-            allow_private=given.allow_private or private,
-            validate=given.validate or "on",
-            **process,
-            **ages,
-            **shared,
-        )
-    from .from_daemon import from_daemon
+            make: Callable[..., Service] = from_mcp
+        case _:
+            from .from_daemon import from_daemon
 
-    return from_daemon(
-        given.daemon,
-        credential=given.credential,
-        token=_value_of(given.credential, credentials),
-        allow_private=given.allow_private or private,
-        validate=given.validate,
-        **process,
-        **shared,
-    )
+            make = from_daemon
+    if given.cwd:
+        arguments |= {"cwd": given.cwd, "env": given.env or None}
+    token = _value_of(given.credential, credentials)
+    return make(given.mcp or given.daemon, namespace=given.name, token=token, **arguments)
+
+
+_SHARED: Final = ("include", "exclude", "rename", "expose", "scopes", "timeout", "validate")
+_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "openapi": ("base_url", "tags", "paths", "methods", "variables", "outside", "error_bodies", "max_age"),
+    "mcp": ("credential", "max_age"),
+    "daemon": ("credential",),
+}
+"""The settings that are arguments of the same name, by what is imported. One that is not set has the argument's default."""
 
 
 def _value_of(name: str, credentials: Mapping[str, str]) -> str:

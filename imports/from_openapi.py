@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from time import time
@@ -19,7 +19,7 @@ from ..daemon.operations.spec import Timeout
 from ..version import __version__
 from .archive import ImportArchive, pack
 from .arguments import check_arguments, check_expose, tell_left_out
-from .cache import Cached, digest_of, keep, read_cached, stamp_of
+from .cache import Cached, keep, read_cached
 from .http.faults import UNDECLARED
 from .http.model import HttpImport, HttpOperation
 from .model import ImportFailed
@@ -231,64 +231,30 @@ def _packed(
     from .openapi.loading import load_document  # late, as above
     from .openapi.reader import read_openapi
 
-    stamp = "" if is_url else _stamp(where)
     loaded = load_document(source, outside=outside)
     _require_foreign(loaded.text, loaded.origin)
     _require_libraries()
-    digests = {where: digest_of(loaded.text)}
     imported = read_openapi(
-        loaded.text,
-        origin=loaded.origin,
-        select=select,
-        rename=rename,
-        variables=variables,
-        fetch=_recording(loaded.fetch, digests),
+        loaded.text, origin=loaded.origin, select=select, rename=rename, variables=variables, fetch=loaded.fetch
     )
     data = pack(imported)
-    keep(key, data, digests, stamp=stamp)
+    keep(key, data, loaded.fetch.digests)
     return data, loaded.origin if is_url else ""
-
-
-def _stamp(path: str) -> str:
-    try:
-        return stamp_of(path)
-    except OSError:
-        return ""
 
 
 def _is_current(cached: Cached, path: str, *, outside: bool) -> bool:
     """Whether a file, and all that was read for it, is the same today."""
-    digests = cached.digests
-    if not cached.stamp or _stamp(path) != cached.stamp:
-        try:
-            with open(path, "rb") as file:
-                if digest_of(file.read()) != digests.get(path):
-                    return False
-        except OSError:
-            return False
-    beside = digests.keys() - {path}
-    if not beside:
-        return True
     from pathlib import Path  # late, as above
 
     from .openapi.loading import Fetch
 
-    fetch = Fetch(Path(path).resolve().as_uri(), outside=outside)
     try:
-        return all(digests[uri] == digest_of(fetch(uri)) for uri in sorted(beside))
-    except DocumentError:
+        fetch = Fetch(Path(path).resolve().as_uri(), outside=outside)
+        for uri in cached.digests:
+            fetch(uri)
+    except (DocumentError, OSError, RuntimeError, ValueError):
         return False
-
-
-def _recording(fetch: Callable[[str], bytes], digests: dict[str, bytes]) -> Callable[[str], bytes]:
-    """Fetches the same, and takes note of what it was."""
-
-    def fetched(uri: str) -> bytes:
-        text = fetch(uri)
-        digests[uri] = digest_of(text)
-        return text
-
-    return fetched
+    return fetch.digests == cached.digests
 
 
 def _source(document: Document) -> str:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast, final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final, overload
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -19,7 +19,7 @@ from ..daemon.operations.access import AccessRule
 from ..daemon.operations.context import context_backend_of
 from ..daemon.operations.params import META_MEMBERS, Arguments, InputDecoder, InputModel
 from ..daemon.operations.service import Service
-from ..daemon.operations.spec import OperationKind, OperationSpec, ServerEvent, Timeout, Visibility, check_name
+from ..daemon.operations.spec import OperationSpec, ServerEvent, Timeout, Visibility, check_name
 from ..daemon.schemas.phrases import json_kind
 from ..errors.decoders import DECODE_ERRORS, ExternalSchema, build_decoder
 from ..errors.exceptions import ExternalError, FailureError, given_error
@@ -119,16 +119,16 @@ class _Maker:
         except ValueError as exc:
             raise ImportFailed(f"an operation called {entry.name!r}: {exc}") from None
         streams = entry.kind == "subscription"
-        run = _Stream(self, index, name).run if streams else _Call(self, index, name).run
+        run = self._stream if streams else self._call
         return OperationSpec(
             name=name,
-            kind=cast(OperationKind, entry.kind),
+            kind=entry.kind,
             mode="stream" if streams else "async",
             input=self._input(index),
-            invoke=lambda ctx, arguments: run(ctx, *arguments),
-            returns=ExternalSchema(partial(self._schema, index, "output")) if entry.result else None,
+            invoke=lambda ctx, arguments: run(index, name, ctx, *arguments),
+            returns=ExternalSchema(partial(self._schema, index, "output")) if entry.has_result else None,
             output=self._read,
-            errors=_Errors(partial(self.errors, index)) if entry.has_errors or self._options.errors else (),
+            errors=_Errors(partial(self._error_types, index)) if entry.errors or self._options.errors else (),
             description=entry.description,
             timeout=self._timeout(entry),
             visibility=self._options.visibility(entry.name),
@@ -144,28 +144,51 @@ class _Maker:
         streams = entry.kind == "subscription"
         if not (streams or isinstance(self._options.timeout, UnsetType)):
             return self._options.timeout
-        return entry.timeout if entry.timed or streams else UNSET
+        return None if streams and entry.timeout is UNSET else entry.timeout
 
     def operation(self, index: int) -> ImportedOperation:
         found: ImportedOperation = self._packed.operation(index)
         return found
 
-    async def ready(self, ctx: Context) -> None:
-        """Wait until the upstream is opened, which the first call does."""
+    async def _call(self, index: int, name: str, ctx: Context, params: dict[str, Any], prefix: str) -> Raw:
+        await self._ready(index, name, ctx)
+        try:
+            result = await self._upstream.call(self.operation(index), params, ctx)
+        except (UpstreamError, FailureError) as exc:
+            raise self._to_raise(index, name, exc, prefix) from None
+        return self._checked(index, name, result)
+
+    async def _stream(
+        self, index: int, name: str, ctx: Context, params: dict[str, Any], prefix: str
+    ) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
+        await self._ready(index, name, ctx)
+        events = self._upstream.stream(self.operation(index), params, ctx)
+        try:
+            async for event in events:
+                self._checked(index, name, event.value if isinstance(event, ServerEvent) else event)
+                yield event
+        except (UpstreamError, FailureError) as exc:
+            raise self._to_raise(index, name, exc, prefix) from None
+        finally:
+            await events.aclose()
+
+    async def _ready(self, index: int, name: str, ctx: Context) -> None:
+        """Wait until the upstream is opened, which the first call does. Raises `FailureError` where the answer could not be
+        checked: a call may change something."""
+        if self._options.validate == "on":
+            self._usable(index, ("output", 0), name)
         await context_backend_of(ctx).process.enter_late(self._namespace)
 
-    @property
-    def upstream(self) -> Upstream:
-        return self._upstream
-
-    def errors(self, index: int) -> tuple[type[ExternalError], ...]:
+    def _error_types(self, index: int) -> tuple[type[ExternalError], ...]:
         return tuple(map(self._error, self._errors(index)))
 
     def _errors(self, index: int) -> tuple[ImportedError, ...]:
         return (*self.operation(index).errors, *self._options.errors)
 
-    def error_to_raise(self, index: int, name: str, exc: UpstreamError) -> Exception:
-        """What a handler raises where the other program has answered with an error."""
+    def _to_raise(self, index: int, name: str, exc: UpstreamError | FailureError, prefix: str) -> Exception:
+        """What a handler raises where a call has failed, or the other program has answered with an error."""
+        if isinstance(exc, FailureError):
+            return _below(prefix, exc)
         declared = next((each for each in self._errors(index) if each.code == exc.code), None)
         if declared is None:
             log.error("import.error_undeclared", operation=name, code=exc.code)
@@ -181,7 +204,7 @@ class _Maker:
                 details = details if self._options.validate == "log" else None
         return self._error(declared)(details, retry_after_ms=exc.retry_after_ms)
 
-    def checked(self, index: int, name: str, result: Raw) -> Raw:
+    def _checked(self, index: int, name: str, result: Raw) -> Raw:
         """The same result or event. Raises `FailureError` where it is not what was declared."""
         if self._options.validate == "off":
             return result
@@ -193,11 +216,6 @@ class _Maker:
                 raise FailureError(Internal())
             log.warning("import.reply_invalid", **facts)
         return result
-
-    def require_checks(self, index: int, name: str) -> None:
-        """Before a call, which may change something. Raises `FailureError` where its answer can't be checked."""
-        if self._options.validate == "on":
-            self._usable(index, ("output", 0), name)
 
     def _usable(self, index: int, part: tuple[str, int], name: str) -> Checker | None:
         """None where nothing is checked. Raises `FailureError` for a schema that can't be used, unless that is only logged."""
@@ -312,53 +330,6 @@ class _Errors(Sequence["type[ExternalError]"]):
 
     def __iter__(self) -> Iterator[type[ExternalError]]:
         return iter(self._load())
-
-
-@final
-class _Call:
-    def __init__(self, maker: _Maker, index: int, name: str) -> None:
-        self._maker = maker
-        self._index = index
-        self._name = name
-
-    async def run(self, ctx: Context, params: dict[str, Any], prefix: str) -> Raw:
-        maker = self._maker
-        maker.require_checks(self._index, self._name)
-        await maker.ready(ctx)
-        try:
-            result = await maker.upstream.call(maker.operation(self._index), params, ctx)
-        except UpstreamError as exc:
-            raise maker.error_to_raise(self._index, self._name, exc) from None
-        except FailureError as exc:
-            raise _below(prefix, exc) from None
-        return maker.checked(self._index, self._name, result)
-
-
-@final
-class _Stream:
-    def __init__(self, maker: _Maker, index: int, name: str) -> None:
-        self._maker = maker
-        self._index = index
-        self._name = name
-
-    async def run(
-        self, ctx: Context, params: dict[str, Any], prefix: str
-    ) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
-        maker = self._maker
-        maker.require_checks(self._index, self._name)
-        await maker.ready(ctx)
-        events = maker.upstream.stream(maker.operation(self._index), params, ctx)
-        try:
-            async for event in events:
-                value = event.value if isinstance(event, ServerEvent) else event
-                maker.checked(self._index, self._name, value)
-                yield event
-        except UpstreamError as exc:
-            raise maker.error_to_raise(self._index, self._name, exc) from None
-        except FailureError as exc:
-            raise _below(prefix, exc) from None
-        finally:
-            await events.aclose()
 
 
 def _below(prefix: str, exc: FailureError) -> FailureError:

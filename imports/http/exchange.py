@@ -9,15 +9,17 @@ import math
 import zlib
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urljoin
 
-from ...client.outbound.connection import HttpConnection, ResponseHead
-from ...client.outbound.pool import ConnectionPool
 from ...client.outbound.ssrf import Destination, parse_url
 from ...lazy import anyio
 from .faults import UpstreamFault
 from .request import HttpRequest
+
+if TYPE_CHECKING:
+    from ...client.outbound.connection import HttpConnection, ResponseHead  # late: loads h11
+    from ...client.outbound.pool import ConnectionPool
 
 ACCEPTED: Final = "gzip"
 """The compression that is asked for."""

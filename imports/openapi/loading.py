@@ -9,12 +9,12 @@ from pathlib import Path
 from threading import Thread
 from typing import Final, final
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
-from urllib.request import url2pathname
 
 from msgspec import Struct
 
 from ...client.outbound.ssrf import Destination, parse_url
 from ...lazy import anyio
+from ..cache import digest_of
 from .parsing import DocumentError, quoted
 
 MAX_BYTES: Final = 64 << 20
@@ -33,6 +33,7 @@ class Fetch:
     """Gets the documents that the one at `origin` refers to. Raises `DocumentError` for those that it may not or can't get.
 
     Only what stands in the folder of a file, or has the same origin as a URL, unless `outside` says that anything may be.
+    `digests` are those of what was got, by address.
     """
 
     def __init__(self, origin: str, *, outside: bool = False, left: int = MAX_BYTES) -> None:
@@ -40,6 +41,7 @@ class Fetch:
         self._outside = outside
         self._left = left
         self._documents = MAX_DOCUMENTS
+        self.digests: dict[str, bytes] = {}
 
     def __call__(self, uri: str) -> bytes:
         uri = urldefrag(uri).url
@@ -55,6 +57,7 @@ class Fetch:
                 raise DocumentError(f"{quoted(path)}: is no file")
             text = _read(path, self._left)
         self._left -= len(text)
+        self.digests[uri] = digest_of(text)
         return text
 
     def _check(self, uri: str) -> None:
@@ -90,7 +93,9 @@ def load_document(source: str | os.PathLike[str], *, outside: bool = False) -> L
     else:
         text = _read(Path(given), MAX_BYTES)
         origin = _resolved(Path(given)).as_uri()
-    return Loaded(text, origin, Fetch(origin, outside=outside, left=MAX_BYTES - len(text)))
+    fetch = Fetch(origin, outside=outside, left=MAX_BYTES - len(text))
+    fetch.digests[origin] = digest_of(text)
+    return Loaded(text, origin, fetch)
 
 
 def _read(path: Path, limit: int) -> bytes:
@@ -118,7 +123,11 @@ def _resolved(path: Path) -> Path:
 def _path_of(uri: str) -> Path:
     parts = urlsplit(uri)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return Path(url2pathname(parts.path))
+        if os.name == "nt":
+            from urllib.request import url2pathname  # late: it takes longer to load than a document to compare
+
+            return Path(url2pathname(parts.path))
+        return Path(unquote(parts.path))
     if parts.scheme or parts.netloc:
         raise DocumentError(f"{quoted(uri)} is neither a file nor an http(s) URL")
     return Path(unquote(uri))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,6 @@ import pytest
 pytest.importorskip("h11")
 
 from discreet import DeclarationError, from_openapi
-from discreet.imports import cache
-from discreet.imports import from_openapi as from_openapi_module
-from discreet.imports.cache import stamp_of
 from discreet.imports.openapi import reader
 
 SERVERS = [{"url": "https://pets.example.com"}]
@@ -43,14 +39,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def write(path: Path, *operations: str, schema: Any = None, age: float = 60.0) -> None:
+def write(path: Path, *operations: str, schema: Any = None) -> None:
     content = {"application/json": {"schema": schema or {"type": "string"}}}
     responses = {"200": {"description": "", "content": content}}
     paths = {f"/{name}": {"get": {"operationId": name, "responses": responses}} for name in operations}
     document = {"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "servers": SERVERS, "paths": paths}
     path.write_text(json.dumps(document))
-    stamp = path.stat().st_mtime - age
-    os.utime(path, (stamp, stamp))
 
 
 def names(path: Path, **options: Any) -> list[str]:
@@ -144,20 +138,3 @@ def test_what_is_wrong_is_one_line_with_the_documents_name(home: Path) -> None:
     assert "\n" not in str(caught.value)
     with pytest.raises(DeclarationError, match="a name consists of"):
         from_openapi(home / "missing.json", namespace="no name")
-
-
-def test_a_file_that_has_not_changed_for_a_while_is_not_even_read(
-    home: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    document = home / "api.json"
-    write(document, "one")
-    assert stamp_of(str(document)) == ""
-    monkeypatch.setattr(cache, "time", lambda: time.time() + 10)
-    names(document)
-    monkeypatch.setattr(from_openapi_module, "digest_of", None)
-    assert names(document) == ["n/one"]
-    monkeypatch.undo()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
-    document.write_text(document.read_text().replace("one", "two"))
-    monkeypatch.setattr(cache, "time", lambda: time.time() + 10)
-    assert names(document) == ["n/two"]

@@ -234,7 +234,7 @@ async def test_the_contract_that_callers_see_is_the_one_that_was_imported() -> N
 def test_what_was_packed_is_what_comes_out_and_other_bytes_are_refused() -> None:
     packed = ImportArchive(pack(IMPORTED), Imported, ImportedOperation)
     assert tuple(packed.operation(index) for index in range(3)) == IMPORTED.operations
-    assert [entry.result for entry in packed.entries] == [True, False, True]
+    assert [entry.has_result for entry in packed.entries] == [True, False, True]
     assert packed.head == msgspec.structs.replace(IMPORTED, operations=(), definitions={})
     assert "$defs" not in packed.document({"type": "string"})
     for wrong in (b"", b"\x90", pack(IMPORTED)[:-1], b"\xc1"):
