@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.call.progress_line import ProgressLine, describe
+from discreet.cli.call.remote_call import ProgressLine, describe
 from support.in_process import in_process
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
@@ -168,5 +168,5 @@ def test_the_line_never_wraps(capsys: pytest.CaptureFixture[str]) -> None:
     line.show("x")
     line.close()
     first, second, third, _ = capsys.readouterr().err.split("\r")
-    assert first == "m: " + "漢" * 38
-    assert (len(second), third) == (79, "    ")
+    assert first == "m: " + "漢" * 36
+    assert (len(second), third) == (78, "    ")

@@ -13,7 +13,7 @@ import pytest
 from msgspec import Raw
 
 from discreet.cli.call.param_schemas import ParamSchemas
-from discreet.cli.call.params import MAX_READ_BYTES, Params, parse_params
+from discreet.cli.call.request import MAX_READ_BYTES, Params, parse_params
 from discreet.cli.exit_status import CALL_STATUSES, EXIT_OF_HTTP, exit_status
 from discreet.cli.main import main
 from discreet.cli.verbs.call import add_arguments, remote_call_of

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from discreet.cli.call.json_faults import QUOTING
+from discreet.cli.call.request import QUOTING
 from discreet.cli.commands import VERBS
 from discreet.cli.main import main
 from support.frames import f

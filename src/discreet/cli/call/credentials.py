@@ -10,7 +10,7 @@ import sys
 from typing import Final
 
 from ...daemon.settings import UsageError
-from .params import STDIN_PATH, require_utf8
+from .request import STDIN_PATH, require_utf8
 
 AUTHORIZATION: Final = "authorization"
 

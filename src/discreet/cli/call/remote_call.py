@@ -3,8 +3,11 @@
 stdout carries results only: one JSON document, or one line per event. A failure is one line on stderr, as is progress.
 """
 
+import os
+import sys
+from collections.abc import Iterator
 from contextlib import closing
-from typing import Final, final
+from typing import Any, Final, final
 
 import msgspec
 from msgspec import Raw
@@ -28,13 +31,11 @@ from ...client import (
 )
 from ...daemon.lifecycle import EXIT_OK, EXIT_USAGE
 from ...errors.decoders import decoder_for
+from ...errors.printable import cut, printable
 from ..exit_status import EXIT_DOMAIN, exit_status
-from ..json_output import note_json, print_json
-from ..output import write_stderr
+from ..output import MAX_LINE_CHARACTERS, note_json, print_json, write_stderr
 from .hints import ask_operation, deadline_hint, handshake_hint, methods_hint, names_hint, oversize_hint
-from .params import Params
-from .progress_line import ProgressLine
-from .request import RemoteCall
+from .request import Params, RemoteCall
 
 MAX_REPORTED: Final = 10
 """How many errors that name no request are reported. A server may write them without end."""
@@ -174,3 +175,76 @@ def _fail(call: RemoteCall, error: ClientError, hint: str = "") -> int:
     is_named = isinstance(error, RequestTimeout) or (isinstance(error, RemoteError) and error.method)
     write_stderr(f"{error}{hint}" if is_named else f"{call.method}: {error}{hint}")
     return exit_status(error)
+
+
+def is_terminal() -> bool:
+    """Whether stderr is a terminal that can return to the start of a line."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@final
+class ProgressLine:
+    """The progress of a call as one line on a terminal, which is gone when the call ends. Nothing of it raises.
+
+    The cursor rests at the start of the line, so that whatever else is written covers it.
+    """
+
+    def __init__(self, method: str) -> None:
+        self._method = method
+        self._shown = 0  # columns
+
+    def show(self, value: Any) -> None:  # Any: JSON
+        """Show what the server tells in the place of what it told before."""
+        width = _columns() - 1
+        text = f"{self._method}: {describe(value)}"
+        wide = 1 if text.isascii() else 2  # columns that a character may take
+        text = text[: width // wide]
+        self._write(text, len(text) * wide)
+
+    def close(self) -> None:
+        """Leave the line empty."""
+        if self._shown:
+            self._write("", 0)
+
+    def _write(self, text: str, columns: int) -> None:
+        blanks, self._shown = " " * max(0, self._shown - len(text)), columns
+        try:
+            sys.stderr.write(f"{text}{blanks}\r")
+            sys.stderr.flush()
+        except (OSError, UnicodeError):  # nobody looks at it, or not in these characters
+            pass
+
+
+def describe(value: Any) -> str:  # Any: JSON
+    """What a person reads of one message: `2/3`, `50%` and its text where it has them, else its JSON."""
+    match value:
+        case [int() | float() as done, int() | float() as total]:
+            text = f"{done:g}/{total:g}"
+        case {"progress": int() | float()} | {"kind": "begin" | "report" | "end"}:
+            text = " ".join(_words(value))
+        case str():
+            text = value
+        case _:
+            text = msgspec.json.encode(value).decode()
+    return printable(cut(text, MAX_LINE_CHARACTERS))
+
+
+def _words(members: dict[str, Any]) -> Iterator[str]:
+    """What the progress of MCP and LSP says: how far, and the texts."""
+    match members:
+        case {"progress": int() | float() as done, "total": int() | float() as total}:
+            yield f"{done:g}/{total:g}"
+        case {"progress": int() | float() as done} | {"percentage": int() | float() as done}:
+            yield f"{done:g}{'%' if 'percentage' in members else ''}"
+        case _:
+            pass
+    for name in ("title", "message"):
+        if isinstance(text := members.get(name), str):
+            yield text
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

@@ -1,14 +1,206 @@
-"""The struct of one call. Starts nothing, sends nothing."""
+"""The request of a call, and how its params are read from the words of a command line. Sends nothing."""
 
+import os
+import re
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import Raw
 
 from ...client import PLAIN, Dialect
 from ...client.peer import DEFAULT_TIMEOUT
+from ...daemon.rpc.envelope import without_unpaired
+from ...daemon.settings import UsageError
+from ...daemon.settings.option import read_reference
+from ...errors.decoders import decoder_for
+from ...errors.printable import cut, printable
 from ...framing.events import Framing
-from .params import Params
+from .param_schemas import ParamSchemas
+
+STDIN_PATH: Final = "-"
+FILE_MARK: Final = "@"
+"""A value that begins so is the path of a file that holds it."""
+
+_OPENING: Final = ("{", "[")
+_BYTE_ORDER_MARK: Final = "\ufeff"
+"""Some shells write it before what they pipe; RFC 8259 section 8.1 lets readers ignore it."""
+
+MAX_READ_BYTES: Final = 64 * 1024 * 1024
+"""How much is read of a file or of stdin. A server takes 10 MiB in a message, unless it is told otherwise."""
+
+
+class Params(msgspec.Struct, frozen=True):
+    """The params of a call, and what was written for those that are JSON but no string: their operation may want the text."""
+
+    value: Raw | dict[str, object] | None
+    texts: Mapping[str, str] = {}
+
+    def as_text(self, schemas: ParamSchemas) -> "Params | None":
+        """The same with the texts for the params that want them; None where none does."""
+        if not isinstance(self.value, dict):
+            return None
+        wanted = {
+            name: text for name, text in self.texts.items() if schemas.wants_text(name, _bytes_of(self.value[name]))
+        }
+        return Params({**self.value, **wanted}) if wanted else None
+
+    def with_text(self, name: str) -> "Params":
+        """The same with the text of this one param, which has one."""
+        assert isinstance(self.value, dict)  # else there are no texts
+        rest = {other: text for other, text in self.texts.items() if other != name}
+        return Params({**self.value, name: self.texts[name]}, rest)
+
+    def text_of(self, name: str) -> str | None:
+        """The value of a param if it is a text; else None."""
+        params: object = msgspec.json.decode(msgspec.json.encode(self.value))
+        found = params.get(name) if isinstance(params, dict) else None  # else they are by position, or none
+        return found if isinstance(found, str) else None
+
+
+def parse_params(words: Sequence[str], text: str | None = None) -> Params:
+    """Return the params that the words, or one JSON text, stand for. Reads the files that they name. Raises `UsageError`."""
+    if text is not None and words:
+        raise UsageError("params either with --json or as arguments, not both")
+    if text == STDIN_PATH:
+        text = _read_text(STDIN_PATH, "--json").removeprefix(_BYTE_ORDER_MARK)
+        if not text.strip():
+            raise UsageError("--json: stdin is empty; it must hold a JSON object or array")
+    if text is None and len(words) == 1 and words[0].lstrip()[:1] in _OPENING:
+        text = words[0]
+    if text is None:
+        return _parse_named(words)
+    try:
+        params = _compact_json(text)
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise UsageError(f"params: {_json_fault(text, exc)}") from None
+    if bytes(params)[:1] not in (b"{", b"["):
+        raise UsageError("params must be a JSON object or array")
+    return Params(params)
+
+
+def reads_stdin(words: Sequence[str], text: str | None) -> bool:
+    """Whether the params come from stdin, so that nothing else may."""
+    return text == STDIN_PATH or any(word.partition("=")[2] == FILE_MARK + STDIN_PATH for word in words)
+
+
+def _parse_named(words: Sequence[str]) -> Params:
+    params: dict[str, object] = {}
+    texts: dict[str, str] = {}
+    for word in words:
+        name, equals, value = require_utf8(word).partition("=")
+        if not equals or not name:
+            hint = _meant(word) or _quoting(words)
+            raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array{hint}")
+        if name in params:
+            raise UsageError(f"{name}: given twice")
+        if value.startswith(FILE_MARK):
+            params[name] = _read_text(value.removeprefix(FILE_MARK), name)
+            continue
+        parsed = _parse_json(value)
+        params[name] = value if parsed is None else parsed
+        if parsed is not None and bytes(parsed)[:1] != b'"':
+            texts[name] = value
+    return Params(params or None, texts)
+
+
+def _read_text(path: str, what: str) -> str:
+    """The text of a file, or of stdin. `what` names the param or the flag in errors."""
+    try:
+        if path == STDIN_PATH:
+            content = b"" if sys.stdin is None else _read_bounded(sys.stdin.buffer, what)
+        else:
+            with open(path, "rb") as file:
+                content = _read_bounded(file, what)
+        return content.decode()
+    except UnicodeDecodeError as exc:
+        raise UsageError(f"{what}: {path}: not UTF-8 text") from exc
+    except FileNotFoundError as exc:
+        hint = f"""; a text that begins with @ is written as JSON: {what}='"{FILE_MARK}{path}"'"""
+        raise UsageError(f"{what}: there is no file {path}{hint}") from exc
+    except OSError as exc:
+        raise UsageError(f"{what}: {path}: {os.strerror(exc.errno or 0)}") from exc
+    except ValueError as exc:
+        raise UsageError(f"{what}: not a possible path") from exc
+
+
+def _read_bounded(file: BinaryIO, what: str) -> bytes:
+    content = file.read(MAX_READ_BYTES + 1)
+    if len(content) > MAX_READ_BYTES:
+        raise UsageError(f"{what}: more than {MAX_READ_BYTES} bytes")
+    return content
+
+
+def _meant(word: str) -> str:
+    if read_reference(word):
+        return "; an app is given with --app"
+    name = word.removesuffix(":")
+    return f"; write {name}=…" if name != word and name.isidentifier() else ""
+
+
+def _quoting(words: Sequence[str]) -> str:
+    """How JSON is written that a shell has parted at its blanks."""
+    return QUOTING if words[0][:1] in _OPENING else ""
+
+
+QUOTING: Final = """; names and texts stand in double quotes, and all of it between single quotes: '{"name": 1}'"""
+
+_MAX_SHOWN: Final = 80
+"""Characters of a text that is no JSON which are repeated: enough to see what a shell has done to it."""
+
+_MALFORMED: Final = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
+_TYPOGRAPHIC: Final = "“”„«»"
+
+
+def _json_fault(text: str, exc: msgspec.DecodeError | RecursionError) -> str:
+    """A phrase for a text that the decoder has refused with this error: what came, where it ends to be JSON, and a hint."""
+    from ...errors.redaction import scrub  # late: only a fault needs it
+
+    came = printable(cut(scrub(text), _MAX_SHOWN))
+    if isinstance(exc, RecursionError):
+        return f"nested too deeply: {came}"
+    if without_unpaired(text.encode()) is not None:
+        return f"no JSON: {came}: half of a surrogate pair (\\ud800 to \\udfff) is no text"
+    why = "it ends too early"
+    if found := _MALFORMED.fullmatch(str(exc)):
+        before = text.encode()[: int(found[2])].decode(errors="ignore")
+        line = f"line {before.count(chr(10)) + 1}, " if "\n" in text.strip() else ""
+        why = f"{found[1]} at {line}character {len(before) - before.rfind(chr(10))}"
+    if text.startswith("@"):
+        hint = f"; a file is read from stdin: --json - < {came[1:]}"
+    elif typographic := next((char for char in text if char in _TYPOGRAPHIC), ""):
+        hint = f'; {typographic} is no quote of JSON, " is'
+    else:
+        hint = "" if '"' in text else QUOTING
+    return f"no JSON: {came}: {why}{hint}"
+
+
+def _parse_json(text: str) -> Raw | None:
+    """Return the text as compact JSON, its numbers as they were written; None if it is not JSON."""
+    try:
+        return _compact_json(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _compact_json(text: str) -> Raw:
+    decoder_for(Raw)(require_utf8(text))  # checks the grammar and leaves the numbers alone
+    return Raw(msgspec.json.format(text.encode(), indent=-1))
+
+
+def _bytes_of(value: Any) -> bytes:  # Any: a param that is no text is a `Raw`
+    return bytes(value)
+
+
+def require_utf8(text: str) -> str:
+    """Return the text unchanged. Raises `UsageError` if the shell passed bytes that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise UsageError("the arguments must be UTF-8") from exc
+    return text
+
 
 Progress: TypeAlias = Literal["lines", "status"]
 """How progress is shown."""

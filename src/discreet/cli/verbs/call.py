@@ -9,14 +9,11 @@ from ...client.peer import DEFAULT_TIMEOUT
 from ...client.request import with_token
 from ...daemon.settings import UsageError
 from ...daemon.settings.flags import PARAM
-from ..argument_types import count, timeout
+from ..arguments import SERVE, add_source_flags, count, refuse_serve_flags, source_flags, split_command, timeout
 from ..call.credentials import add_credential_flags, read_service_params
-from ..call.params import STDIN_PATH, Params, parse_params, reads_stdin, require_utf8
-from ..call.progress_line import is_terminal
-from ..call.remote_call import execute
-from ..call.request import Progress, RemoteCall
+from ..call.remote_call import execute, is_terminal
+from ..call.request import STDIN_PATH, Params, Progress, RemoteCall, parse_params, reads_stdin, require_utf8
 from ..output import require_stdout
-from ..server_command import SERVE, add_source_flags, refuse_serve_flags, source_flags, split_command
 from ..signals import Interrupted, run_until_signal
 
 

@@ -21,8 +21,7 @@ from ...daemon.settings import Settings, UsageError
 from ...daemon.settings.flags import add_setting_flags
 from ...version import __version__
 from ..app_import import importing_apps
-from ..json_output import print_json
-from ..output import require_stdout
+from ..output import print_json, require_stdout
 from .serve import resolved
 
 _CARD_FORMATS: Final[dict[str, Callable[[AgentCard], object]]] = dict(

@@ -23,8 +23,8 @@ from ...framing.events import Frame, FrameLimits, NeedData
 from ...framing.parser import parser_for
 from ...framing.transports.interface import PeerGone
 from ...module_path import for_children
+from ..arguments import SERVE
 from ..output import styled, write_stdout
-from ..server_command import SERVE
 from ..signals import Interrupted, run_until_signal
 
 STEP_SECONDS: Final = 10.0

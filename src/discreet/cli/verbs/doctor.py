@@ -16,10 +16,10 @@ from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_fl
 from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
 from ...framing.events import Framing
+from ..arguments import SERVE
 from ..doctor.checks import CHECKS, CheckContext, Finding
 from ..doctor.conversation import Talk, converse, declared_dialect, talk_plain
 from ..output import write_stdout
-from ..server_command import SERVE
 from ..signals import Interrupted, run_until_signal
 
 

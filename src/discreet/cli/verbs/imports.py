@@ -17,8 +17,7 @@ from ...imports.model import Note
 from ...imports.openapi.loading import load_document
 from ...imports.openapi.parsing import DocumentError
 from ...imports.openapi.reader import read_openapi
-from ..json_output import print_json
-from ..output import require_stdout, write_stdout
+from ..output import print_json, require_stdout, write_stdout
 
 ACTIONS: Final = ("check",)
 

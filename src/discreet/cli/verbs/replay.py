@@ -19,7 +19,7 @@ from ...recording.format import RecordingError, read_recording
 from ...recording.replay import WAIT_SECONDS, ReplayResult, replay
 from ...recording.report import Difference, ReplayReport, compare
 from ...recording.script import Script, build_script
-from ..argument_types import positive_seconds
+from ..arguments import positive_seconds
 from ..exit_status import EXIT_CONNECTION
 from ..output import require_stdout, write_stderr, write_stdout
 from ..signals import Interrupted, run_until_signal
