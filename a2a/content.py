@@ -26,7 +26,6 @@ from .types import (
     Task,
     TaskCreated,
     TaskEvent,
-    TaskStatus,
 )
 
 MAX_JSON_DEPTH: Final = 256
@@ -40,6 +39,8 @@ def check_media_types(message: Message, accepted: Sequence[str]) -> None:
     A file without one is accepted.
     """
     for part in message.parts:
+        if part.text is not None and not part.media_type and "text/plain" in accepted:
+            continue
         given = _media_type(part)
         if part.data is not UNSET and not part.media_type and any(map(_is_json, accepted)):
             continue
@@ -112,7 +113,8 @@ def size_of_event(event: TaskEvent) -> int:
         case ExecutionBegun():
             return _OBJECT_BYTES
         case StatusChanged(status):
-            return _OBJECT_BYTES + _status_size(status) + _json_size(event.metadata)
+            size = _OBJECT_BYTES if status.message is None else _OBJECT_BYTES + size_of_message(status.message)
+            return size if event.metadata is None else size + _json_size(event.metadata)
         case TaskCreated(task):
             return _OBJECT_BYTES + size_of_task(task) + _call_size(event.call)
         case _:
@@ -121,7 +123,9 @@ def size_of_event(event: TaskEvent) -> int:
 
 def size_of_task(task: Task) -> int:
     """Bytes that a task takes, with its history and its artifacts."""
-    size = _OBJECT_BYTES + _status_size(task.status) + _json_size(task.metadata)
+    size = _OBJECT_BYTES + _json_size(task.metadata) if task.metadata is not None else _OBJECT_BYTES
+    if task.status.message is not None:
+        size += size_of_message(task.status.message)
     for artifact in task.artifacts:  # loops: most of these are empty or of one item, where `sum` and `map` cost more
         size += size_of_artifact(artifact)
     for message in task.history:
@@ -137,7 +141,7 @@ def size_of_artifact(artifact: Artifact) -> int:
 
 
 def size_of_message(message: Message) -> int:
-    size = _OBJECT_BYTES + _json_size(message.metadata)
+    size = _OBJECT_BYTES + _json_size(message.metadata) if message.metadata is not None else _OBJECT_BYTES
     for part in message.parts:
         size += _part_size(part)
     for text in (*message.extensions, *message.reference_task_ids):
@@ -147,10 +151,6 @@ def size_of_message(message: Message) -> int:
 
 def _call_size(call: CallFacts | None) -> int:
     return 0 if call is None else _OBJECT_BYTES + _json_size(call.metadata)
-
-
-def _status_size(status: TaskStatus) -> int:
-    return 0 if status.message is None else size_of_message(status.message)
 
 
 def _part_size(part: Part) -> int:

@@ -55,9 +55,9 @@ class TaskDraft:
         self.status = task.status
         self.metadata = task.metadata
         self._history: list[Message] = [*task.history]
-        self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {
-            artifact.artifact_id: (artifact, [*artifact.parts]) for artifact in task.artifacts
-        }
+        self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {}
+        for artifact in task.artifacts:
+            self._artifacts[artifact.artifact_id] = (artifact, [*artifact.parts])
         self._frozen: Task | None = task
 
     def apply(self, event: TaskEvent) -> None:
@@ -125,16 +125,17 @@ class TaskDraft:
                 self.id,
                 self.context_id,
                 self.status,
-                tuple(
-                    artifact
-                    if len(parts) == len(artifact.parts)
-                    else msgspec.structs.replace(artifact, parts=tuple(parts))
-                    for artifact, parts in self._artifacts.values()
-                ),
+                self._frozen_artifacts() if self._artifacts else (),
                 tuple(self._history),
                 self.metadata,
             )
         return self._frozen
+
+    def _frozen_artifacts(self) -> tuple[Artifact, ...]:
+        return tuple(
+            artifact if len(parts) == len(artifact.parts) else msgspec.structs.replace(artifact, parts=tuple(parts))
+            for artifact, parts in self._artifacts.values()
+        )
 
 
 def apply_events(task: Task, events: Iterable[TaskEvent]) -> Task:

@@ -61,7 +61,7 @@ _UNSPECIFIED: Final[dict[type[Enum], tuple[object, ...]]] = {
     TaskState: (0, "TASK_STATE_UNSPECIFIED"),
 }
 _END_OF_PROTOBUF_NAME: Final = re.compile(rb'_[a-z]{1,32}"\s*:')  # its first letter is a literal: that is what is fast
-_ESCAPED_UNDERSCORES: Final = (rb"\u005f", rb"\u005F")
+_ESCAPE: Final = rb"\u005"  # of an underscore, and of some others
 _INTEGER: Final = re.compile(r"-?[0-9]{1,10}")  # int32
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -102,7 +102,7 @@ class Normalizer:
 def has_protobuf_names(text: Raw | bytes) -> bool:
     """Whether the text may have names of the protobuf, which msgspec would ignore. Also true for some others."""
     data = bytes(text)
-    return _END_OF_PROTOBUF_NAME.search(data) is not None or any(escaped in data for escaped in _ESCAPED_UNDERSCORES)
+    return _END_OF_PROTOBUF_NAME.search(data) is not None or _ESCAPE in data
 
 
 @final

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ...a2a.errors import takes_no_message
-from ...a2a.types import Message, MessageAdded
+from ...a2a.types import Message, MessageAdded, new_id
 from ...daemon.dispatch.execution import Raised, attempt
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
@@ -71,18 +71,18 @@ class Delegator:
 
     def takes(self, live: LiveTask) -> bool:
         """Whether the next message for this task is one for other daemons."""
-        return live.remote or (self._queues and not live.busy)
+        return live.remote_owner is not None or (self._queues and not live.busy)
 
     def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str) -> Submitted:
         """Leave the message of the context to another daemon. `save_configs()` stores the push configs that came with it, before
-        anybody can work on it. `key` tells the message from all others, however often it is submitted.
+        anybody can work on it. `key` is that of the message where it was submitted before, else empty.
 
         Raises the executor's refusal, and `FailureError(Overloaded)`; then nothing was published.
         """
         self._runner.check(live, context)
         if self._count >= MAX_DELEGATIONS:
             raise FailureError(Overloaded())
-        submitted = Submitted(live, remote=True)
+        submitted = Submitted(live, key or new_id(), remote=True)
         if not live.generation:
             live.ensure_created(call_of(context), begun=False)
             if save_configs is None:
@@ -92,15 +92,13 @@ class Delegator:
         live.pins += 1
         self._count += 1
         self._cache.count_message(_message_of(context), 1)
-        self._spawn(partial(self._run, submitted, context, save_configs, key))
+        self._spawn(partial(self._run, submitted, context, save_configs))
         return submitted
 
-    async def _run(
-        self, submitted: Submitted, context: RequestContext, save_configs: SaveConfigs | None, key: str
-    ) -> None:
+    async def _run(self, submitted: Submitted, context: RequestContext, save_configs: SaveConfigs | None) -> None:
         live = submitted.live
         try:
-            done = await attempt(partial(self._delegate, submitted, context, save_configs, key))
+            done = await attempt(partial(self._delegate, submitted, context, save_configs))
             if isinstance(done, Raised):
                 submitted.fault = done.exc
             elif not submitted.accepted and live.ended and live.lost is None:
@@ -113,9 +111,7 @@ class Delegator:
             live.notify()
             self._cache.unpin(live)
 
-    async def _delegate(
-        self, submitted: Submitted, context: RequestContext, save_configs: SaveConfigs | None, key: str
-    ) -> None:
+    async def _delegate(self, submitted: Submitted, context: RequestContext, save_configs: SaveConfigs | None) -> None:
         live = submitted.live
         created = submitted.accepted
         while live.committed < live.generation and live.lost is None:  # then it is known who works on it
@@ -127,20 +123,20 @@ class Delegator:
             if created:  # it is in the store, so a daemon must work on it
                 live.queue()
         if not created:
-            await self._leave_with_owner(submitted, context, key)
+            await self._leave_with_owner(submitted, context)
 
-    async def _leave_with_owner(self, submitted: Submitted, context: RequestContext, key: str) -> None:
+    async def _leave_with_owner(self, submitted: Submitted, context: RequestContext) -> None:
         """Have the message published: by the daemon that works on the task, or here where none does.
 
         The store drops a request when the task stops. An owner may drop it, too, when it has lost the task, or has no room; so
         it is sent again now and then. An owner knows the message by its key.
         """
-        live = submitted.live
+        live, key = submitted.live, submitted.key
         request = OwnerRequest(live.id, MESSAGE, encode_message(context, key))
         with live.expecting():
             while key not in live.received and not (live.ended or live.lost):
                 if not live.remote or live.remote_owner == QUEUED:
-                    return self._publish(submitted, context, key)
+                    return self._publish(submitted, context)
                 asked = live.remote_owner
                 if asked:
                     await self._store.send_owner_request(request)
@@ -150,17 +146,17 @@ class Delegator:
         if key in live.received:
             submitted.accept(live.received[key])
 
-    def _publish(self, submitted: Submitted, context: RequestContext, key: str) -> None:
+    def _publish(self, submitted: Submitted, context: RequestContext) -> None:
         """No daemon works on the task. If another one publishes something now, the store decides which of them does."""
         live = submitted.live
         if live.remote_owner != QUEUED and (live.busy or not self._queues):
             context = msgspec.structs.replace(context, task=live.task())
-            position = self._runner.submit(live, context, key=key).position
+            position = self._runner.submit(live, context, key=submitted.key).position
             assert position is not None, "there is a task"
             return submitted.accept(position)
         if len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
-        submitted.accept(live.add_message(_message_of(context), call_of(context, key), begun=False))
+        submitted.accept(live.add_message(_message_of(context), call_of(context, submitted.key), begun=False))
         live.queue()
 
 

@@ -169,11 +169,11 @@ class Admission:
         params = ctx.service_params
         identity = ctx.identity
         self._authorization.check(identity)
-        refusal = self.refusal(version, params)
+        refusal = self.refusal(version, params) if params or self._required else None
         if refusal is not None:
             raise FailureError(refusal)
         scope = "" if identity is None else identity.subject
-        return Caller(scope, version.name, identity, _extensions(params), params)
+        return Caller(scope, version.name, identity, _extensions(params) if params else (), params)
 
     def refusal(self, version: ProtocolVersion, params: Mapping[str, str]) -> Failure | None:
         """Why a call of a method of `version` with these service parameters is refused, whoever makes it."""
@@ -181,7 +181,7 @@ class Admission:
         if wanted and wanted.strip() and not version.covers(wanted.strip()):
             suggestion = _VERSION_SUGGESTIONS[version.name]
             return VersionNotSupported(version=version.name, accepted=(version.name,), suggestion=suggestion)
-        missing = self._required.difference(_extensions(params))
+        missing = self._required.difference(_extensions(params)) if self._required else ()
         return ExtensionSupportRequired(version=version.name, accepted=tuple(sorted(missing))) if missing else None
 
 

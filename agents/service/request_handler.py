@@ -25,7 +25,6 @@ from ...a2a.types import (
     TaskQuery,
     TaskState,
     TaskUpdate,
-    new_id,
 )
 from ...daemon.operations.identity import Identity
 from ...errors.exceptions import FailureError
@@ -163,9 +162,9 @@ class RequestHandler:
         returned has it in its history.
         """
         self._store.check_reachable()
-        key, submitted = new_id(), None
+        submitted: Submitted | None = None
         for _ in range(MAX_LOSSES):
-            submitted = await self._submit(request, caller, key, submitted)
+            submitted = await self._submit(request, caller, submitted)
             try:
                 return await self._answer(request, submitted)
             except TaskConflict:  # another daemon has changed the task: see what became of the message
@@ -199,9 +198,10 @@ class RequestHandler:
     async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
         """Do as `stream`, with several items at once where they are there already."""
         self._store.check_reachable()
-        key, submitted, covered = new_id(), None, None
+        submitted: Submitted | None = None
+        covered: int | None = None
         for _ in range(MAX_LOSSES):
-            submitted = await self._submit(request, caller, key, submitted)
+            submitted = await self._submit(request, caller, submitted)
             submitted.awaited = True
             try:
                 async with aclosing(self._batches(request, submitted, covered)) as batches:
@@ -246,32 +246,35 @@ class RequestHandler:
 
     # -- how a message becomes an execution --------------------------------------------------------------------
 
-    async def _submit(self, request: SendRequest, caller: Caller, key: str, before: Submitted | None) -> Submitted:
-        """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`. `key` tells the
-        message from all others.
+    async def _submit(self, request: SendRequest, caller: Caller, before: Submitted | None) -> Submitted:
+        """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`.
 
         `before` is what this gave the last time: its task was lost, as another daemon has changed it. The message is submitted
         again unless it is in the store. Waits for nothing but the store. Raises `FailureError` where the message can't be
         accepted, and the executor's own refusal.
         """
-        stored = before is not None and before.stored
-        task_id = before.live.id if before is not None and stored else request.message.task_id
+        task_id, key = request.message.task_id, ""
+        if before is not None:
+            task_id, key = before.live.id if before.stored else task_id, before.key
         if task_id:
             live = await self._cache.pin(task_id, caller.scope)
         else:
             live = self._cache.create(new_task(request.message), caller.scope)
         try:
-            position = before.position if before is not None and stored else live.received.get(key)
-            if position is not None:
-                found = Submitted(live)
-                found.accept(position)
-                return found
+            if before is not None:
+                position = before.position if before.stored else live.received.get(key)
+                if position is not None:
+                    found = Submitted(live, key)
+                    found.accept(position)
+                    return found
             if caller.turn is not None:  # only this daemon has the caller's editor
                 while live.remote and not (live.ended or live.lost):
                     await live.wait_for_change()
-            if live.shared:
+            if live.generation and live.shared:
                 await self.push_configs.refresh(live)
-            return self._submit_to(live, request, caller, key)
+            submitted = self._submit_to(live, request, caller, key)
+            submitted.key = submitted.key or key
+            return submitted
         except BaseException:
             self._cache.unpin(live)
             raise

@@ -166,7 +166,7 @@ class Runtime:
 
         Raises `FailureError(Internal)` where the store can't be opened; the log says why.
         """
-        opened = self.start()
+        opened = self._opened or self.start()
         if self._waiting or not opened.is_set():  # a call does not overtake those that wait
             self._waiting += 1
             try:
@@ -289,7 +289,8 @@ class Runtime:
     def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
         if live.push_targets and self._publisher is not None:
             self._publisher.publish(live, events)
-        self._cache.evict_unused(live)
+        if not live.pins:
+            self._cache.evict_unused(live)
 
     def _on_lost(self, live: LiveTask) -> None:
         self._runner.interrupt(live)

@@ -70,13 +70,14 @@ DEFAULT_RETENTION: Final = Retention()
 def check_changes(changes: Sequence[TaskChange]) -> None:
     """Raises `ValueError` for two changes of one task, for a new task that does not begin with `TaskCreated`, and for requests to
     nobody or to the owner of another task."""
-    if len({change.task_id for change in changes}) < len(changes):
+    if len(changes) > 1 and len({change.task_id for change in changes}) < len(changes):
         raise ValueError("a commit holds at most one change per task")
     for change in changes:
         if change.expected_generation == 0 and not (change.events and isinstance(change.events[0], TaskCreated)):
             raise ValueError("the first event of a task is TaskCreated")
-        if any(change.owner is None or request.task_id != change.task_id for request in change.requests):
-            raise ValueError("a change leaves requests for the owner of its own task")
+        for request in change.requests:
+            if change.owner is None or request.task_id != change.task_id:
+                raise ValueError("a change leaves requests for the owner of its own task")
 
 
 class CurrentTask(Protocol):

@@ -60,7 +60,7 @@ class Committer:
         self.durations: Final = Durations()
         self.failed = 0
         self._work_added: anyio.Event | None = None
-        self.on_idle: Callable[[], None] = lambda: None
+        self.on_idle: Callable[[], None] | None = None
 
     @property
     def idle(self) -> bool:
@@ -97,7 +97,7 @@ class Committer:
                 await self._work_added.wait()
             if self._dirty:  # else it was committed at once
                 await self._commit()
-            if not self._dirty:
+            if not self._dirty and self.on_idle is not None:
                 self.on_idle()
 
     async def _commit(self) -> None:

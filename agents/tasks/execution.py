@@ -127,7 +127,8 @@ class Submitted:
 
     `position` is the place of the message in the task's history, None before; `fault` is why it never comes there, `reply` the
     agent's answer where there is no task. `awaited` says that the sender waits for what becomes of it, `done` that this daemon
-    has executed it, `remote` that another one is to, and `delegated` that it need not be left to that one any more.
+    has executed it, `remote` that another one is to, and `delegated` that it need not be left to that one any more. What other
+    daemons see has a `key`, which tells it from all other messages however often it is submitted.
     `live.notify` is called after each change.
     """
 
@@ -139,12 +140,13 @@ class Submitted:
         "delegated",
         "done",
         "fault",
+        "key",
         "live",
         "remote",
         "reply",
     )
 
-    def __init__(self, live: LiveTask, *, remote: bool = False) -> None:
+    def __init__(self, live: LiveTask, key: str = "", *, remote: bool = False) -> None:
         self.live = live
         self._creates_task = not live.generation
         self._position: int | None = None
@@ -152,6 +154,7 @@ class Submitted:
         self.fault: BaseException | None = None
         self.reply: Message | None = None
         self.awaited = False
+        self.key = key
         self.remote = remote
         self.delegated = not remote
         self.done = False
@@ -192,14 +195,18 @@ class Submitted:
     def _stopped(self) -> bool:
         """Whether the work on the message has stopped the task, and the store has that."""
         live = self.live
-        start = self.began if live.stop_generation else None
+        if not live.stop_generation:
+            return False
+        start = self.began
         return start is not None and start < live.stop_generation <= live.committed
 
     @property
     def settled(self) -> bool:
         """Whether the sender can be answered: the message has stopped the task, or nothing more comes of it."""
         live = self.live
-        if self._given_up or self.reply is not None or self._stopped:
+        if self.fault is not None or live.lost is not None or self.reply is not None:
+            return True
+        if live.stop_generation and self._stopped:
             return True
         if live.committed < live.generation:
             return False
@@ -235,10 +242,12 @@ class Submitted:
         as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or the
         task is lost.
         """
+        live = self.live
         while not self.settled:
-            await self.live.wait_for_change()
-        self._raise_fault()
-        return self.live.stopped_task if self._stopped else None
+            await live.wait_for_change()
+        if self._given_up:
+            self._raise_fault()
+        return live.stopped_task if live.stop_generation and self._stopped else None
 
     def _raise_fault(self) -> None:
         if self.fault is not None:

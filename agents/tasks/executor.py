@@ -232,7 +232,8 @@ class TaskEvents:
         if not isinstance(state, TaskState):
             raise TypeError(f"the state is a member of TaskState, such as TaskState.WORKING, not {state!r}")
         self._begin()
-        _check(metadata)
+        if metadata is not None:
+            _check(metadata)
         message = None if content is None else agent_message(self._live, _parts(content))
         self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata), limited=True)
         self.ended_task = self._live.ended

@@ -115,6 +115,7 @@ class LiveTask:
         "state",
         "stop_generation",
         "stopped_task",
+        "task",
         "wait_for_change",
         "waiting",
     )
@@ -135,12 +136,15 @@ class LiveTask:
         self._memory = memory or UNCOUNTED
         self._on_publish = on_publish
         self._draft = TaskDraft(task, waiting)
+        self.task: Final = self._draft.freeze  # the task as of `generation`
         self.id: Final = task.id
         self.context_id: Final = task.context_id
         self.state = task.status.state
         self.ended = self.state in TERMINAL
         self.waiting: Final[Sequence[WaitingMessage]] = self._draft.waiting
-        self._artifact_sizes = {artifact.artifact_id: size_of_artifact(artifact) for artifact in task.artifacts}
+        self._artifact_sizes: dict[str, int] = {}
+        for artifact in task.artifacts:
+            self._artifact_sizes[artifact.artifact_id] = size_of_artifact(artifact)
         self._snapshot_bytes = self._size = size_of_task(task)
         self._memory.add_task(self._size)
         self._bytes_since_snapshot = 0
@@ -187,10 +191,6 @@ class LiveTask:
         """Whether the store has it as waiting for its caller, without an owner. Any daemon may then go on with it."""
         return self.state in INTERRUPTED and not (self.pending or self.owned or self.remote)
 
-    def task(self) -> Task:
-        """The task as of `generation`."""
-        return self._draft.freeze()
-
     # -- its messages ------------------------------------------------------------------------------------------
 
     @property
@@ -204,7 +204,7 @@ class LiveTask:
 
     def waits(self, position: int) -> bool:
         """Whether the execution of the message at this place is still to come, or not over."""
-        return any(each.position == position for each in self.waiting)
+        return position in [each.position for each in self.waiting]
 
     def add_message(self, message: Message, call: CallFacts, *, begun: bool) -> int:
         """Publish a message that is to be executed; returns its place in the history. Raises as `publish`.
@@ -297,10 +297,11 @@ class LiveTask:
             case MessageAdded() | TaskCreated():
                 if isinstance(event, MessageAdded):
                     self._count(size)  # a new task was counted from the beginning
+                position = self.last_position
                 if event.begun:
-                    self.begun[self.last_position] = self.generation
+                    self.begun[position] = self.generation
                 if event.call is not None and event.call.key:
-                    self.received[event.call.key] = self.last_position
+                    self.received[event.call.key] = position
             case ExecutionBegun(position):
                 self.begun[position] = self.generation
             case ArtifactChanged(artifact, append):
@@ -388,7 +389,7 @@ class LiveTask:
     def mark_committed(self, change: TaskChange) -> None:
         """The store has this change."""
         del self.pending[: len(change.events)]
-        self.committed = change.generation
+        self.committed += len(change.events)
         self.owned = change.owner == self.local_owner
         if change.owner == QUEUED:
             self.remote_owner = QUEUED

@@ -77,8 +77,8 @@ class Runner:
         self._executing: set[str] = set()
         self._freed = ChangeSignal()
         self._draining = False
-        self.on_idle: Callable[[], None] = lambda: None
-        self.on_done: Callable[[], None] = lambda: None
+        self.on_idle: Callable[[], None] | None = None
+        self.on_done: Callable[[], None] | None = None
 
     @property
     def supports_resume(self) -> bool:
@@ -195,7 +195,10 @@ class Runner:
         live.busy = False
         live.settle()
         live.notify()
-        self._tell_done()
+        if self.on_done is not None:
+            self.on_done()
+        if not self._count and self.on_idle is not None:
+            self.on_idle()
         self._cache.unpin(live)
 
     def _next(self, live: LiveTask, queue: deque[Execution]) -> Execution | None:
@@ -256,11 +259,6 @@ class Runner:
         execution.scope = None
         self._count -= 1
         execution.live.notify()
-
-    def _tell_done(self) -> None:
-        self.on_done()
-        if not self._count:
-            self.on_idle()
 
     async def _perform(self, execution: Execution) -> None:
         live = execution.live

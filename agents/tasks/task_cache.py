@@ -77,7 +77,8 @@ class TaskCache:
     def unpin(self, live: LiveTask) -> None:
         """Undo `pin` or `create`."""
         live.pins -= 1
-        self.evict_unused(live)
+        if not live.pins:
+            self.evict_unused(live)
 
     @asynccontextmanager
     async def pinned(self, task_id: str, scope: str | None) -> AsyncIterator[LiveTask]:

@@ -346,9 +346,13 @@ class Scheduler:
         self._memory.add("requests", request.size)
         if spec.only_waits:
             self._starvation.watch(request)
-        if group is None and backlog is not None and self._may_begin(request, backlog):
-            backlog.open += 1
-            return self._start(request, self._tasks.submit if self._tasks.in_burst else self._tasks.begin)
+        if backlog is not None and spec.kind != "notification" and self._may_begin(request, backlog):
+            if group is None or self._groups.enter(request):
+                backlog.open += 1
+                return self._start(request, self._tasks.submit if self._tasks.in_burst else self._tasks.begin)
+            backlog.add(request)
+            request.withdraw = self._withdraw
+            return None
         if backlog is not None:
             backlog.add(request)
             if spec.kind == "notification":
