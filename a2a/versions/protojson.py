@@ -1,4 +1,5 @@
-"""Normalizes JSON that ProtoJSON allows and msgspec refuses, so that msgspec accepts it. Most requests never need this.
+"""Reads params. Normalizes JSON that ProtoJSON allows and msgspec refuses, so that msgspec accepts it, which most requests never
+need.
 
 Rewrites only values that their type refuses, and the names of members; free-form data stays as it is. Names may be those of
 the protobuf, `context_id` for `contextId`; of two that mean the same the last counts. Null for an optional member counts as
@@ -15,15 +16,62 @@ import functools
 import re
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
+from ...daemon.operations.params import Arguments, InputModel
 from ...daemon.operations.type_shapes import to_annotation
 from ...errors.decoders import DECODE_ERRORS, build_decoder, type_info
+from ...errors.exceptions import FailureError
 from ..types import STATE_NUMBERS, Role, TaskState
+
+W = TypeVar("W")
+
+
+def object_input(
+    wire: type[W], convert: Callable[[W, str], Arguments], *, normalize: Callable[[Raw | bytes], bytes] | None = None
+) -> InputModel:
+    """Params that are one object of type `wire`; unknown members are ignored.
+
+    `convert(params, prefix)` returns the handler's arguments and raises `FailureError(InvalidParams)` for what the type can't
+    rule out. `normalize` may rewrite params that were refused or may have names of the protobuf. They are then read again, and
+    the faults left are reported.
+    """
+    read = build_decoder(wire)
+
+    def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
+        text: Raw | bytes = b"{}" if raw is None else raw
+        if normalize is not None and has_protobuf_names(text):
+            return convert(_read_again(text, prefix), prefix)
+        try:
+            return convert(read(text), prefix)
+        except DECODE_ERRORS:
+            pass  # leave the handler: an exception raised here would carry msgspec's text as its context
+        return convert(_read_again(text, prefix), prefix)
+
+    def _read_again(text: Raw | bytes, prefix: str) -> Any:
+        if normalize is not None:
+            text = normalize(text)
+            try:
+                return read(text)
+            except DECODE_ERRORS:
+                pass
+
+        from ...daemon.operations.input_errors import find_input_error  # late: a valid request does not need it
+
+        raise FailureError(find_input_error(wire, text, prefix=prefix))
+
+    names = tuple(each.encode_name for each in msgspec.structs.fields(wire))  # type: ignore[arg-type]
+    return InputModel(wire, names, None, takes_context=True, keyword_only=(), decode=decode)
+
+
+def join_path(prefix: str, path: str) -> str:
+    """The path of a member in the caller's params. `prefix` is the path of the object that was decoded; empty for the whole."""
+    return f"{prefix}.{path}" if prefix else path
+
 
 # Base64 as ProtoJSON accepts it: of either alphabet, padded or not (RFC 4648 sections 4 and 5).
 

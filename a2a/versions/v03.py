@@ -7,39 +7,34 @@ in the caller's params.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, assert_never, final
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from ...daemon.operations.params import Arguments, InputModel
 from ...errors.exceptions import FailureError
-from ...errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
+from ...errors.failures import ExtendedAgentCardNotConfigured, InvalidParams
 from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
 from ..types import (
     INACTIVE,
     Artifact,
     ArtifactChanged,
     Authentication,
-    ExecutionBegun,
     JsonObject,
     Message,
-    MessageAdded,
     Part,
     PushConfig,
     Role,
     SendConfiguration,
     SendRequest,
     StatusChanged,
-    StreamItem,
     Task,
-    TaskCreated,
     TaskState,
     TaskStatus,
     TaskUpdate,
 )
-from .protojson import decode_base64, encode_base64
+from .protojson import decode_base64, encode_base64, join_path, object_input
 from .v03_model import (
     Artifact03,
     ArtifactUpdate03,
@@ -65,10 +60,6 @@ from .version import (
     ProtocolVersion,
     PushConfigRequest,
     TaskRequest,
-    covers_version,
-    join_path,
-    limit_history,
-    object_input,
 )
 
 WRAPPED_DATA = "data_part_compat"
@@ -298,69 +289,6 @@ def _inputs() -> dict[str, InputModel]:
     }
 
 
-def _to_json(value: Any) -> Raw:  # Any: one of the structs of `v03_model`
-    return Raw(_encode(value))
-
-
-@final
-class _V03:
-    """See `ProtocolVersion`."""
-
-    name: A2AVersion = "0.3"
-    empty_result: Raw = Raw(b"null")
-    push_config_path: str = "pushNotificationConfig"
-    message_push_config_path: str = "configuration.pushNotificationConfig"
-    no_extended_card: Failure = ExtendedAgentCardNotConfigured(
-        reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
-    )  # 0.3 has one error for both cases
-
-    def __init__(self) -> None:
-        self.inputs: Mapping[str, InputModel] = _inputs()
-
-    def covers(self, version: str) -> bool:
-        return covers_version(self.name, version)
-
-    def state_name(self, state: TaskState) -> str:
-        return STATE_NAMES[state]
-
-    def encode_task(self, task: Task, *, history_length: int | None = None) -> Raw:
-        return _to_json(task_to_v03(limit_history(task, history_length)))
-
-    def encode_send_result(self, result: Task | Message, *, history_length: int | None = None) -> Raw:
-        if isinstance(result, Task):
-            return self.encode_task(result, history_length=history_length)
-        return _to_json(message_to_v03(result))
-
-    def encode_stream_item(self, item: StreamItem, *, history_length: int | None = None) -> Raw | None:
-        if not isinstance(item, TaskUpdate):
-            return self.encode_send_result(item, history_length=history_length)
-        match item.event:
-            case StatusChanged() | ArtifactChanged() as event:
-                return _to_json(_update(item, event))
-            case TaskCreated(task):
-                return self.encode_task(task, history_length=history_length)
-            case MessageAdded() | ExecutionBegun():
-                return None
-            case _:
-                assert_never(item.event)
-
-    def encode_notification(self, update: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
-        """The whole task at each new status. Sending it at each artifact chunk, too, would be quadratic."""
-        match update.event:
-            case TaskCreated() | StatusChanged():
-                return self.encode_task(task())
-            case ArtifactChanged() | MessageAdded() | ExecutionBegun():
-                return None
-            case _:
-                assert_never(update.event)
-
-    def encode_push_config(self, config: PushConfig) -> Raw:
-        return _to_json(push_config_to_v03(config))
-
-    def encode_push_configs(self, configs: Sequence[PushConfig]) -> Raw:
-        return _to_json([push_config_to_v03(config) for config in configs])
-
-
 def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> StatusUpdate03 | ArtifactUpdate03:
     if isinstance(event, StatusChanged):
         return StatusUpdate03(
@@ -382,4 +310,19 @@ def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> StatusU
     )
 
 
-V03: Final[ProtocolVersion] = _V03()
+V03: Final = ProtocolVersion(
+    name="0.3",
+    inputs=_inputs(),
+    states=STATE_NAMES,
+    empty_result=Raw(b"null"),
+    push_config_path="pushNotificationConfig",
+    message_push_config_path="configuration.pushNotificationConfig",
+    no_extended_card=ExtendedAgentCardNotConfigured(
+        reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
+    ),  # 0.3 has one error for both cases
+    task=task_to_v03,
+    result=lambda result: task_to_v03(result) if isinstance(result, Task) else message_to_v03(result),
+    update=_update,
+    push_config=push_config_to_v03,
+    push_configs=lambda configs: configs,
+)

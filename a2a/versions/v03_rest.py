@@ -7,27 +7,24 @@ authentication schemes but the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from enum import Enum
-from typing import Annotated, Any, Final, TypeVar, assert_never, final
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, field
 
 from ...daemon.operations.params import Arguments, InputModel
 from ...errors.exceptions import FailureError
-from ...errors.failures import A2AVersion, ExtendedAgentCardNotConfigured, Failure, InvalidParams
-from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
+from ...errors.failures import InvalidParams
 from ..types import (
     INACTIVE,
     Artifact,
     ArtifactChanged,
     Authentication,
     Count,
-    ExecutionBegun,
     JsonObject,
     Message,
-    MessageAdded,
     NonEmptyStr,
     Part,
     PushConfig,
@@ -35,17 +32,15 @@ from ..types import (
     SendConfiguration,
     SendRequest,
     StatusChanged,
-    StreamItem,
     Task,
-    TaskCreated,
     TaskState,
     TaskStatus,
     TaskUpdate,
     WireStruct,
 )
-from .protojson import Normalizer, decode_base64, encode_base64
+from .protojson import Normalizer, decode_base64, encode_base64, object_input
 from .v03 import V03, WRAPPED_DATA
-from .version import ProtocolVersion, PushConfigRequest, TaskRequest, covers_version, limit_history, object_input
+from .version import ProtocolVersion, PushConfigRequest, TaskRequest
 
 
 class State03(Enum):
@@ -402,78 +397,44 @@ def _push_config(given: PushConfig) -> ProtoTaskPushConfig:
     )
 
 
-def _to_json(value: Any) -> Raw:  # Any: one of the structs of `v03_protojson_model`
-    return Raw(_encode(value))
+def _result(result: Task | Message) -> ProtoResponse:
+    return ProtoResponse(task=_task(result)) if isinstance(result, Task) else ProtoResponse(message=_message(result))
 
 
-@final
-class _V03Rest:
-    """See `ProtocolVersion`."""
-
-    name: A2AVersion = "0.3"
-    empty_result: Raw = Raw(b"{}")
-    push_config_path: str = "config.pushNotificationConfig"
-    message_push_config_path: str = "configuration.pushNotification"
-    no_extended_card: Failure = ExtendedAgentCardNotConfigured(
-        reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
-    )  # as over JSON-RPC
-
-    def __init__(self) -> None:
-        self.inputs: Mapping[str, InputModel] = _inputs()
-
-    def covers(self, version: str) -> bool:
-        return covers_version(self.name, version)
-
-    def state_name(self, state: TaskState) -> str:
-        return STATES[state].value
-
-    def encode_task(self, task: Task, *, history_length: int | None = None) -> Raw:
-        return _to_json(_task(limit_history(task, history_length)))
-
-    def encode_send_result(self, result: Task | Message, *, history_length: int | None = None) -> Raw:
-        if isinstance(result, Task):
-            return _to_json(ProtoResponse(task=_task(limit_history(result, history_length))))
-        return _to_json(ProtoResponse(message=_message(result)))
-
-    def encode_stream_item(self, item: StreamItem, *, history_length: int | None = None) -> Raw | None:
-        if not isinstance(item, TaskUpdate):
-            return self.encode_send_result(item, history_length=history_length)
-        match item.event:
-            case StatusChanged(status, metadata):
-                update = ProtoStatusUpdate(
-                    task_id=item.task_id,
-                    context_id=item.context_id,
-                    status=_status(status),
-                    final=status.state in INACTIVE,
-                    metadata=metadata,
-                )
-                return _to_json(ProtoResponse(status_update=update))
-            case ArtifactChanged(artifact, append, last_chunk, metadata):
-                change = ProtoArtifactUpdate(
-                    task_id=item.task_id,
-                    context_id=item.context_id,
-                    artifact=_artifact(artifact),
-                    append=append,
-                    last_chunk=last_chunk,
-                    metadata=metadata,
-                )
-                return _to_json(ProtoResponse(artifact_update=change))
-            case TaskCreated(task):
-                return self.encode_send_result(task, history_length=history_length)
-            case MessageAdded() | ExecutionBegun():
-                return None
-            case _:
-                assert_never(item.event)
-
-    def encode_notification(self, update: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
-        """Push notifications of 0.3 have one form, whatever the binding in which they were asked for."""
-        return V03.encode_notification(update, task)
-
-    def encode_push_config(self, config: PushConfig) -> Raw:
-        return _to_json(_push_config(config))
-
-    def encode_push_configs(self, configs: Sequence[PushConfig]) -> Raw:
-        return _to_json(ProtoPushConfigs(configs=tuple(map(_push_config, configs))))
+def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> ProtoResponse:
+    if isinstance(event, StatusChanged):
+        return ProtoResponse(
+            status_update=ProtoStatusUpdate(
+                task_id=item.task_id,
+                context_id=item.context_id,
+                status=_status(event.status),
+                final=event.status.state in INACTIVE,
+                metadata=event.metadata,
+            )
+        )
+    return ProtoResponse(
+        artifact_update=ProtoArtifactUpdate(
+            task_id=item.task_id,
+            context_id=item.context_id,
+            artifact=_artifact(event.artifact),
+            append=event.append,
+            last_chunk=event.last_chunk,
+            metadata=event.metadata,
+        )
+    )
 
 
-V03_REST: Final[ProtocolVersion] = _V03Rest()
+V03_REST: Final = ProtocolVersion(
+    name="0.3",
+    inputs=_inputs(),
+    states={state: STATES[state].value for state in TaskState},
+    empty_result=Raw(b"{}"),
+    push_config_path="config.pushNotificationConfig",
+    message_push_config_path="configuration.pushNotification",
+    no_extended_card=V03.no_extended_card,
+    task=_task,
+    result=_result,
+    update=_update,
+    push_config=_push_config,
+    push_configs=lambda configs: ProtoPushConfigs(configs=tuple(configs)),
+)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar, assert_never, final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from ...daemon.operations.params import Arguments, InputModel
 from ...errors.exceptions import FailureError
-from ...errors.failures import A2AVersion, Failure, InvalidParams, UnsupportedOperation
+from ...errors.failures import InvalidParams, UnsupportedOperation
 from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
 from ..types import (
     ArtifactChanged,
-    ExecutionBegun,
     Message,
-    MessageAdded,
     PushConfig,
     Role,
     SendConfiguration,
     SendRequest,
     StatusChanged,
-    StreamItem,
     Task,
-    TaskCreated,
     TaskPage,
     TaskQuery,
     TaskState,
@@ -32,7 +28,7 @@ from ..types import (
     TaskUpdate,
     ceil_timestamp,
 )
-from .protojson import Normalizer
+from .protojson import Normalizer, join_path, object_input
 from .v10_model import (
     CancelParams,
     CreateConfigParams,
@@ -41,7 +37,6 @@ from .v10_model import (
     ListConfigsParams,
     ListParams,
     OneConfigParams,
-    PushConfigList,
     SendParams,
     SendResponse,
     SubscribeParams,
@@ -54,10 +49,7 @@ from .version import (
     ProtocolVersion,
     PushConfigRequest,
     TaskRequest,
-    covers_version,
-    join_path,
     limit_history,
-    object_input,
 )
 
 _CONTENT: Final = ("text", "raw", "url", "data")
@@ -142,61 +134,18 @@ def _inputs() -> dict[str, InputModel]:
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-@final
-class _V10:
-    """See `ProtocolVersion`."""
+def _result(result: Task | Message) -> SendResponse:
+    return SendResponse(result) if isinstance(result, Task) else SendResponse(message=result)
 
-    name: A2AVersion = "1.0"
-    empty_result: Raw = Raw(b"{}")
-    push_config_path: str = ""
-    message_push_config_path: str = "configuration.taskPushNotificationConfig"
-    no_extended_card: Failure = UnsupportedOperation(  # 3.3.4
-        reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
+
+def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> SendResponse:
+    if isinstance(event, StatusChanged):
+        update = TaskStatusUpdate(item.task_id, item.context_id, event.status, event.metadata)
+        return SendResponse(status_update=update)
+    change = TaskArtifactUpdate(
+        item.task_id, item.context_id, event.artifact, event.append, event.last_chunk, event.metadata
     )
-
-    def __init__(self) -> None:
-        self.inputs: Mapping[str, InputModel] = _inputs()
-
-    def covers(self, version: str) -> bool:
-        return covers_version(self.name, version)
-
-    def state_name(self, state: TaskState) -> str:
-        return state.value
-
-    def encode_task(self, task: Task, *, history_length: int | None = None) -> Raw:
-        return Raw(_encode(limit_history(task, history_length)))
-
-    def encode_send_result(self, result: Task | Message, *, history_length: int | None = None) -> Raw:
-        if isinstance(result, Task):
-            return Raw(_encode(SendResponse(limit_history(result, history_length))))
-        return Raw(_encode(SendResponse(message=result)))
-
-    def encode_stream_item(self, item: StreamItem, *, history_length: int | None = None) -> Raw | None:
-        if not isinstance(item, TaskUpdate):
-            return self.encode_send_result(item, history_length=history_length)
-        match item.event:
-            case StatusChanged(status, metadata):
-                update = TaskStatusUpdate(item.task_id, item.context_id, status, metadata)
-                return Raw(_encode(SendResponse(status_update=update)))
-            case ArtifactChanged(artifact, append, last_chunk, metadata):
-                change = TaskArtifactUpdate(item.task_id, item.context_id, artifact, append, last_chunk, metadata)
-                return Raw(_encode(SendResponse(artifact_update=change)))
-            case TaskCreated(task):
-                return self.encode_send_result(task, history_length=history_length)
-            case MessageAdded() | ExecutionBegun():
-                return None
-            case _:
-                assert_never(item.event)
-
-    def encode_notification(self, update: TaskUpdate, task: Callable[[], Task]) -> Raw | None:
-        """The event as a subscriber gets it (4.3.3)."""
-        return self.encode_stream_item(update)
-
-    def encode_push_config(self, config: PushConfig) -> Raw:
-        return Raw(_encode(config))
-
-    def encode_push_configs(self, configs: Sequence[PushConfig]) -> Raw:
-        return Raw(_encode(PushConfigList(tuple(configs))))
+    return SendResponse(artifact_update=change)
 
 
 OMITTED: Final = "urn:discreet:a2a:stdio:1:omitted"
@@ -242,4 +191,17 @@ def encode_task_page(page: TaskPage, request: ListRequest) -> Raw:
     return Raw(_encode(TaskList(tasks, page.next_page_token, request.query.page_size, page.total_size)))
 
 
-V10: Final[ProtocolVersion] = _V10()
+V10: Final = ProtocolVersion(
+    name="1.0",
+    inputs=_inputs(),
+    states={state: state.value for state in TaskState},
+    empty_result=Raw(b"{}"),
+    push_config_path="",
+    message_push_config_path="configuration.taskPushNotificationConfig",
+    no_extended_card=UnsupportedOperation(reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD),  # 3.3.4
+    task=lambda task: task,
+    result=_result,
+    update=_update,
+    push_config=lambda config: config,
+    push_configs=lambda configs: {"configs": configs},
+)

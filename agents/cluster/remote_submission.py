@@ -18,10 +18,9 @@ from ...errors.failures import Overloaded
 from ...lazy import anyio
 from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
 from ..stores.serialization import decode_either
-from ..tasks.execution import Submitted
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask
-from ..tasks.runner import MAX_WAITING, Runner, Spawn, call_of
+from ..tasks.runner import MAX_WAITING, Runner, Spawn, Submitted, call_of
 from ..tasks.task_cache import TaskCache
 
 # A message as one daemon leaves it to another, which works on its task: the event that the other one is to publish, as the body
@@ -67,11 +66,7 @@ class Delegator:
         self._runner = runner
         self._count = 0
         self._spawn = spawn
-        self._queues = queues
-
-    def takes(self, live: LiveTask) -> bool:
-        """Whether the next message for this task is one for other daemons."""
-        return live.remote_owner is not None or (self._queues and not live.busy)
+        self.queues: Final = queues
 
     def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str) -> Submitted:
         """Leave the message of the context to another daemon. `save_configs()` stores the push configs that came with it, before
@@ -149,7 +144,7 @@ class Delegator:
     def _publish(self, submitted: Submitted, context: RequestContext) -> None:
         """No daemon works on the task. If another one publishes something now, the store decides which of them does."""
         live = submitted.live
-        if live.remote_owner != QUEUED and (live.busy or not self._queues):
+        if live.remote_owner != QUEUED and (live.busy or not self.queues):
             context = msgspec.structs.replace(context, task=live.task())
             position = self._runner.submit(live, context, key=submitted.key).position
             assert position is not None, "there is a task"

@@ -37,7 +37,7 @@ from ..agent import Agent
 from ..interceptor import AgentCall, CallResult, Interceptor, Outcome
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, StoreUnavailableError
-from ..tasks.execution import declared_failure
+from ..tasks.runner import declared_failure
 from .request_handler import Caller, RequestHandler
 
 
@@ -258,7 +258,7 @@ class CallPipeline:
         except FailureError as exc:
             raise FailureError(failure_in(version, exc.failure)) from None
         except InvalidStateTransition as exc:
-            current, target = (version.state_name(TaskState(each)) for each in (exc.current, exc.target))
+            current, target = (version.states[TaskState(each)] for each in (exc.current, exc.target))
             raise InvalidStateTransition(current=current, target=target) from None
         except StoreUnavailableError as exc:
             log_failure(exc)

@@ -33,10 +33,9 @@ from ...lazy import anyio
 from ..cluster.remote_submission import Delegator
 from ..cluster.task_worker import take_ownership
 from ..stores.interface import CANCEL, QUEUED, EventLog, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
-from ..tasks.execution import Submitted
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import MAX_LOSSES, LiveTask, raise_if_lost, wait_committed
-from ..tasks.runner import Runner
+from ..tasks.runner import Runner, Submitted
 from ..tasks.task_cache import TaskCache
 from .push_configs import PushConfigs
 
@@ -300,7 +299,7 @@ class RequestHandler:
             caller.service_params,
             editor=None if turn is None else turn.editor,
         )
-        if turn is None and (live.remote_owner is not None or self._delegator.takes(live)):
+        if turn is None and (live.remote_owner is not None or (self._delegator.queues and not live.busy)):
             return self._delegate(live, context, config, caller, key)
         targets = live.push_targets
         if config is not None:  # first: its receiver is told of the message, too

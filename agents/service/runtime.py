@@ -37,13 +37,10 @@ from ..push.notifier import PushNotifier, PushPublisher, is_push_available
 from ..skills import SkillExecutor, SkillHost
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
-from ..tasks.committer import Committer
-from ..tasks.event_buffer import TaskMemory
-from ..tasks.execution import CANCEL_SECONDS, ExecutorCalls
 from ..tasks.executor import AgentExecutor
-from ..tasks.live_task import LiveTask
-from ..tasks.runner import Runner, Work
-from ..tasks.task_cache import TaskCache
+from ..tasks.live_task import LiveTask, TaskMemory
+from ..tasks.runner import CANCEL_SECONDS, ExecutorCalls, Runner, Work
+from ..tasks.task_cache import Committer, TaskCache
 from .call_pipeline import Admission, Authorization, CallPipeline
 from .card_builder import CardBuilder, ExtendedCard, stdio_interfaces
 from .methods import JsonRpcHandler, operations

@@ -19,7 +19,7 @@ from discreet.agents.push import notifier
 from discreet.agents.service import call_pipeline, methods, push_configs
 from discreet.agents.stores import checks
 from discreet.agents.stores.memory import StoreLimits
-from discreet.agents.tasks import event_buffer, execution, executor, runner
+from discreet.agents.tasks import executor, live_task, runner
 from discreet.agents.tasks.executor import (
     AgentExecutor,
     RequestContext,
@@ -189,10 +189,10 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"`--max-runs`, {Settings().max_runs}",
         "events that an executor may be ahead of the store": f"{executor.MAX_UNCOMMITTED}",
         "events of a stream that wait for its reader in the pipe's queue": f"{MAX_UNDELIVERED}",
-        "events of one task kept in memory for slow watchers": f"{event_buffer.MAX_EVENTS:,}, or {event_buffer.MAX_BYTES // 1024**2} MiB; "
-        f"{event_buffer.MAX_TOTAL_BYTES // 1024**2} MiB of all tasks",
+        "events of one task kept in memory for slow watchers": f"{live_task.MAX_EVENTS:,}, or {live_task.MAX_BYTES // 1024**2} MiB; "
+        f"{live_task.MAX_TOTAL_BYTES // 1024**2} MiB of all tasks",
         "tasks in memory: those in use, with what their watchers have not read, and those of the store `memory`": (
-            f"{'three quarters' if event_buffer.TASKS_SHARE == 0.75 else event_buffer.TASKS_SHARE} of `--max-memory`; then messages are OVERLOADED, "
+            f"{'three quarters' if live_task.TASKS_SHARE == 0.75 else live_task.TASKS_SHARE} of `--max-memory`; then messages are OVERLOADED, "
             "and what the executor publishes raises `FailureError(Overloaded)`"
         ),
         "calls of one client that read tasks at the same time (`GetTask`, `ListTasks`, `tasks/get`)": (
@@ -202,7 +202,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         "that of a message or of `CancelTask` never",
         "tasks on a page": f"1 to {checks.MAX_PAGE_SIZE}, {TaskQuery(scope='').page_size} by default; "
         f"fewer where they take more than {checks.MAX_PAGE_BYTES // 1024**2} MiB",
-        "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{execution.CANCEL_SECONDS:.0f}",
+        "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runner.CANCEL_SECONDS:.0f}",
         "seconds for interceptors": "`--request-timeout` before the call, and again after it; "
         f"{call_pipeline.AFTER_CANCEL_SECONDS:.0f} after a call that was cancelled",
         "push configs of one task": f"{push_configs.MAX_CONFIGS}; then −32004",
@@ -221,8 +221,8 @@ def test_what_is_said_of_stores_and_queues_is_what_they_do() -> None:
     assert f"stay for {hours:.0f} hours, and the last {kept:,} of them; in memory {size} MiB or a quarter" in text
     assert f"At most {notifier.MAX_NOTIFICATIONS:,} notifications or {notifier.MAX_BYTES // 1024**2} MiB wait" in text
     assert f"{executor.MAX_UNCOMMITTED} events ahead of the store" in text
-    limit, limits = event_buffer.BACKPRESSURE_BYTES, []
-    while limit < event_buffer.MAX_BYTES:
+    limit, limits = live_task.BACKPRESSURE_BYTES, []
+    while limit < live_task.MAX_BYTES:
         limits.append(limit // 1024**2)
         limit *= 2
     *most, last = limits

@@ -18,8 +18,8 @@ from discreet.agents.push import delivery, notifier
 from discreet.agents.service import methods
 from discreet.agents.service.card_builder import stdio_interfaces
 from discreet.agents.stores.interface import PushTarget
-from discreet.agents.tasks import event_buffer
-from discreet.agents.tasks.execution import CANCEL_SECONDS
+from discreet.agents.tasks import live_task
+from discreet.agents.tasks.runner import CANCEL_SECONDS
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
@@ -232,7 +232,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
     assert f"At most {MAX_UNDELIVERED} events of a stream" in text
     assert (
-        f"holds {event_buffer.MAX_EVENTS:,} events or {event_buffer.MAX_BYTES // 1024**2} MiB of one task in memory, {event_buffer.MAX_TOTAL_BYTES // 1024**2} MiB of all"
+        f"holds {live_task.MAX_EVENTS:,} events or {live_task.MAX_BYTES // 1024**2} MiB of one task in memory, {live_task.MAX_TOTAL_BYTES // 1024**2} MiB of all"
         in text
     )
     assert f"takes at most {CANCEL_SECONDS:.0f} s" in text

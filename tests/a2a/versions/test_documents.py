@@ -64,7 +64,7 @@ def check(version: ProtocolVersion, name: str, document: Any) -> None:
 
 
 def status_of(given: Status03) -> TaskStatus:
-    states = {V03.state_name(state): state for state in TaskState}
+    states = {V03.states[state]: state for state in TaskState}
     message = None if given.message is None else message_from_v03(given.message, "message")
     return TaskStatus(states[given.state], message, given.timestamp)
 

@@ -133,8 +133,8 @@ def test_an_empty_result_is_an_object_in_1_0_and_null_in_0_3() -> None:
 
 
 def test_each_version_has_its_names_of_states() -> None:
-    assert [V10.state_name(state) for state in TaskState] == [state.value for state in TaskState]
-    assert [V03.state_name(state) for state in TaskState] == [
+    assert [V10.states[state] for state in TaskState] == [state.value for state in TaskState]
+    assert [V03.states[state] for state in TaskState] == [
         "submitted",
         "working",
         "input-required",

@@ -20,7 +20,7 @@ from discreet.agents.stores.checks import check_changes
 from discreet.agents.stores.interface import CommitRefusal, LoggedEvent, StoreError, TaskChange
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.stores.sqlite.store import SqliteStore
-from discreet.agents.tasks.event_buffer import EventBuffer, TaskMemory
+from discreet.agents.tasks.live_task import EventBuffer, TaskMemory
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Internal
 from discreet.testing import in_memory

@@ -30,8 +30,7 @@ from discreet.a2a.types import (
 from discreet.agents.stores.interface import Unserializable
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.stores.serialization import encode_change
-from discreet.agents.tasks.event_buffer import MAX_EVENTS
-from discreet.agents.tasks.live_task import LiveTask
+from discreet.agents.tasks.live_task import MAX_EVENTS, LiveTask
 from support.task_changes import chunk
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from discreet.a2a.draft import apply_events
 from discreet.a2a.types import TaskEvent
 from discreet.agents.stores.memory import MemoryStore
-from support.task_world import Logging, Op, happen, moments_of
+from support.task_world import Logging, LoggingAtOnce, Op, happen, moments_of
 
 PROGRAMS = st.text("wappyn", max_size=5)
 
@@ -50,11 +50,11 @@ def ops(kinds: str, daemons: int) -> st.SearchStrategy[list[Op]]:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=100)
-@given(script=ops(ONE, 1), replies=st.booleans())
+@given(script=ops(ONE, 1), replies=st.booleans(), logging=st.sampled_from([Logging, LoggingAtOnce]))
 def test_callers_of_one_daemon_get_answers_that_agree_with_the_log(
-    backend: str, script: list[Op], replies: bool
+    backend: str, script: list[Op], replies: bool, logging: type[Logging]
 ) -> None:
-    store = Logging(MemoryStore(), {})
+    store = logging(MemoryStore(), {})
 
     async def run() -> None:
         (await happen(script, lambda: store, 1, replies=replies)).check(store.logs)

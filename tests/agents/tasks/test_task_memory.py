@@ -16,9 +16,8 @@ from discreet.agents import Agent, Part, RequestContext, TaskEvents
 from discreet.agents.service.request_handler import Caller
 from discreet.agents.stores.checks import MAX_PAGE_BYTES
 from discreet.agents.stores.memory import MemoryStore
-from discreet.agents.tasks.event_buffer import TASKS_SHARE, TaskMemory
-from discreet.agents.tasks.execution import Execution
-from discreet.agents.tasks.live_task import LiveTask
+from discreet.agents.tasks.live_task import TASKS_SHARE, LiveTask, TaskMemory
+from discreet.agents.tasks.runner import Execution
 from discreet.client import Overloaded, Peer
 from discreet.daemon.memory import MemoryBudget
 from discreet.errors import FailureError

@@ -102,12 +102,24 @@ class Logging:
         await anyio.lowlevel.checkpoint()  # a commit takes time, in memory too
         with anyio.CancelScope(shield=True):  # what is committed must be logged here
             results: Sequence[CommitRefusal | None] = await self.inner.commit(changes)
+        self._log(changes, results)
+        await anyio.lowlevel.checkpoint()
+        return results
+
+    def _log(self, changes: Sequence[TaskChange], results: Sequence[CommitRefusal | None]) -> None:
         for change, refusal in zip(changes, results, strict=True):
             if refusal is None:
                 log = self.logs.setdefault(change.task_id, [])
                 assert change.expected_generation == len(log)
                 log += change.events
-        await anyio.lowlevel.checkpoint()
+
+
+class LoggingAtOnce(Logging):
+    """The same for one that waits for nothing."""
+
+    def commit_nowait(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
+        results: Sequence[CommitRefusal | None] = self.inner.commit_nowait(changes)
+        self._log(changes, results)
         return results
 
 
