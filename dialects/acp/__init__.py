@@ -31,6 +31,6 @@ def begins_with(first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
 
 
 def check(host: Host) -> None:
-    from .errors import check_declarations  # late: only who declares operations for editors is checked
+    from .session import check_declarations  # late: only who declares operations for editors is checked
 
     check_declarations(host.catalogue.operations)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 from ...daemon.operations.service import Service
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from .errors import SessionNotFound
-from .generated import methods_of_agents as wire
-from .generated import prompts as told
+from .generated import structs
+from .sessions import SessionNotFound
 
 if TYPE_CHECKING:
     from ...a2a.types import JsonObject
@@ -22,33 +21,33 @@ CONFIG: Final = "config"
 """The members of a message's metadata that hold the session's choices."""
 
 
-def modes_of(options: AcpOptions, record: SessionRecord) -> wire.SessionModeState | None:
+def modes_of(options: AcpOptions, record: SessionRecord) -> structs.SessionModeState | None:
     """The modes, and which one the session is in; None where the agent has none."""
     if record.mode is None:
         return None
-    return wire.SessionModeState(
+    return structs.SessionModeState(
         current_mode_id=record.mode,
         available_modes=[
-            wire.SessionMode(id=mode.id, name=mode.name, description=mode.description) for mode in options.modes
+            structs.SessionMode(id=mode.id, name=mode.name, description=mode.description) for mode in options.modes
         ],
     )
 
 
-def config_of(options: AcpOptions, record: SessionRecord) -> list[told.SessionConfigOption] | None:
+def config_of(options: AcpOptions, record: SessionRecord) -> list[structs.SessionConfigOption] | None:
     """The options with the session's values; None where the agent has none."""
     return [_option(option, record.config[option.id]) for option in options.config_options] or None
 
 
-def _option(option: ConfigOption, value: str | bool) -> told.SessionConfigOption:
-    return told.SessionConfigOption(
+def _option(option: ConfigOption, value: str | bool) -> structs.SessionConfigOption:
+    return structs.SessionConfigOption(
         id=option.id,
         name=option.name,
         description=option.description,
-        category=None if option.category is None else told.SessionConfigOptionCategory(option.category),
+        category=None if option.category is None else structs.SessionConfigOptionCategory(option.category),
         type="select" if option.choices else "boolean",
         current_value=value,
         options=[
-            told.SessionConfigSelectOption(value=each.value, name=each.name, description=each.description)
+            structs.SessionConfigSelectOption(value=each.value, name=each.name, description=each.description)
             for each in option.choices
         ]
         or None,
@@ -73,13 +72,13 @@ def restore_choices(options: AcpOptions, record: SessionRecord, metadata: JsonOb
             record.config[option.id] = value
 
 
-def commands_of(options: AcpOptions) -> list[told.AvailableCommand]:
+def commands_of(options: AcpOptions) -> list[structs.AvailableCommand]:
     """What the user may type as `/name`."""
     return [
-        told.AvailableCommand(
+        structs.AvailableCommand(
             name=command.name,
             description=command.description,
-            input=None if command.hint is None else told.UnstructuredCommandInput(hint=command.hint),
+            input=None if command.hint is None else structs.UnstructuredCommandInput(hint=command.hint),
         )
         for command in options.commands
     ]
@@ -89,17 +88,17 @@ def add_choices(service: Service, options: AcpOptions, sessions: Sessions) -> No
     """Add `session/set_mode` and `session/set_config_option`."""
 
     @service.mutation("session/set_mode", inline=True, errors=[SessionNotFound])
-    def set_mode(params: wire.SetSessionModeRequest, /) -> wire.SetSessionModeResponse:
+    def set_mode(params: structs.SetSessionModeRequest, /) -> structs.SetSessionModeResponse:
         """Change the mode of a session."""
         record = sessions.get(params.session_id).record
         known = tuple(mode.id for mode in options.modes)
         if params.mode_id not in known:
             raise FailureError(InvalidParams("modeId", "one of", "string", known))
         record.mode = params.mode_id
-        return wire.SetSessionModeResponse()
+        return structs.SetSessionModeResponse()
 
     @service.mutation("session/set_config_option", inline=True, errors=[SessionNotFound])
-    def set_config_option(params: wire.SetSessionConfigOptionRequest, /) -> wire.SetSessionConfigOptionResponse:
+    def set_config_option(params: structs.SetSessionConfigOptionRequest, /) -> structs.SetSessionConfigOptionResponse:
         """Change an option of a session; returns all of them."""
         record = sessions.get(params.session_id).record
         option = next((each for each in options.config_options if each.id == params.config_id), None)
@@ -110,7 +109,7 @@ def add_choices(service: Service, options: AcpOptions, sessions: Sessions) -> No
             accepted = tuple(choice.value for choice in option.choices) or (True, False)
             raise FailureError(InvalidParams("value", "one of", _json_type(params.value), accepted))
         record.config[option.id] = params.value
-        return wire.SetSessionConfigOptionResponse(config_options=config_of(options, record) or [])
+        return structs.SetSessionConfigOptionResponse(config_options=config_of(options, record) or [])
 
 
 def _json_type(value: str | bool) -> str:

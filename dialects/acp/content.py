@@ -13,7 +13,7 @@ from msgspec import UNSET
 from ...a2a.types import JsonObject, Part
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from .generated.prompts import (
+from .generated.structs import (
     AudioContent,
     BlobResourceContents,
     ContentBlock,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, assert_never, final
 
-from ...a2a.types import new_id
+from msgspec.structs import replace
+
+from ...a2a.types import Part, new_id
 from ...agents.editor import (
     ALLOW_OR_REJECT,
     CommandResult,
+    Diff,
     EditorAbility,
     EditorUnavailableError,
     Permission,
@@ -20,6 +23,7 @@ from ...agents.editor import (
     ToolCall,
     ToolContent,
     ToolKind,
+    ToolStatus,
     check_word,
 )
 from ...awaited import refuses_bool
@@ -29,15 +33,13 @@ from ...errors.codes import INTERNAL_ERROR
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.failures import Internal
 from ...lazy import anyio
-from .generated import methods_of_clients as asked
-from .generated import prompts as told
-from .generated.methods_of_agents import EnvVariable
-from .tool_calls import ShownTool, content_of, tool_update
+from .content import block_of
+from .generated import structs
+from .generated.structs import EnvVariable
 
 if TYPE_CHECKING:
     from ...daemon.operations.context import ClientInfo, ContextBackend
-    from .generated.methods_of_agents import ClientCapabilities
-    from .sessions import SessionRecord
+    from .sessions import ClientCapabilities, SessionRecord
     from .turn import PromptTurn
 
 CLEAN_UP_SECONDS: Final = 2.0
@@ -121,17 +123,24 @@ class TurnEditor:
         if kind is not None:
             check_word("the kind of a tool call", kind, ToolKind)
         call_id = new_id() if tool is None else tool.id
-        request = asked.RequestPermissionRequest(
+        request = structs.RequestPermissionRequest(
             session_id=self.session_id,
-            tool_call=tool_update(call_id, content_of(content, self._record.absolute), title=title, kind=kind),
+            tool_call=structs.ToolCallUpdate(
+                tool_call_id=call_id,
+                title=title,
+                kind=None if kind is None else structs.ToolKind(kind),
+                content=content_of(content, self._record.absolute),
+            ),
             options=[
-                asked.PermissionOption(option_id=each.id, name=each.name, kind=asked.PermissionOptionKind(each.kind))
+                structs.PermissionOption(
+                    option_id=each.id, name=each.name, kind=structs.PermissionOptionKind(each.kind)
+                )
                 for each in options
             ],
         )
-        answer = await self._ask("session/request_permission", request, asked.RequestPermissionResponse, timeout)
+        answer = await self._ask("session/request_permission", request, structs.RequestPermissionResponse, timeout)
         match answer.outcome:
-            case asked.SelectedPermissionOutcome(option_id=chosen):
+            case structs.SelectedPermissionOutcome(option_id=chosen):
                 return Permission(next((each for each in options if each.id == chosen), None))
             case _:
                 return Permission(None)
@@ -140,20 +149,20 @@ class TurnEditor:
         self, path: str, *, line: int | None = None, limit: int | None = None, timeout: float | None = None
     ) -> str:
         self._require("fs.readTextFile", has_it=self.can_read)
-        request = asked.ReadTextFileRequest(
+        request = structs.ReadTextFileRequest(
             session_id=self.session_id, path=self._record.absolute(path), line=line, limit=limit
         )
-        read: asked.ReadTextFileResponse = await self._ask(
-            "fs/read_text_file", request, asked.ReadTextFileResponse, timeout
+        read: structs.ReadTextFileResponse = await self._ask(
+            "fs/read_text_file", request, structs.ReadTextFileResponse, timeout
         )
         return read.content
 
     async def write_text_file(self, path: str, content: str, *, timeout: float | None = None) -> None:
         self._require("fs.writeTextFile", has_it=self.can_write)
-        request = asked.WriteTextFileRequest(
+        request = structs.WriteTextFileRequest(
             session_id=self.session_id, path=self._record.absolute(path), content=content
         )
-        await self._ask("fs/write_text_file", request, asked.WriteTextFileResponse | None, timeout)
+        await self._ask("fs/write_text_file", request, structs.WriteTextFileResponse | None, timeout)
 
     async def run(
         self,
@@ -166,7 +175,7 @@ class TurnEditor:
         timeout: float | None = None,
     ) -> CommandResult:
         self._require("terminal", has_it=self.can_run)
-        request = asked.CreateTerminalRequest(
+        request = structs.CreateTerminalRequest(
             session_id=self.session_id,
             command=command,
             args=[*args],
@@ -174,14 +183,14 @@ class TurnEditor:
             cwd=self._record.absolute(cwd) if cwd else self.cwd,
             output_byte_limit=output_limit,
         )
-        terminal = (await self._ask("terminal/create", request, asked.CreateTerminalResponse, timeout)).terminal_id
+        terminal = (await self._ask("terminal/create", request, structs.CreateTerminalResponse, timeout)).terminal_id
         async with self._released(terminal):
             if tool is not None:
                 await tool.update(Terminal(terminal))
-            wait = asked.WaitForTerminalExitRequest(session_id=self.session_id, terminal_id=terminal)
-            ended = await self._ask("terminal/wait_for_exit", wait, asked.WaitForTerminalExitResponse, timeout)
-            read = asked.TerminalOutputRequest(session_id=self.session_id, terminal_id=terminal)
-            shown = await self._ask("terminal/output", read, asked.TerminalOutputResponse, timeout)
+            wait = structs.WaitForTerminalExitRequest(session_id=self.session_id, terminal_id=terminal)
+            ended = await self._ask("terminal/wait_for_exit", wait, structs.WaitForTerminalExitResponse, timeout)
+            read = structs.TerminalOutputRequest(session_id=self.session_id, terminal_id=terminal)
+            shown = await self._ask("terminal/output", read, structs.TerminalOutputResponse, timeout)
         return CommandResult(shown.output, ended.exit_code, ended.signal, shown.truncated)
 
     @asynccontextmanager
@@ -190,7 +199,7 @@ class TurnEditor:
         try:
             yield
         finally:
-            release = asked.ReleaseTerminalRequest(session_id=self.session_id, terminal_id=terminal)
+            release = structs.ReleaseTerminalRequest(session_id=self.session_id, terminal_id=terminal)
             with anyio.move_on_after(CLEAN_UP_SECONDS, shield=True):
                 try:
                     await self._host.ask("terminal/release", release, CLEAN_UP_SECONDS)
@@ -211,19 +220,19 @@ class TurnEditor:
         check_word("the kind of a tool call", kind, ToolKind)
         return self._shown(
             ShownTool(self._turn, new_id(), self._record.absolute),
-            told.ToolCall(
+            structs.ToolCall(
                 tool_call_id="",
                 title=title,
-                kind=told.ToolKind(kind),
-                status=told.ToolCallStatus.IN_PROGRESS,
+                kind=structs.ToolKind(kind),
+                status=structs.ToolCallStatus.IN_PROGRESS,
                 content=content_of(content, self._record.absolute),
-                locations=[told.ToolCallLocation(path=self._record.absolute(path)) for path in locations] or None,
+                locations=[structs.ToolCallLocation(path=self._record.absolute(path)) for path in locations] or None,
                 raw_input=raw_input,
             ),
         )
 
     @asynccontextmanager
-    async def _shown(self, tool: ShownTool, first: told.ToolCall) -> AsyncIterator[ToolCall]:
+    async def _shown(self, tool: ShownTool, first: structs.ToolCall) -> AsyncIterator[ToolCall]:
         await tool.begin(first)
         try:
             yield tool
@@ -239,12 +248,12 @@ class TurnEditor:
         entries = [PlanStep(step) if isinstance(step, str) else step for step in steps]
         await self._turn.caught_up()
         await self._turn.send(
-            told.Plan(
+            structs.Plan(
                 entries=[
-                    told.PlanEntry(
+                    structs.PlanEntry(
                         content=each.content,
-                        priority=told.PlanEntryPriority(each.priority),
-                        status=told.PlanEntryStatus(each.status),
+                        priority=structs.PlanEntryPriority(each.priority),
+                        status=structs.PlanEntryStatus(each.status),
                     )
                     for each in entries
                 ]
@@ -256,7 +265,7 @@ class TurnEditor:
             raise ValueError(f"the agent declares no mode {mode!r}")
         await self._turn.caught_up()
         self._record.mode = mode
-        await self._turn.send(told.CurrentModeUpdate(current_mode_id=mode))
+        await self._turn.send(structs.CurrentModeUpdate(current_mode_id=mode))
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -273,3 +282,85 @@ class TurnEditor:
         except DECODE_ERRORS:  # their text quotes the answer
             pass
         raise ClientRefused(INTERNAL_ERROR, f"the client's answer to {method} is of another type", Internal())
+
+
+# Tool calls as the client shows them.
+
+
+def content_of(content: Iterable[ToolContent], absolute: Callable[[str], str]) -> list[structs.ToolCallContent] | None:
+    """Convert the content of a tool call; None for nothing. `absolute` is that of the session."""
+    return [_item(each, absolute) for each in content] or None
+
+
+def _item(content: ToolContent, absolute: Callable[[str], str]) -> structs.ToolCallContent:
+    match content:
+        case str():
+            return structs.Content(content=structs.TextContent(text=content))
+        case Part():
+            return structs.Content(content=block_of(content))
+        case Diff():
+            return structs.Diff(path=absolute(content.path), old_text=content.old_text, new_text=content.new_text)
+        case Terminal():
+            return structs.Terminal(terminal_id=content.id)
+        case _:
+            assert_never(content)
+
+
+@final
+class ShownTool:
+    """One tool call. The client is told that it failed if the turn ends before it does."""
+
+    def __init__(self, turn: PromptTurn, call_id: str, absolute: Callable[[str], str]) -> None:
+        self._turn = turn
+        self._absolute = absolute
+        self.id = call_id
+        self.over = False
+
+    async def begin(self, first: structs.ToolCall) -> None:
+        """Show it."""
+        await self._turn.caught_up()
+        self._turn.at_end(self.id, self._status("failed"))
+        await self._turn.send(replace(first, tool_call_id=self.id))
+
+    async def update(
+        self,
+        *content: ToolContent,
+        title: str | None = None,
+        status: ToolStatus | None = None,
+        locations: Sequence[str] | None = None,
+        raw_output: object = None,
+    ) -> None:
+        if status is not None:
+            check_word("the status of a tool call", status, ToolStatus)
+        if self.over:
+            raise RuntimeError("the tool call has ended with its block: update it there")
+        await self._turn.caught_up()
+        if status in ("completed", "failed"):
+            self._turn.at_end(self.id, None)
+        await self._turn.send(
+            structs.SessionUpdateToolCallUpdate(
+                tool_call_id=self.id,
+                title=title,
+                status=None if status is None else structs.ToolCallStatus(status),
+                content=content_of(content, self._absolute),
+                locations=None
+                if locations is None
+                else [structs.ToolCallLocation(path=self._absolute(path)) for path in locations],
+                raw_output=raw_output,
+            )
+        )
+
+    async def complete(self) -> None:
+        """The block is over. Where the executor has said how it ended, that stands."""
+        if self._turn.awaits_end(self.id):
+            await self._turn.caught_up()
+            self.end("completed")
+
+    def end(self, status: ToolStatus) -> None:
+        """Tell at once how it ended, if that was not told."""
+        if self._turn.awaits_end(self.id):
+            self._turn.at_end(self.id, None)
+            self._turn.send(self._status(status))
+
+    def _status(self, status: ToolStatus) -> structs.SessionUpdateToolCallUpdate:
+        return structs.SessionUpdateToolCallUpdate(tool_call_id=self.id, status=structs.ToolCallStatus(status))

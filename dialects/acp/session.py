@@ -1,187 +1,67 @@
-"""A client's session in ACP 1, the Agent Client Protocol: its methods, on top of the agent's tasks.
+"""A client's session in ACP 1, the Agent Client Protocol: its handshake, and what holds for single messages.
 
-A session is a context of A2A, a prompt is a message in it, and updates are the events of its task. Runs no executor itself.
+All methods but `initialize` load when the first of them is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import msgspec
-from msgspec.structs import replace
 
-from ...a2a.content import check_json_depth, check_media_types
-from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
-from ...a2a.types import INTERRUPTED, JsonObject, Message, Part, Role, SendRequest, Task, TaskQuery, new_id
 from ...agents.acp_options import AcpOptions
 from ...agents.host import agent_runner_of
+from ...daemon.connection.handshake import add_initialize, checked, run_initializers
 from ...daemon.operations.context import ClientInfo, Context
-from ...daemon.operations.registry import Registry
-from ...daemon.operations.service import Service
+from ...daemon.operations.registry import LazyOperations, Registry
+from ...daemon.operations.service import DeclarationError, Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import Dialect
-from ...errors.decoders import decoder_for
+from ...errors.codes import ACP_RESERVED
+from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
-from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, TaskNotFound
-from ...errors.redaction import scrub_known
+from ...errors.failures import Failure, InvalidParams
 from ...errors.wire import error_object
-from .choices import add_choices, choices_in, commands_of, config_of, modes_of, restore_choices
-from .content import parts_of
-from .editor import TurnEditor
-from .errors import SessionNotFound, TooManySessions, check_declarations
-from .generated import methods_of_agents as wire
-from .generated import prompts as told
-from .generated.methods_of_agents import SessionInfo
-from .generated.prompts import AvailableCommand, UnstructuredCommandInput
-from .handshake import add_handshake, capabilities_of
-from .sessions import OpenSession, Sessions, is_absolute
-from .turn import PromptTurn
-from .updates import Updates
+from .sessions import ClientCapabilities, Sessions
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from ...a2a.versions.version import ProtocolVersion
-    from ...agents.service.call_pipeline import CallPipeline, Settle
-    from ...agents.service.request_handler import Caller, RequestHandler
     from ...daemon.connection.notices import ClientConnection
     from ...daemon.rpc.dialect import Ignored
     from ...daemon.rpc.envelope import Call
 
+PROTOCOL_VERSION: Final = 1
 
-# What is in the store of a session: its tasks, and the list of sessions. A session is a context of A2A.
-
-
-CWD: Final = "cwd"
-"""The member of a message's metadata that holds the session's working directory."""
-
-PAGE_TASKS: Final = 50
-"""Tasks that one page of `session/list` looks at."""
-
-TITLE_CHARACTERS: Final = 80
-
-
-async def tasks_of(handler: RequestHandler, caller: Caller, session_id: str) -> list[Task]:
-    """The session's tasks without their artifacts, the last one first."""
-    tasks: list[Task] = []
-    token = ""
-    while True:
-        page = await handler.list(
-            TaskQuery(scope=caller.scope, context_id=session_id, page_token=token, include_artifacts=False)
-        )
-        tasks += page.tasks
-        token = page.next_page_token
-        if not token:
-            return tasks
+OWN_METHODS: Final = frozenset(
+    {
+        "initialize",
+        "authenticate",
+        "session/new",
+        "session/load",
+        "session/resume",
+        "session/close",
+        "session/list",
+        "session/set_mode",
+        "session/set_config_option",
+        "session/prompt",
+        "session/cancel",
+    }
+)
+"""Methods that the dialect answers itself."""
 
 
-def open_task(tasks: list[Task]) -> str | None:
-    """The task with which the next prompt goes on."""
-    return tasks[0].id if tasks and tasks[0].status.state in INTERRUPTED else None
-
-
-def last_metadata(tasks: list[Task]) -> JsonObject:
-    """The metadata of the last message that the session's user has sent."""
-    said = [message for task in tasks[:1] for message in task.history if message.role is Role.USER]
-    return (said[-1].metadata or {}) if said else {}
-
-
-async def list_sessions(
-    handler: RequestHandler, caller: Caller, cwd: str | None, cursor: str | None
-) -> tuple[list[SessionInfo], str | None]:
-    """A page of the sessions, the last changed first, and the cursor of the next page.
-
-    Raises `FailureError(InvalidParams)` for a cursor that is not valid.
-    """
-    query = TaskQuery(scope=caller.scope, page_size=PAGE_TASKS, page_token=cursor or "", include_artifacts=False)
-    try:
-        page = await handler.list(query)
-    except FailureError as exc:
-        if isinstance(exc.failure, InvalidParams):
-            raise FailureError(InvalidParams("cursor", "cursor of a page before", "string")) from None
-        raise
-    found = [info async for info in _sessions(handler, caller, page.tasks) if cwd in (None, info.cwd)]
-    return found, page.next_page_token or None
-
-
-async def _sessions(handler: RequestHandler, caller: Caller, tasks: tuple[Task, ...]) -> AsyncIterator[SessionInfo]:
-    """The session of each task that is the last one of its session."""
-    for task in tasks:
-        query = TaskQuery(scope=caller.scope, context_id=task.context_id, page_size=1, include_artifacts=False)
-        newest = (await handler.list(query)).tasks
-        said = [message for message in task.history if message.role is Role.USER]
-        cwd = _cwd(said[0]) if said else None
-        if cwd is not None and newest and newest[0].id == task.id:
-            yield SessionInfo(
-                session_id=task.context_id, cwd=cwd, title=_title(said[0]), updated_at=task.status.timestamp
-            )
-
-
-def _cwd(message: Message) -> str | None:
-    cwd = (message.metadata or {}).get(CWD)
-    return cwd if isinstance(cwd, str) else None
-
-
-def _title(message: Message) -> str | None:
-    text = " ".join(" ".join(part.text for part in message.parts if part.text is not None).split())
-    return text[:TITLE_CHARACTERS] or None
-
-
-# Prompts and commands for a daemon without an `Agent`, whose operations are the skills: `/shop/price {"item": "tea"}`.
-
-
-SKILL_PARAMS: Final = 'its params as JSON: {"name": "value"}'
-"""What stands behind the name of an operation."""
-
-
-def skill_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The part that calls a skill, for the text of a prompt: the operation's name, then its params as a JSON object.
-
-    Raises `FailureError(InvalidParams)`.
-    """
-    text = "\n".join(part.text for part in parts if part.text is not None).strip()
-    name, _, params = text.partition(" ")
-    call: dict[str, Any] = {"skill": name.removeprefix("/")}
-    if params.strip():
-        call["input"] = _json(params)
-    return (Part(data=call),)
-
-
-def _json(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise FailureError(InvalidParams("prompt", f"/operation, then {SKILL_PARAMS}", "plain text")) from None
-
-
-def with_typed_params(failure: Failure) -> Failure:
-    """The failure of a prompt that calls a skill, with the params named as the user has typed them."""
-    if isinstance(failure, InvalidParams) and failure.param.startswith(_INPUT):
-        return replace(failure, param=failure.param.removeprefix(_INPUT).removeprefix(".") or "$")
-    return failure
-
-
-_INPUT: Final = "message.parts[0].data.input"
-"""Where the params stand in the message that `skill_parts` makes."""
-
-
-def skill_commands(operations: Iterable[OperationSpec]) -> list[AvailableCommand]:
-    """What the user may type."""
-    return [
-        AvailableCommand(
-            name=spec.name,
-            description=scrub_known(spec.description),
-            input=UnstructuredCommandInput(hint="JSON: {…}") if spec.input.names else None,
-        )
-        for spec in operations
-    ]
-
-
-# ACP as far as one message goes: how a request is cancelled, and in which order prompts and cancellations came.
+def check_declarations(specs: Iterable[OperationSpec]) -> None:
+    """Raises `DeclarationError` for an operation that ACP does not allow."""
+    for spec in specs:
+        if spec.name in OWN_METHODS:
+            raise DeclarationError(f"operation {spec.name}: ACP's session answers it; choose another name")
+        for error in spec.errors:
+            if error.definition.number in ACP_RESERVED:
+                raise DeclarationError(
+                    f"operation {spec.name}: {error.__name__} has the number {error.definition.number}, whose"
+                    " meaning ACP fixes; choose another"
+                )
 
 
 _CANCEL_REQUEST = "$/cancel_request"
@@ -231,15 +111,30 @@ def _session_of(call: Call) -> str:
         return ""  # the method's own decoder tells what is wrong
 
 
-MAX_PROMPTS: Final = 1024
-"""Prompts that may run at the same time, of all clients; others wait."""
+class _Implementation(msgspec.Struct):
+    name: str
+    version: str
 
-AGENT_ERRORS: Final = (UnknownSkill, InvalidStateTransition, TaskConflict, EventsLost)
-"""The errors that the agent itself declares."""
 
-PROMPT_RUNNING: Final[Failure] = DomainFailure(
-    "PROMPT_RUNNING", "A prompt is running in this session", False, None, 409, -32600
-)
+class _InitializeParams(msgspec.Struct, rename="camel"):
+    """The params of `initialize`. The capabilities are kept as they came."""
+
+    protocol_version: int
+    client_capabilities: dict[str, Any] | None = None  # Any: JSON
+    client_info: _Implementation | None = None
+
+    @property
+    def client(self) -> ClientInfo:
+        """What the client says of itself. Raises `FailureError(InvalidParams)` where that is too much."""
+        info = self.client_info
+        return checked(
+            ClientInfo(
+                name="" if info is None else info.name,
+                version="" if info is None else info.version,
+                protocol_version=PROTOCOL_VERSION,
+                capabilities=self.client_capabilities or {},
+            )
+        )
 
 
 class _Saved(msgspec.Struct, frozen=True):
@@ -260,7 +155,7 @@ class AcpSession:
         self._options: Final = AcpOptions() if agent is None else agent.acp
         last = decoder_for(_Saved)(saved) if saved else _Saved(ClientInfo(), msgspec.Raw(b"[]"))
         self._client = last.client
-        self._capabilities = capabilities_of(last.client)
+        self._capabilities = _capabilities_of(last.client)
         self._sessions = Sessions(self._options, bytes(last.sessions))
         self.dialect: Dialect = AcpDialect(self._sessions)
         self.documents: Final = None
@@ -269,208 +164,72 @@ class AcpSession:
         check_declarations(self._connection.host.catalogue.operations)
         self._connection.set_client_info(self._client)
         service = Service("")
-        add_handshake(service, self._connection, options=self._options, meet=self._meet)
-        add_choices(service, self._options, self._sessions)
-        self._add_sessions(service)
-        self._add_prompts(service)
-        self._add_list(service)
-        return Registry([service])
+        hooks = self._connection.initializers
+
+        def initialize(params: _InitializeParams, /) -> dict[str, Any]:
+            """Say who the agent is and what it can do."""
+            client = params.client
+            self._capabilities = _capabilities_of(client)
+            self._client = client
+            self._connection.set_client_info(client)
+            return self._welcome()
+
+        async def initialize_after_hooks(ctx: Context, params: _InitializeParams, /) -> dict[str, Any]:
+            answer = initialize(params)
+            await run_initializers(ctx, hooks, msgspec.to_builtins(params))
+            return answer
+
+        add_initialize(service, hooks, initialize, initialize_after_hooks)
+        return Registry([service], LazyOperations(OWN_METHODS - {"initialize"}, self._make_methods))
+
+    def _make_methods(self) -> Iterable[OperationSpec]:
+        from .methods import Methods  # late: until one of them is called
+
+        return Methods(
+            self._connection, self._sessions, self._options, self._input_modes, lambda: self._capabilities
+        ).operations()
 
     def save(self) -> bytes:
         return msgspec.json.encode(_Saved(self._client, msgspec.Raw(self._sessions.save())))
 
-    def _meet(self, client: ClientInfo) -> None:
-        self._capabilities = capabilities_of(client)
-        self._client = client
-        self._connection.set_client_info(client)
-
-    # -- sessions ----------------------------------------------------------------------------------------------
-
-    def _add_sessions(self, service: Service) -> None:
-        @service.mutation("session/new", errors=[TooManySessions])
-        async def new(ctx: Context, params: wire.NewSessionRequest, /) -> wire.NewSessionResponse:
-            """Open a session."""
-            session = self._open(new_id(), params)
-            self._announce_commands(ctx, session)
-            agent_runner_of(self._connection.host).spawn(self._load_service)
-            return wire.NewSessionResponse(
-                session_id=session.record.id,
-                modes=modes_of(self._options, session.record),
-                config_options=config_of(self._options, session.record),
-            )
-
-        @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
-        async def load(ctx: Context, params: wire.LoadSessionRequest, /) -> wire.LoadSessionResponse:
-            """Open a session of before, and tell all that was said in it."""
-            session = await self._reopen(ctx, params, replay=True)
-            return wire.LoadSessionResponse(
-                modes=modes_of(self._options, session.record),
-                config_options=config_of(self._options, session.record),
-            )
-
-        @service.mutation("session/resume", timeout=None, errors=[SessionNotFound, TooManySessions])
-        async def resume(ctx: Context, params: wire.ResumeSessionRequest, /) -> wire.ResumeSessionResponse:
-            """Open a session of before."""
-            session = await self._reopen(ctx, params, replay=False)
-            return wire.ResumeSessionResponse(
-                modes=modes_of(self._options, session.record),
-                config_options=config_of(self._options, session.record),
-            )
-
-        @service.mutation("session/close", inline=True, errors=[SessionNotFound])
-        def close(params: wire.CloseSessionRequest, /) -> wire.CloseSessionResponse:
-            """Close a session, and cancel what runs in it."""
-            self._sessions.close(params.session_id)
-            return wire.CloseSessionResponse()
-
-    def _open(
-        self, session_id: str, params: wire.NewSessionRequest | wire.LoadSessionRequest | wire.ResumeSessionRequest
-    ) -> OpenSession:
-        for param, paths in (("cwd", [params.cwd]), ("additionalDirectories", params.additional_directories or ())):
-            if not all(map(is_absolute, paths)):
-                raise FailureError(InvalidParams(param, "an absolute path", "string"))
-        return self._sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
-
-    async def _reopen(
-        self, ctx: Context, params: wire.LoadSessionRequest | wire.ResumeSessionRequest, *, replay: bool
-    ) -> OpenSession:
-        async with self._call(ctx, params) as (handler, caller, _):
-            tasks = await tasks_of(handler, caller, params.session_id)
-            if not tasks and self._sessions.find(params.session_id) is None:
-                raise SessionNotFound
-            known = self._sessions.find(params.session_id)
-            session = self._open(params.session_id, params)
-            if known is not None:
-                session.record.mode, session.record.config = known.record.mode, known.record.config
-            else:
-                restore_choices(self._options, session.record, last_metadata(tasks))
-            session.record.task_id = open_task(tasks)
-            if replay:
-                await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
-        self._announce_commands(ctx, session)
-        return session
-
-    @staticmethod
-    async def _replay(ctx: Context, handler: RequestHandler, caller: Caller, tasks: list[str], session_id: str) -> None:
-        updates = Updates(replay=True)
-        for task_id in tasks:
-            async for item in handler.history(task_id, caller):
-                for update in updates.of_task(item) if isinstance(item, Task) else updates.of(item):
-                    await ctx.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
-
-    def _announce_commands(self, ctx: Context, session: OpenSession) -> None:
-        """Tell the commands after the answer, which leaves before anything else of the loop runs."""
-        if self._input_modes is None:
-            commands = skill_commands(self._connection.host.offered(ctx))
-        else:
-            commands = commands_of(self._options)
-        if not commands:
-            return
-        update = told.AvailableCommandsUpdate(available_commands=commands)
-        host, session_id = self._connection.context_backend, session.record.id
-
-        async def tell() -> None:
-            await host.notify("session/update", told.SessionNotification(session_id=session_id, update=update))
-
-        agent_runner_of(self._connection.host).spawn(tell)
-
-    # -- prompts -----------------------------------------------------------------------------------------------
-
-    def _add_prompts(self, service: Service) -> None:
-        @service.mutation("session/prompt", timeout=None, errors=[SessionNotFound, *AGENT_ERRORS])
-        async def prompt(ctx: Context, params: told.PromptRequest, /) -> told.PromptResponse:
-            """Send a message to the agent. Everything that comes of it is told before the answer."""
-            return told.PromptResponse(stop_reason=await self._prompt(ctx, params))
-
-        service.operations[-1] = replace(
-            service.operations[-1], only_waits=True, concurrency_group=True, concurrency_limit=MAX_PROMPTS
-        )
-
-        @service.notification("session/cancel")
-        async def cancel(params: told.CancelNotification, /) -> None:
-            """Cancel what runs in a session. The dialect has done so when it was read."""
-
-    async def _prompt(self, ctx: Context, params: told.PromptRequest) -> told.StopReason:
-        session = self._sessions.get(params.session_id)
-        if not session.begin_prompt(ctx.request_id):
-            return told.StopReason.CANCELLED
-        if session.turn is not None:
-            raise FailureError(PROMPT_RUNNING)
-        host = self._connection.context_backend
-        turn = PromptTurn(
-            params.session_id,
-            host,
-            agent_runner_of(self._connection.host).spawn,
-            partial(
-                TurnEditor, session.record, host, self._capabilities, frozenset(mode.id for mode in self._options.modes)
-            ),
-        )
-        session.turn = turn
-        try:
-            async with self._call(ctx, params, session.record.task_id) as (handler, caller, settled):
-                session.record.task_id = await _waiting(handler, caller, session.record.task_id)
-                return settled(await turn.run(handler, caller, self._request(session, params)))
-        except BaseException as exc:
-            if isinstance(ctx.ended_by, Cancelled):
-                turn.drop()
-            if self._input_modes is None and isinstance(exc, FailureError):
-                raise FailureError(with_typed_params(exc.failure)) from None
-            raise
-        finally:
-            session.turn = None
-            if turn.began:
-                session.record.task_id = turn.open_task
-
-    def _request(self, session: OpenSession, params: told.PromptRequest) -> SendRequest:
-        record, parts = session.record, parts_of(params.prompt)
-        message = Message(
-            new_id(),
-            Role.USER,
-            parts if self._input_modes is not None else skill_parts(parts),
-            context_id=record.id,
-            task_id=record.task_id,
-            metadata={CWD: record.cwd, **choices_in(record)},
-        )
-        check_json_depth(message, params.meta)
-        if self._input_modes is not None:
-            check_media_types(message, self._input_modes)
-        return SendRequest(message, metadata=params.meta)
-
-    # -- the store ---------------------------------------------------------------------------------------------
-
-    def _add_list(self, service: Service) -> None:
-        @service.query("session/list")
-        async def list_(ctx: Context, params: wire.ListSessionsRequest, /) -> wire.ListSessionsResponse:
-            """List the sessions, the last changed first."""
-            async with self._call(ctx, params) as (handler, caller, _):
-                sessions, cursor = await list_sessions(handler, caller, params.cwd, params.cursor)
-            return wire.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
-
-    def _call(
-        self, ctx: Context, params: object, task_id: str | None = None
-    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller, Settle]]:
-        pipeline, version = self._service()
-        return pipeline.call(ctx, version, params, task_id=task_id)
-
-    def _service(self) -> tuple[CallPipeline, ProtocolVersion]:
-        from ...a2a.versions.v10 import V10  # late: the agent's service loads with the first call
-
-        return agent_runner_of(self._connection.host).pipeline, V10
-
-    async def _load_service(self) -> None:
-        """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
-        with suppress(Exception):  # what goes wrong, the first prompt is told
-            self._service()
+    def _welcome(self) -> dict[str, Any]:
+        """The result of `initialize`. Sessions are offered for later where they outlive the process."""
+        agents = agent_runner_of(self._connection.host)
+        agent = agents.declared
+        server = self._connection.server_info if agent is None else agent.card
+        modes = _JSON_MODES if self._input_modes is None else self._input_modes
+        later: dict[str, Any] = {"list": {}, "resume": {}} if agents.durable else {}
+        return {
+            "protocolVersion": PROTOCOL_VERSION,
+            "agentCapabilities": {
+                "loadSession": agents.durable,
+                "promptCapabilities": {
+                    "image": _takes(modes, "image/"),
+                    "audio": _takes(modes, "audio/"),
+                    "embeddedContext": True,
+                },
+                "sessionCapabilities": {**later, "additionalDirectories": {}, "close": {}},
+            },
+            "authMethods": [
+                {"id": one.id, "name": one.name, **({"description": one.description} if one.description else {})}
+                for one in self._options.auth_methods
+            ],
+            "agentInfo": {"name": server.name, "version": server.version},
+        }
 
 
-async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:
-    """The task, if it still waits for its caller. A message to one that works might never get its turn."""
-    if task_id is None:
-        return None
+_JSON_MODES: Final = ("application/json",)
+"""What an agent takes whose skills are the operations."""
+
+
+def _capabilities_of(client: ClientInfo) -> ClientCapabilities:
+    """What the client can do. Raises `FailureError(InvalidParams)`."""
     try:
-        task = await handler.get(task_id, caller)
-    except FailureError as exc:
-        if isinstance(exc.failure, TaskNotFound):
-            return None
-        raise
-    return task_id if task.status.state in INTERRUPTED else None
+        capabilities: ClientCapabilities = convert(client.capabilities, ClientCapabilities)
+    except msgspec.ValidationError:
+        raise FailureError(InvalidParams("clientCapabilities", "the capabilities of ACP 1", "object")) from None
+    return capabilities
+
+
+def _takes(modes: tuple[str, ...], family: str) -> bool:
+    return any(mode.startswith((family, "*/*")) for mode in modes)

@@ -1,4 +1,4 @@
-"""The sessions of one connection: what the client has opened, and which prompt runs. Bounded; knows no task."""
+"""The sessions of one connection: what the client has opened, which prompt runs, and their errors. Bounded; knows no task."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from msgspec import Raw
 
 from ...agents.acp_options import AcpOptions
 from ...errors.decoders import decoder_for
-from .errors import SessionNotFound, TooManySessions
+from ...errors.exceptions import OperationError
 
 if TYPE_CHECKING:
-    from .generated.methods_of_agents import McpServer
+    from .generated.structs import McpServer
+
+AUTHENTICATION_REQUIRED: Final = -32000
 
 MAX_SESSIONS: Final = 1024
 """Sessions that one client may have open."""
@@ -27,6 +29,32 @@ MAX_UNBEGUN: Final = 16
 
 
 _ABSOLUTE: Final = re.compile(r"/|\\\\|[A-Za-z]:[\\/]")
+
+
+class SessionNotFound(OperationError, code="SESSION_NOT_FOUND", number=-32002, http_status=404):
+    """There is no such session."""
+
+
+class TooManySessions(OperationError, code="TOO_MANY_SESSIONS", http_status=429):
+    """Too many sessions are open: close some."""
+
+
+class AuthenticationFailed(
+    OperationError, code="AUTHENTICATION_FAILED", number=AUTHENTICATION_REQUIRED, http_status=401
+):
+    """Signing in has failed."""
+
+
+class _FileSystem(msgspec.Struct, rename="camel", frozen=True):
+    read_text_file: bool | None = None
+    write_text_file: bool | None = None
+
+
+class ClientCapabilities(msgspec.Struct, frozen=True):
+    """What the client can do for an executor."""
+
+    fs: _FileSystem | None = None
+    terminal: bool | None = None
 
 
 def is_absolute(path: str) -> bool:

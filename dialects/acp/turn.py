@@ -20,8 +20,8 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import DomainFailure, Failure, Internal, TaskNotCancelable
 from ...errors.wire import decode_declared, decode_error
 from ...lazy import anyio
-from .errors import AUTHENTICATION_REQUIRED
-from .generated.prompts import SessionNotification, StopReason
+from .generated.structs import SessionNotification, StopReason
+from .sessions import AUTHENTICATION_REQUIRED
 from .updates import Updates, recorded
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...agents.editor import Editor, Published
     from ...agents.service.request_handler import Caller, RequestHandler
     from ...daemon.operations.context import ContextBackend, Sending
-    from .generated.prompts import SessionUpdate
+    from .generated.structs import SessionUpdate
 
 Spawn = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 

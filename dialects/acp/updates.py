@@ -25,7 +25,7 @@ from ...a2a.types import (
 )
 from ...errors.decoders import convert
 from .content import block_of
-from .generated.prompts import (
+from .generated.structs import (
     AgentMessageChunk,
     AgentThoughtChunk,
     CurrentModeUpdate,

@@ -1,26 +1,45 @@
-"""What differs in MCP as far as one message goes: cancellation, progress, log messages, and which requests are taken."""
+"""What differs in MCP as far as one message goes: cancellation, progress, log messages, and which requests are taken; and who
+hears of changes: resources that a legacy client has subscribed to, and requests of modern ones that listen.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, TypeAlias, final
 
 import msgspec
+from msgspec import Raw, Struct
 
 from ...daemon.logs import log
+from ...daemon.memory import MemoryBudget
+from ...daemon.operations.context import ClientInfo
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
-from ...daemon.rpc.envelope import Call, Rendering
-from ...errors.decoders import convert
-from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, InvalidRequest
+from ...daemon.rpc.envelope import Call
+from ...daemon.rpc.envelope import Rendering as AnyRendering
+from ...errors.decoders import convert, decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, InvalidRequest, Overloaded
 from ...errors.wire import error_object
-from .revision import LEVELS, NEWEST_LEGACY, Meta, is_own, meta_of
-from .subscriptions import UPDATED, Subscriptions
-from .tool_calls import ToolEvents, ToolRendering
+from .generated.tables import MODERN_REVISION
+from .revision import LEVELS, NEWEST_LEGACY, Meta, ProtocolRevision, is_own, meta_of
 
 MAX_TOKENS: Final = 4096
 """Progress tokens that are remembered: more than requests run at a time."""
+
+MAX_EVENT_BYTES: Final = 256 * 1024
+"""How much of a subscription's events its result holds: the last ones, since a model reads all of it."""
+
+MAX_SUBSCRIBED: Final = 1024
+"""Resources that a legacy client may have subscribed to, and that one request may listen to."""
+
+MAX_URI_LENGTH: Final = 8 * 1024
+"""Characters of the URI that is subscribed to."""
+
+UPDATED: Final = "notifications/resources/updated"
+SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
 _NOTIFICATIONS: Final = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
 
@@ -59,9 +78,9 @@ class McpDialect(Dialect):
     log_method: ClassVar[str] = "notifications/message"
     update_method: ClassVar[str] = UPDATED
 
-    def __init__(self, guard: Guard, subscriptions: Subscriptions) -> None:
+    def __init__(self, guard: Guard, memory: MemoryBudget) -> None:
         self._guard = guard
-        self._subscriptions = subscriptions
+        self.subscriptions: Final = Subscriptions(memory)
         self._progress: dict[str | int, float] = {}
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
@@ -91,8 +110,8 @@ class McpDialect(Dialect):
         return b'{"jsonrpc":"2.0",%b"error":%b}' % (told, msgspec.json.encode(error))
 
     def events_of(self, call: Call) -> Events:
-        if isinstance(call.rendering, ToolRendering):
-            return ToolEvents(call.id or envelope.NULL_ID, call.rendering, self)
+        if isinstance(call.rendering, Rendering):
+            return ToolEvents(call.id or envelope.NULL_ID, call.rendering.protocol.token, self)
         return super().events_of(call)
 
     def encode_cancel(self, request_id: int) -> bytes:
@@ -100,17 +119,15 @@ class McpDialect(Dialect):
 
     # -- progress ----------------------------------------------------------------------------------------------
 
-    def begin_progress(self, token: str | int | None) -> None:
+    def begin_progress(self, token: str | int) -> None:
         """From now on progress may be told with this token."""
-        if token is not None:
-            while len(self._progress) >= MAX_TOKENS:
-                del self._progress[next(iter(self._progress))]
-            self._progress[token] = -math.inf
+        while len(self._progress) >= MAX_TOKENS:
+            del self._progress[next(iter(self._progress))]
+        self._progress[token] = -math.inf
 
-    def end_progress(self, token: str | int | None) -> None:
+    def end_progress(self, token: str | int) -> None:
         """The request is answered: nothing more may be told."""
-        if token is not None:
-            self._progress.pop(token, None)
+        self._progress.pop(token, None)
 
     def encode_progress(self, token: str | int, value: object) -> bytes | None:
         last = self._progress.get(token)
@@ -129,30 +146,30 @@ class McpDialect(Dialect):
 
     # -- log messages and changes ------------------------------------------------------------------------------
 
-    def encode_log(self, rendering: Rendering | None, level: str, data: object) -> bytes | None:
-        protocol = getattr(rendering, "protocol", None)
+    def encode_log(self, rendering: AnyRendering | None, level: str, data: object) -> bytes | None:
+        protocol = rendering.protocol if isinstance(rendering, Rendering) else None
         least = protocol.log_level if protocol is not None and protocol.modern else self.log_level
         if least is None or LEVELS.index(level) < LEVELS.index(least):
             return None
         return envelope.encode_notification(self.log_method, _LogMessage(level, data))
 
     def close(self) -> None:
-        self._subscriptions.close()
+        self.subscriptions.close()
         self.on_close()
         self.on_close = lambda: None
         self._guard = _takes_all  # that of the session holds it, and this is a part of it
 
     def drain(self) -> None:
-        self._subscriptions.end()
+        self.subscriptions.end()
 
     def hand_over(self) -> None:
-        self._subscriptions.leave()
+        self.subscriptions.leave()
 
     def open_calls(self) -> Iterable[Call]:
-        return self._subscriptions.take_left_calls()
+        return self.subscriptions.take_left_calls()
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
-        return self._subscriptions.encode_updates(uri)
+        return self.subscriptions.encode_updates(uri)
 
 
 def _progress_of(token: str | int, value: object, last: float) -> _Progress | None:
@@ -185,3 +202,171 @@ def _from_members(token: str | int, value: object, following: float) -> _Progres
 
 def _finite(told: _Progress) -> bool:
     return math.isfinite(told.progress) and (told.total is None or math.isfinite(told.total))
+
+
+class Outcome(Struct, frozen=True):
+    """What came of a call that may ask: the operation's result, or one that `asks`."""
+
+    result: Raw
+    asks: bool = False
+
+
+@final
+class Rendering:
+    """How one forwarded call is answered. `write` makes its result of the operation's, both JSON texts; `tell` the result that
+    tells a failure, or None where the failure is told as it is. With `asks`, what came is an `Outcome`.
+    """
+
+    __slots__ = ("_asks", "_dialect", "_tell", "_write", "protocol")
+
+    def __init__(
+        self,
+        dialect: McpDialect,
+        protocol: ProtocolRevision,
+        write: Callable[[bytes], bytes],
+        tell: Callable[[Failure], bytes | None] | None = None,
+        *,
+        asks: bool = False,
+    ) -> None:
+        self._dialect = dialect
+        self.protocol = protocol
+        self._write = write
+        self._tell = tell
+        self._asks = asks
+
+    def result(self, result: bytes) -> bytes:
+        if self.protocol.token is not None:
+            self._dialect.end_progress(self.protocol.token)
+        if self._asks:
+            outcome = decoder_for(Outcome)(result)
+            result = bytes(outcome.result)
+            if outcome.asks:
+                return result
+        return self._write(result)
+
+    def failure(self, failure: Failure) -> bytes | None:
+        if self.protocol.token is not None:
+            self._dialect.end_progress(self.protocol.token)
+        return None if self._tell is None else self._tell(failure)
+
+
+@final
+class ToolEvents(Events):
+    """A subscription as a tool: events are progress where the client wants any, and the result is a list of the last ones."""
+
+    def __init__(self, call_id: bytes, token: str | int | None, dialect: McpDialect) -> None:
+        super().__init__(call_id)
+        self._token = token
+        self._dialect = dialect
+        self._events: deque[bytes] = deque()
+        self._size = 0
+        self._omitted = 0
+
+    def encode(self, number: int, value: bytes) -> bytes | None:
+        self._events.append(value)
+        self._size += len(value)
+        while self._size > MAX_EVENT_BYTES:
+            self._size -= len(self._events.popleft())
+            self._omitted += 1
+        if self._token is None:
+            return None
+        return self._dialect.encode_progress(self._token, {"progress": number, "message": value.decode()})
+
+    def result(self, completed: bytes) -> bytes:
+        omitted = b',"omitted":%d' % self._omitted if self._omitted else b""
+        return b'{"result":[%b]%b}' % (b",".join(self._events), omitted)
+
+
+class SubscriptionFilter(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
+    """What a request wants to hear of (2026-07-28, `SubscriptionFilter`)."""
+
+    prompts_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    resource_subscriptions: list[str] | None = None
+    tools_list_changed: bool | None = None
+
+
+class Listener(Struct, frozen=True):
+    """What one request wants to hear of. `end()` answers it."""
+
+    wanted: SubscriptionFilter
+    end: Callable[[], None]
+
+
+@final
+class Subscriptions:
+    """Those of one session. The URIs count in `memory` until `close`."""
+
+    def __init__(self, memory: MemoryBudget) -> None:
+        self._memory = memory
+        self.uris: dict[str, None] = {}
+        """What a legacy client has subscribed to."""
+        self.listeners: dict[bytes, Listener] = {}
+        """The requests `subscriptions/listen`, by their ids (JSON texts)."""
+        self.left: dict[bytes, SubscriptionFilter] = {}
+        """Those that one program leaves to the next, unanswered."""
+        self._left_calls: list[Call] = []
+
+    def subscribe(self, uri: str) -> None:
+        """Raises `FailureError` where there are too many, and for a URI that is too long to be kept."""
+        if len(uri) > MAX_URI_LENGTH:
+            raise FailureError(InvalidParams("uri", f"at most {MAX_URI_LENGTH} characters", "more"))
+        if uri in self.uris:
+            return
+        if len(self.uris) >= MAX_SUBSCRIBED or not self._memory.fits(len(uri)):
+            raise FailureError(Overloaded())
+        self._add(uri)
+
+    def _add(self, uri: str) -> None:
+        self.uris[uri] = None
+        self._memory.add("sessions", len(uri))
+
+    def restore(self, uris: Iterable[str]) -> None:
+        """Those that the program before this one knew."""
+        for uri in uris:
+            self._add(uri)
+
+    def unsubscribe(self, uri: str) -> None:
+        if uri in self.uris:
+            del self.uris[uri]
+            self._memory.add("sessions", -len(uri))
+
+    def close(self) -> None:
+        """The client has gone: hold nothing for it."""
+        for uri in [*self.uris]:
+            self.unsubscribe(uri)
+
+    def encode_updates(self, uri: str) -> Sequence[bytes]:
+        """The messages that tell of a change of a resource."""
+        messages = [_updated(uri, {})] if uri in self.uris else []
+        for request_id, listener in list(self.listeners.items()):
+            if uri in (listener.wanted.resource_subscriptions or ()):
+                messages.append(_updated(uri, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}}))
+        return messages
+
+    def end(self) -> None:
+        """Answer all requests that listen."""
+        for listener in self.listeners.values():
+            listener.end()
+
+    def leave(self) -> None:
+        """End them unanswered: the next program goes on with them."""
+        self.left = {request_id: listener.wanted for request_id, listener in self.listeners.items()}
+        self.end()
+
+    def take_over(self, left: Mapping[str, SubscriptionFilter], client: ClientInfo) -> None:
+        """Go on with what the program before this one has left."""
+        self.left = {request_id.encode(): wanted for request_id, wanted in left.items()}
+        meta = Meta(MODERN_REVISION, {"name": client.name, "version": client.version}, client.capabilities)
+        for request_id, wanted in self.left.items():
+            params = Raw(msgspec.json.encode({"_meta": meta, "notifications": wanted}))
+            self._left_calls.append(Call("subscriptions/listen", request_id, params, {}, size=len(params)))
+
+    def take_left_calls(self) -> Iterable[Call]:
+        """The requests that were left, to be taken as if they came now. Once."""
+        calls, self._left_calls = self._left_calls, []
+        return calls
+
+
+def _updated(uri: str, members: dict[str, Any]) -> bytes:  # Any: JSON
+    return envelope.encode_notification(UPDATED, {"uri": uri, **members})

@@ -12,7 +12,7 @@ from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import convert
 from ...errors.nearest import nearest_hint
-from .generated.shared import Annotations, Icon, ToolAnnotations
+from .generated.structs import Annotations, Icon, ToolAnnotations
 
 
 class PromptOptions(Struct, rename="camel", frozen=True, kw_only=True):

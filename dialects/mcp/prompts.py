@@ -15,15 +15,15 @@ from ...daemon.operations.spec import OperationSpec
 from ...daemon.schemas.documents import input_schema
 from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
-from ...errors.failures import Failure, InvalidParams
+from ...errors.failures import InvalidParams
 from ...errors.redaction import scrub_known
-from .asking.calls import AskingParams, forward
-from .generated import legacy, shared
+from .asking import AskingParams, forward
+from .generated import structs
 from .options import PromptOptions, options_of
-from .results import TTL_MS, encode_result
-from .revision import Params, ProtocolRevision, unknown
+from .results import encode_result
+from .revision import TTL_MS, Params, unknown
 from .state import McpState
-from .tool_methods import ListParams
+from .tool_calls import ListParams
 from .tool_schemas import asked_params, inlined, json_params, tool_input
 from .tools import page, tool_name
 
@@ -37,8 +37,8 @@ class GetParams(AskingParams, frozen=True, kw_only=True):
 
 
 class CompleteParams(Params, frozen=True, kw_only=True):
-    ref: shared.PromptReference | shared.ResourceTemplateReference
-    argument: shared.CompleteRequestParamsArgument
+    ref: structs.PromptReference | structs.ResourceTemplateReference
+    argument: structs.CompleteRequestParamsArgument
 
 
 def add_prompts(service: Service, state: McpState) -> None:
@@ -50,7 +50,7 @@ def add_prompts(service: Service, state: McpState) -> None:
         visible = {spec.name for spec in state.visible(ctx)}
         found = [_described(spec, offer) for spec, offer in state.offered(Prompt) if spec.name in visible]
         shown, following = page(found, params.cursor)
-        result = legacy.ListPromptsResult(prompts=shown, next_cursor=following)
+        result = structs.ListPromptsResult(prompts=shown, next_cursor=following)
         return state.write(result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("prompts/get", inline=True)
@@ -59,39 +59,42 @@ def add_prompts(service: Service, state: McpState) -> None:
         spec = _find(state, Prompt, params.name, "name")
         protocol = state.protocol(params.meta)
         given = arguments_of(params.arguments or {}, json_params(spec))
-        rendering = PromptRendering(spec, protocol, state)
-        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "arguments", rendering, params)
+
+        def write(result: bytes) -> bytes:
+            return bytes(encode_result(_prompt(spec, result), protocol, state.server))
+
+        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "arguments", params, protocol, write)
 
     @service.query("completion/complete", inline=True)
     def complete(ctx: Context, params: CompleteParams, /) -> Raw:
         """Complete the value of an argument or a variable."""
         match params.ref:
-            case shared.PromptReference(name=name):
+            case structs.PromptReference(name=name):
                 spec = _find(state, Prompt, name, "ref.name")
-            case shared.ResourceTemplateReference(uri=uri):
+            case structs.ResourceTemplateReference(uri=uri):
                 spec = _find(state, Resource, uri, "ref.uri")
         state.check_access(spec, ctx)
         if params.argument.name not in {*spec.input.names} - asked_params(spec):
             raise FailureError(InvalidParams("argument.name", "the name of an argument", "another value"))
         values = _completed(spec, params.argument.name, params.argument.value)
-        completion = shared.CompleteResultCompletion(
+        completion = structs.CompleteResultCompletion(
             values=list(values[:MAX_VALUES]), total=len(values), has_more=len(values) > MAX_VALUES
         )
-        return state.write(legacy.CompleteResult(completion=completion), params.meta)
+        return state.write(structs.CompleteResult(completion=completion), params.meta)
 
 
-def _described(spec: OperationSpec, offer: Prompt) -> shared.Prompt:
+def _described(spec: OperationSpec, offer: Prompt) -> structs.Prompt:
     schema = tool_input(spec)
     required = schema.get("required", ())
     options = options_of(spec, PromptOptions)
-    return shared.Prompt(
+    return structs.Prompt(
         icons=options.icons,
         meta=options.meta,
         name=tool_name(spec.name),
         title=offer.title or None,
         description=scrub_known(spec.description) or None,
         arguments=[
-            shared.PromptArgument(name=name, description=part.get("description"), required=name in required)
+            structs.PromptArgument(name=name, description=part.get("description"), required=name in required)
             for name, part in schema.get("properties", {}).items()
         ]
         or None,
@@ -119,33 +122,17 @@ def _completed(spec: OperationSpec, name: str, begun: str) -> Sequence[str]:
     return [text for text in choices if text.casefold().startswith(begun.casefold())]
 
 
-class PromptRendering:
-    """How one getting of a prompt is answered."""
-
-    def __init__(self, spec: OperationSpec, protocol: ProtocolRevision, state: McpState) -> None:
-        self.protocol = protocol
-        self._spec = spec
-        self._state = state
-        state.dialect.begin_progress(protocol.token)
-
-    def result(self, result: bytes) -> bytes:
-        self._state.dialect.end_progress(self.protocol.token)
-        return bytes(encode_result(self._prompt(result), self.protocol, self._state.server))
-
-    def _prompt(self, result: bytes) -> legacy.GetPromptResult:
-        returns: Any = self._spec.returns
-        if returns is legacy.GetPromptResult:
-            own: legacy.GetPromptResult = decoder_for(returns)(result)
-            return own
-        if get_origin(returns) is list and get_args(returns) == (shared.PromptMessage,):
-            messages: list[shared.PromptMessage] = decoder_for(returns)(result)
-        elif returns is shared.PromptMessage:
-            messages = [decoder_for(shared.PromptMessage)(result)]
-        else:
-            text = msgspec.json.decode(result) if result.startswith(b'"') else result.decode()
-            messages = [shared.PromptMessage(role="user", content=shared.TextContent(text=text))]
-        return legacy.GetPromptResult(description=scrub_known(self._spec.description) or None, messages=messages)
-
-    def failure(self, failure: Failure) -> Failure | None:
-        self._state.dialect.end_progress(self.protocol.token)
-        return None
+def _prompt(spec: OperationSpec, result: bytes) -> structs.GetPromptResult:
+    """The prompt whose operation returned this."""
+    returns: Any = spec.returns
+    if returns is structs.GetPromptResult:
+        own: structs.GetPromptResult = decoder_for(returns)(result)
+        return own
+    if get_origin(returns) is list and get_args(returns) == (structs.PromptMessage,):
+        messages: list[structs.PromptMessage] = decoder_for(returns)(result)
+    elif returns is structs.PromptMessage:
+        messages = [decoder_for(structs.PromptMessage)(result)]
+    else:
+        text = msgspec.json.decode(result) if result.startswith(b'"') else result.decode()
+        messages = [structs.PromptMessage(role="user", content=structs.TextContent(text=text))]
+    return structs.GetPromptResult(description=scrub_known(spec.description) or None, messages=messages)

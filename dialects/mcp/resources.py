@@ -15,23 +15,21 @@ from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
-from ...errors.failures import Cancelled, Failure, Overloaded
+from ...errors.failures import Cancelled, Overloaded
 from ...errors.redaction import scrub_known
 from ...lazy import anyio
-from .asking.calls import AskingParams, forward
-from .generated import legacy, shared
-from .generated.modern import SubscriptionFilter
-from .handshake import EMPTY
+from .asking import AskingParams, forward
+from .dialect import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener, SubscriptionFilter
+from .generated import structs
 from .options import ResourceOptions, options_of
-from .results import TTL_MS, encode_result
-from .revision import RESOURCE_NOT_FOUND, Params, ProtocolRevision, own_error, unknown
-from .state import McpState
-from .subscriptions import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener
-from .tool_methods import ListParams
+from .results import encode_result
+from .revision import RESOURCE_NOT_FOUND, TTL_MS, Params, ProtocolRevision, modern_members, own_error, unknown
+from .state import EMPTY, McpState
+from .tool_calls import ListParams
 from .tool_schemas import json_params
 from .tools import page
 
-_CONTENTS: Final = (shared.TextResourceContents, shared.BlobResourceContents)
+_CONTENTS: Final = (structs.TextResourceContents, structs.BlobResourceContents)
 JSON_TYPE: Final = "application/json"
 MAX_LISTENING: Final = 1024
 """Requests that may listen at a time."""
@@ -64,8 +62,8 @@ def add_resources(service: Service, state: McpState) -> None:
     def list_resources(ctx: Context, params: ListParams, /) -> Raw:
         """List the resources that the caller may read."""
         items, following = page(shown(ctx, templates=False), params.cursor)
-        resources = [shared.Resource(uri=offer.uri, **_described(spec, offer)) for spec, offer in items]
-        result = legacy.ListResourcesResult(resources=resources, next_cursor=following)
+        resources = [structs.Resource(uri=offer.uri, **_described(spec, offer)) for spec, offer in items]
+        result = structs.ListResourcesResult(resources=resources, next_cursor=following)
         return state.write(result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("resources/templates/list", inline=True)
@@ -73,9 +71,9 @@ def add_resources(service: Service, state: McpState) -> None:
         """List the templates of resources that the caller may read."""
         items, following = page(shown(ctx, templates=True), params.cursor)
         templates = [
-            shared.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer)) for spec, offer in items
+            structs.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer)) for spec, offer in items
         ]
-        result = legacy.ListResourceTemplatesResult(resource_templates=templates, next_cursor=following)
+        result = structs.ListResourceTemplatesResult(resource_templates=templates, next_cursor=following)
         return state.write(result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("resources/read", inline=True)
@@ -84,8 +82,12 @@ def add_resources(service: Service, state: McpState) -> None:
         protocol = state.protocol(params.meta)
         spec, offer, values = _find(state, params.uri, protocol)
         given = arguments_of(values, json_params(spec))
-        rendering = ResourceRendering(params.uri, spec, offer, protocol, state)
-        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", rendering, params)
+
+        def write(result: bytes) -> bytes:
+            contents = structs.ReadResourceResult(contents=[*_contents(params.uri, spec.returns, offer, result)])
+            return bytes(encode_result(contents, protocol, state.server, ttl_ms=0))
+
+        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", params, protocol, write)
 
     @service.mutation("resources/subscribe", inline=True)
     def subscribe(ctx: Context, params: UriParams, /) -> Raw:
@@ -127,7 +129,7 @@ def add_subscriptions(service: Service, state: McpState) -> None:
             del subscriptions.listeners[own_id]
         if own_id in subscriptions.left:  # the next program goes on with it
             raise FailureError(Cancelled())
-        return state.write_members({"_meta": meta})
+        return Raw(msgspec.json.encode(modern_members({"_meta": meta}, state.server)))
 
     service.operations[-1] = replace(service.operations[-1], only_waits=True)
 
@@ -175,41 +177,21 @@ def _match(state: McpState, uri: str) -> tuple[OperationSpec, Resource, dict[str
     return None
 
 
-class ResourceRendering:
-    """How one reading of a resource is answered."""
-
-    def __init__(
-        self, uri: str, spec: OperationSpec, offer: Resource, protocol: ProtocolRevision, state: McpState
-    ) -> None:
-        self.protocol = protocol
-        self._uri = uri
-        self._returns = spec.returns
-        self._mime_type = offer.mime_type or None
-        self._state = state
-        state.dialect.begin_progress(protocol.token)
-
-    def result(self, result: bytes) -> bytes:
-        self._state.dialect.end_progress(self.protocol.token)
-        contents = legacy.ReadResourceResult(contents=[*self._contents(result)])
-        return bytes(encode_result(contents, self.protocol, self._state.server, ttl_ms=0))
-
-    def _contents(self, result: bytes) -> Sequence[shared.TextResourceContents | shared.BlobResourceContents]:
-        returns = self._returns
-        if get_origin(returns) is list and _are_contents(*get_args(returns)):
-            contents: list[Any] = decoder_for(returns)(result)
-            return contents
-        if _are_contents(returns):
-            return [decoder_for(returns)(result)]
-        if returns in (bytes, bytearray, memoryview):
-            return [shared.BlobResourceContents(uri=self._uri, mime_type=self._mime_type, blob=_text(result))]
-        if result.startswith(b'"'):
-            return [shared.TextResourceContents(uri=self._uri, mime_type=self._mime_type, text=_text(result))]
-        mime_type = self._mime_type or JSON_TYPE
-        return [shared.TextResourceContents(uri=self._uri, mime_type=mime_type, text=result.decode())]
-
-    def failure(self, failure: Failure) -> Failure | None:
-        self._state.dialect.end_progress(self.protocol.token)
-        return None
+def _contents(
+    uri: str, returns: Any, offer: Resource, result: bytes
+) -> Sequence[structs.TextResourceContents | structs.BlobResourceContents]:
+    """The contents of a resource whose operation returned this; `returns` is its annotation."""
+    mime_type = offer.mime_type or None
+    if get_origin(returns) is list and _are_contents(*get_args(returns)):
+        contents: list[Any] = decoder_for(returns)(result)
+        return contents
+    if _are_contents(returns):
+        return [decoder_for(returns)(result)]
+    if returns in (bytes, bytearray, memoryview):
+        return [structs.BlobResourceContents(uri=uri, mime_type=mime_type, blob=_text(result))]
+    if result.startswith(b'"'):
+        return [structs.TextResourceContents(uri=uri, mime_type=mime_type, text=_text(result))]
+    return [structs.TextResourceContents(uri=uri, mime_type=mime_type or JSON_TYPE, text=result.decode())]
 
 
 def _are_contents(*annotations: Any) -> bool:

@@ -8,15 +8,11 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from ...daemon.connection.handshake import ServerInfo
-from .generated import shared
-from .generated.revisions import MEMBERS, STRUCTS
-from .revision import NEWEST_LEGACY, ProtocolRevision
-
-TTL_MS: Final = 60_000
-"""How long a modern client may keep what can't change while the daemon runs."""
+from .generated import structs
+from .generated.tables import MEMBERS, STRUCTS
+from .revision import NEWEST_LEGACY, ProtocolRevision, modern_members
 
 _encode: Final = msgspec.json.Encoder().encode
-SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
 def encode_result(result: Struct, protocol: ProtocolRevision, server: ServerInfo, *, ttl_ms: int | None = None) -> Raw:
@@ -25,21 +21,6 @@ def encode_result(result: Struct, protocol: ProtocolRevision, server: ServerInfo
         return Raw(_encode(result if protocol.revision == NEWEST_LEGACY else reduced(result, protocol.revision)))
     members = msgspec.to_builtins(result)
     return Raw(_encode(modern_members(members, server, ttl_ms=ttl_ms)))
-
-
-def modern_members(
-    members: dict[str, Any],  # Any: JSON
-    server: ServerInfo,
-    *,
-    ttl_ms: int | None = None,
-    result_type: str = "complete",
-) -> dict[str, Any]:
-    """The members of a result of 2026-07-28."""
-    members["resultType"] = result_type
-    members["_meta"] = members.get("_meta", {}) | {SERVER_INFO: {"name": server.name, "version": server.version}}
-    if ttl_ms is not None:
-        members |= {"ttlMs": ttl_ms, "cacheScope": "private"}
-    return members
 
 
 def reduced(value: Any, revision: str) -> Any:  # Any: structs and JSON
@@ -59,10 +40,10 @@ def _known(value: Struct, revision: str) -> Struct:
     if STRUCTS.get(type(value).__name__, "") <= revision:
         return value
     match value:
-        case shared.AudioContent():
-            return shared.TextContent(text=f"[{value.mime_type}]")
-        case shared.ResourceLink():
-            return shared.TextContent(text=f"{value.name}: {value.uri}")
+        case structs.AudioContent():
+            return structs.TextContent(text=f"[{value.mime_type}]")
+        case structs.ResourceLink():
+            return structs.TextContent(text=f"{value.name}: {value.uri}")
         case _:
             return value
 
@@ -77,7 +58,7 @@ def _members(value: Struct, revision: str) -> dict[str, Any]:
         member = getattr(value, field)
         if member is not None and member is not UNSET and since.get(name, "") <= revision:
             newer = isinstance(member, Struct) and STRUCTS.get(type(member).__name__, "") > revision
-            if not newer or isinstance(member, shared.AudioContent | shared.ResourceLink):
+            if not newer or isinstance(member, structs.AudioContent | structs.ResourceLink):
                 members[name] = reduced(member, revision)
     return members
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from ...daemon.connection.handshake import ServerInfo
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, Failure, InvalidParams, MethodNotFound
-from .generated.methods import LEGACY_METHODS, MODERN_METHODS
-from .generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from .generated.tables import LEGACY_METHODS, LEGACY_REVISIONS, MODERN_METHODS, MODERN_REVISION
 
 NEWEST_LEGACY: Final = LEGACY_REVISIONS[-1]
 SUPPORTED: Final = (MODERN_REVISION,)
@@ -22,14 +22,18 @@ RESOURCE_NOT_FOUND: Final = -32002
 RESERVED_NUMBERS: Final = range(-32099, -32019)
 """Numbers that only the protocol itself may define."""
 
+TTL_MS: Final = 60_000
+"""How long a modern client may keep what can't change while the daemon runs."""
+
 MAX_META_BYTES: Final = 64 * 1024
 """What `_meta` of a request may take: its values are kept as long as the request, and decoded they take far more."""
 MAX_TOKEN_LENGTH: Final = 1024
 """Characters of a progress token. A request with a longer one is told no progress, which the protocol leaves to the server."""
 
 _PREFIX: Final = "io.modelcontextprotocol/"
-LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """Of log messages, the least severe first."""
+LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -101,15 +105,13 @@ def meta_of(params: msgspec.Raw | None) -> Meta | InvalidParams | None:
 def refusal(method: str, meta: Meta | None, revision: str) -> Failure | None:
     """Why a request is not taken; None for one that is. `revision` is that of requests without a version of their own."""
     if meta is None or meta.protocol_version is None:
-        known = LEGACY_METHODS.get(method)
-        if known is None and method in MODERN_METHODS:
+        since = LEGACY_METHODS.get(method)
+        if since is None and method in MODERN_METHODS:
             return MISSING_META
-        if known is None or known["direction"] == "serverToClient" or known.get("since", "") > revision:
-            return MethodNotFound()
-        return None
+        return MethodNotFound() if since is None or since > revision else None
     if meta.protocol_version not in SUPPORTED:
         return _modern_refusal(meta)
-    if MODERN_METHODS.get(method, _NONE)["direction"] != "clientToServer":
+    if method not in MODERN_METHODS:
         return MethodNotFound()
     if not isinstance(meta.client_capabilities, dict):
         received = "missing" if meta.client_capabilities is None else "another type"
@@ -120,7 +122,6 @@ def refusal(method: str, meta: Meta | None, revision: str) -> Failure | None:
 
 
 MISSING_META: Final = InvalidParams("_meta", f"an object with {_PREFIX}protocolVersion", "missing")
-_NONE: Final = {"direction": ""}
 
 
 def _modern_refusal(meta: Meta) -> Failure:
@@ -160,3 +161,20 @@ def own_error(number: int, message: str, data: object) -> DomainFailure:
     return DomainFailure(
         PROTOCOL_ERROR, message, details=msgspec.Raw(msgspec.json.encode(data)), http_status=400, number=number
     )
+
+
+def modern_members(
+    members: dict[str, Any],  # Any: JSON
+    server: ServerInfo,
+    *,
+    ttl_ms: int | None = None,
+    result_type: str = "complete",
+) -> dict[str, Any]:
+    """The members of a result of 2026-07-28."""
+    members["resultType"] = result_type
+    members["_meta"] = members.get("_meta", {}) | {
+        f"{_PREFIX}serverInfo": {"name": server.name, "version": server.version}
+    }
+    if ttl_ms is not None:
+        members |= {"ttlMs": ttl_ms, "cacheScope": "private"}
+    return members

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, final
@@ -17,14 +18,8 @@ from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
-from .asking.questions import Questions
-from .asking.seal import Seal
-from .dialect import McpDialect
-from .generated.modern import SubscriptionFilter
-from .options import PromptOptions, ResourceOptions, options_of
-from .results import encode_result, modern_members
+from .dialect import SUBSCRIPTION_ID, McpDialect, SubscriptionFilter
 from .revision import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Meta, ProtocolRevision, refusal, revision_of
-from .subscriptions import SUBSCRIPTION_ID, Subscriptions
 from .tools import Tool, tool_name, tools_of
 
 if TYPE_CHECKING:
@@ -32,6 +27,18 @@ if TYPE_CHECKING:
     from ...daemon.host import Host
     from ...daemon.operations.context import Context
     from ...errors.failures import Failure
+    from .questions import Questions
+    from .seal import Seal
+
+
+EMPTY: Final = Raw(b"{}")
+
+SEAL_BYTES: Final = 32
+
+ASK: Final = "$ask/"
+"""Begins methods that only forward calls reach. What follows is the operation that is to run."""
+ANSWER: Final = "$answer/"
+"""The same for modern clients, whose calls never wait for an answer."""
 
 
 class Saved(Struct, rename="camel"):
@@ -58,9 +65,14 @@ class Offered:
         _check_numbers(specs)
         _check_offers(self.offers)
         callable_ = (*(tool.spec for tool in self.tools.values()), *self.offers)
-        self.questions = {spec.name: Questions(spec) for spec in callable_ if asks_of(spec.input.type)}
+        asking = [spec for spec in callable_ if asks_of(spec.input.type)]
+        self.questions: dict[str, Questions] = {}
         """What the operations ask for that do. None does that comes later."""
-        self.seal = Seal()
+        if asking:
+            from .questions import Questions  # late: few operations ask
+
+            self.questions = {spec.name: Questions(spec) for spec in asking}
+        self.seal_key = os.urandom(SEAL_BYTES)
         self.methods: dict[str, OperationSpec] = {}
         """The methods of a session that was opened before. Those of the next one differ in their handlers alone."""
 
@@ -83,14 +95,14 @@ class McpState:
     def __init__(self, connection: ClientConnection, offered: Offered) -> None:
         self.connection = connection
         self.host = connection.host
-        self.subscriptions = Subscriptions(self.host.memory)
-        self.dialect = McpDialect(self._refusal, self.subscriptions)
+        self.dialect = McpDialect(self._refusal, self.host.memory)
+        self.subscriptions = self.dialect.subscriptions
         self.revision: str | None = None
         self.client = ClientInfo()
         self._offered = offered
         self.offers = offered.offers
         self.questions = offered.questions
-        self.seal = offered.seal
+        self.seal_key = offered.seal_key
         self._modern = False
         if self.host.catalogue.changes:
             self.host.operation_watchers.append(self._tell_changes)
@@ -99,6 +111,18 @@ class McpState:
     @property
     def tools(self) -> Mapping[str, Tool]:
         return self._offered.tools
+
+    @property
+    def seal(self) -> Seal:
+        from .seal import Seal  # late, as above
+
+        return Seal(self.seal_key)
+
+    def bind(self, subject: str) -> None:
+        """From now on states of calls hold for this caller alone (2026-07-28, basic/patterns/mrtr)."""
+        from .seal import Seal  # late, as above
+
+        self.seal_key = Seal(self._offered.seal_key).of(subject).key
 
     @property
     def server(self) -> ServerInfo:
@@ -161,12 +185,10 @@ class McpState:
     def has(self, kind: type[Offer]) -> bool:
         return any(isinstance(spec.offer, kind) for spec in self.offers)
 
-    def write_members(self, members: dict[str, Any]) -> Raw:  # Any: JSON
-        """A modern result of these members."""
-        return Raw(msgspec.json.encode(modern_members(members, self.server)))
-
     def write(self, result: Struct, meta: Meta | None, *, ttl_ms: int | None = None) -> Raw:
         """A result as JSON text, in the revision of its request."""
+        from .results import encode_result  # late: the handshake writes its results itself
+
         return encode_result(result, self.protocol(meta), self.server, ttl_ms=ttl_ms)
 
     # -- changes -----------------------------------------------------------------------------------------------
@@ -211,7 +233,7 @@ class McpState:
                 self.client,
                 self.dialect.log_level,
                 [*self.subscriptions.uris],
-                self.seal.key,
+                self.seal_key,
                 {request_id.decode(): wanted for request_id, wanted in self.subscriptions.left.items()},
             )
         )
@@ -219,7 +241,7 @@ class McpState:
     def restore(self, saved: bytes) -> None:
         last = decoder_for(Saved)(saved)
         self.dialect.log_level = last.log_level
-        self.seal = Seal(last.seal)
+        self.seal_key = last.seal
         self.subscriptions.restore(last.subscribed)
         self.subscriptions.take_over(last.listeners, last.client)
         if last.revision is not None:
@@ -238,6 +260,8 @@ def _check_offers(specs: Iterable[OperationSpec]) -> None:
     seen: dict[tuple[str, str], str] = {}
     for spec in specs:
         if isinstance(spec.offer, Resource | Prompt):
+            from .options import PromptOptions, ResourceOptions, options_of  # late: few services have offers
+
             options_of(spec, ResourceOptions if isinstance(spec.offer, Resource) else PromptOptions)
             what = (
                 ("resource", spec.offer.uri) if isinstance(spec.offer, Resource) else ("prompt", tool_name(spec.name))

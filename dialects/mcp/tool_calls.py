@@ -1,15 +1,19 @@
-"""The outcome of an operation as the result of a tool: content for the model, structure for programs, errors it can read."""
+"""`tools/list` and `tools/call`: the outcome of an operation as the result of a tool has content for the model, structure for
+programs, and errors that it can read.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Final, Protocol, final
+from collections.abc import Sequence
+from typing import Any, Final, final
 
 import msgspec
+from msgspec import Raw
 
 from ...daemon.connection.handshake import ServerInfo
 from ...daemon.declarations import CONTENT, TOOL_ERROR, ToolContent, foreign_tool
-from ...daemon.rpc.dialect import Events
+from ...daemon.operations.context import Context
+from ...daemon.operations.service import Service
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.failures import (
     AuthenticationRequired,
@@ -26,18 +30,17 @@ from ...errors.failures import (
     Unavailable,
 )
 from ...errors.wire import error_object
-from .generated.legacy import CallToolResult
-from .generated.shared import ContentBlock
-from .results import json_content, modern_members, reduced
-from .revision import ProtocolRevision, is_own
+from .asking import AskingParams, forward
+from .generated.structs import CallToolResult, ContentBlock, ListToolsResult
+from .generated.structs import Tool as ListedTool
+from .results import json_content, reduced
+from .revision import TTL_MS, Params, ProtocolRevision, is_own, modern_members, unknown
+from .state import McpState
+from .tools import Tool, page, tool_name
 
-if TYPE_CHECKING:
-    from .tools import Tool
-
+PAGE_BYTES: Final = 4 * 1024 * 1024
+"""How much one page of tools holds: those of imported operations may be large."""
 CRASHED: Final = "The tool failed with an internal error."
-MAX_EVENT_BYTES: Final = 256 * 1024
-"""How much of a subscription's events its result holds: the last ones, since a model reads all of it."""
-
 _encode: Final = msgspec.json.Encoder().encode
 _NOT_THE_TOOLS: Final = (
     AuthenticationRequired, Cancelled, InsufficientPermissions, InvalidRequest, MethodNotFound, OperationTypeMismatch,
@@ -46,33 +49,72 @@ _NOT_THE_TOOLS: Final = (
 """Failures that are told as errors of the protocol: no model can do anything about them."""
 
 
+class ListParams(Params, frozen=True, kw_only=True):
+    """The params of every list."""
+
+    cursor: str | None = None
+
+
+class CallParams(AskingParams, frozen=True, kw_only=True):
+    name: str
+    arguments: Raw = Raw(b"{}")
+
+
+def add_tools(service: Service, state: McpState) -> None:
+    """Add the methods to a service."""
+
+    @service.query("tools/list", inline=True)
+    def list_tools(ctx: Context, params: ListParams, /) -> Raw:
+        """List the tools that the caller may call."""
+        names = (tool_name(spec.name) for spec in state.visible(ctx))
+        tools = [tool for name in names if (tool := state.tools.get(name)) is not None]
+        shown, following = _tool_page(tools, params.cursor)
+        result = ListToolsResult(tools=shown, next_cursor=following)
+        return state.write(result, params.meta, ttl_ms=TTL_MS)
+
+    @service.query("tools/call", inline=True)
+    def call_tool(params: CallParams, /) -> Any:  # Any: a forward
+        """Call a tool."""
+        tool = state.tools.get(params.name)
+        if tool is None:
+            raise unknown("tool", params.name, param="name")
+        protocol = state.protocol(params.meta)
+        result = ToolResult(tool, protocol, state.server)
+        given = tool.arguments(params.arguments)
+        return forward(state, tool.spec.name, given, "arguments", params, protocol, result.write, result.tell)
+
+
+def _tool_page(tools: Sequence[Tool], cursor: str | None) -> tuple[list[ListedTool], str | None]:
+    """Return a page of tools as `page` does, of at least one and of as many as `PAGE_BYTES` have room for."""
+    shown, _ = page(tools, cursor)
+    found: list[ListedTool] = []
+    size = 0
+    for tool in shown:
+        described = tool.described
+        size += len(msgspec.json.encode(described))
+        if found and size > PAGE_BYTES:
+            break
+        found.append(described)
+    end = len(found) + (0 if cursor is None else int(cursor))
+    return found, str(end) if end < len(tools) else None
+
+
 class _Error(msgspec.Struct, frozen=True):
     code: str
     retryable: bool
     details: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class ProgressMessages(Protocol):
-    """Who writes the progress of calls."""
-
-    def begin_progress(self, token: str | int | None) -> None: ...
-    def end_progress(self, token: str | int | None) -> None: ...
-    def encode_progress(self, token: str | int, value: object) -> bytes | None: ...
-
-
 @final
-class ToolRendering:
+class ToolResult:
     """How one call of a tool is answered."""
 
-    def __init__(self, tool: Tool, protocol: ProtocolRevision, server: ServerInfo, progress: ProgressMessages) -> None:
+    def __init__(self, tool: Tool, protocol: ProtocolRevision, server: ServerInfo) -> None:
         self.tool = tool
         self.protocol = protocol
         self._server = server
-        self._progress = progress
-        progress.begin_progress(protocol.token)
 
-    def result(self, result: bytes) -> bytes:
-        self._progress.end_progress(self.protocol.token)
+    def write(self, result: bytes) -> bytes:
         match self.tool.shape:
             case "object" | "events":
                 return self._structured(result)
@@ -91,8 +133,7 @@ class ToolRendering:
             case "whole":
                 return self._whole(result)
 
-    def failure(self, failure: Failure) -> bytes | None:
-        self._progress.end_progress(self.protocol.token)
+    def tell(self, failure: Failure) -> bytes | None:
         if isinstance(failure, _NOT_THE_TOOLS) or is_own(failure):
             return None
         if isinstance(failure, InvalidParams) and not self.protocol.has("2025-11-25"):
@@ -173,30 +214,3 @@ def _without_content(result: bytes) -> tuple[bytes, msgspec.Raw | None]:
 def _text_of(result: bytes) -> bytes:
     """Content of one text: a string as it is, anything else as its JSON."""
     return json_content(result if result.startswith(b'"') else _encode(result.decode()))
-
-
-@final
-class ToolEvents(Events):
-    """A subscription as a tool: events are progress where the client wants any, and the result is a list of the last ones."""
-
-    def __init__(self, call_id: bytes, rendering: ToolRendering, progress: ProgressMessages) -> None:
-        super().__init__(call_id)
-        self._token = rendering.protocol.token
-        self._progress = progress
-        self._events: deque[bytes] = deque()
-        self._size = 0
-        self._omitted = 0
-
-    def encode(self, number: int, value: bytes) -> bytes | None:
-        self._events.append(value)
-        self._size += len(value)
-        while self._size > MAX_EVENT_BYTES:
-            self._size -= len(self._events.popleft())
-            self._omitted += 1
-        if self._token is None:
-            return None
-        return self._progress.encode_progress(self._token, {"progress": number, "message": value.decode()})
-
-    def result(self, completed: bytes) -> bytes:
-        omitted = b',"omitted":%d' % self._omitted if self._omitted else b""
-        return b'{"result":[%b]%b}' % (b",".join(self._events), omitted)

@@ -1,4 +1,4 @@
-"""The schemas of tools: one document each, with definitions in place, as hosts hand them to models. Sees no values."""
+"""How tools are listed: their schemas are one document each, with definitions in place, as hosts hand them to models."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ...daemon.declarations import CONTENT, asks_of, foreign_tool
+from ...daemon.declarations import CONTENT, DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.operations.type_shapes import json_kinds, without_metadata
 from ...daemon.schemas.documents import input_schema
 from ...daemon.schemas.json_schema import JsonSchema, json_schema
 from ...daemon.schemas.phrases import schema_kinds
-from ...errors.decoders import ExternalSchema, type_info
-from .generated import legacy, shared
+from ...errors.decoders import DECODE_ERRORS, ExternalSchema, convert, type_info
+from ...errors.redaction import scrub_known
+from .generated import structs
+from .options import ToolOptions, options_of
 
 Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events", "whole"]
 """How the result of an operation becomes that of a tool: as an object, as the member `result` of one, as whatever it is, not
@@ -35,15 +37,59 @@ _ERROR: Final[JsonSchema] = {
 }
 """The structure of an error."""
 
-_CONTENT: Final = get_args(shared.ContentBlock)
-REFERENCE: Final = "#/$defs/"
+_CONTENT: Final = get_args(structs.ContentBlock)
+_REFERENCE: Final = "#/$defs/"
 
 
-def is_tool(spec: OperationSpec) -> bool:
-    """Whether an operation can be a tool: its params come as an object, and it is neither a notification nor an offer."""
-    if spec.kind == "notification" or spec.offer is not None or spec.visibility != "external":
-        return False
-    return not spec.input.whole or "object" in json_kinds(type_info(spec.input.type))
+def described(spec: OperationSpec, name: str, shape: Shape) -> structs.Tool:
+    """An operation as hosts see it."""
+    options = options_of(spec, ToolOptions)
+    return structs.Tool(
+        name=name,
+        title=options.title,
+        icons=options.icons,
+        meta={**_declared_errors(spec), **(options.meta or {})} or None,
+        description=scrub_known(spec.description) or None,
+        input_schema=tool_input(spec),
+        output_schema=tool_output(spec, shape),
+        annotations=_annotations(spec, options.annotations),
+    )
+
+
+def _declared_errors(spec: OperationSpec) -> dict[str, Any]:  # Any: JSON
+    """The errors that an operation declares. What an import's own server says of a failed tool is none of them."""
+    facts = [
+        ToolErrorFacts(
+            each.definition.code,
+            each.definition.message,
+            each.definition.retryable,
+            each.definition.http_status,
+            None
+            if isinstance(each.definition.details, ExternalSchema)
+            else inlined(json_schema(each.definition.details)),
+        )
+        for each in spec.errors
+        if each.definition.code not in OF_SERVERS
+    ]
+    return {DECLARED_ERRORS: msgspec.to_builtins(facts)} if facts else {}
+
+
+def _annotations(spec: OperationSpec, given: structs.ToolAnnotations | None) -> structs.ToolAnnotations:
+    derived = _derived_annotations(spec)
+    if given is None:
+        return derived
+    said = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
+    return msgspec.structs.replace(derived, **said)
+
+
+def _derived_annotations(spec: OperationSpec) -> structs.ToolAnnotations:
+    foreign = foreign_tool(spec.options)
+    if foreign is not None:
+        hints: structs.ToolAnnotations = convert(foreign.annotations, structs.ToolAnnotations)
+        return hints
+    if spec.idempotent and spec.kind == "mutation":
+        return structs.ToolAnnotations(read_only_hint=False, idempotent_hint=True)
+    return structs.ToolAnnotations(read_only_hint=spec.kind != "mutation")
 
 
 def tool_input(spec: OperationSpec) -> JsonSchema:
@@ -89,7 +135,7 @@ def shape_of(spec: OperationSpec) -> Shape:
         return "any"
     if returns in (None, type(None)):
         return "nothing"
-    if returns is legacy.CallToolResult:
+    if returns is structs.CallToolResult:
         return "result"
     if _is_content(returns):
         return "content"
@@ -159,7 +205,7 @@ def inlined(schema: JsonSchema) -> JsonSchema:
 def _references(part: Any) -> set[str]:  # Any: JSON, here and below
     match part:
         case dict():
-            own = {part["$ref"].removeprefix(REFERENCE)} if isinstance(part.get("$ref"), str) else set[str]()
+            own = {part["$ref"].removeprefix(_REFERENCE)} if isinstance(part.get("$ref"), str) else set[str]()
             return own.union(*map(_references, part.values()))
         case list():
             return set[str]().union(*map(_references, part))
@@ -182,7 +228,7 @@ def _size(part: Any, definitions: dict[str, JsonSchema], recursive: set[str], kn
     match part:
         case dict():
             total = 1 + sum(_size(item, definitions, recursive, known) for item in part.values())
-            name = part["$ref"].removeprefix(REFERENCE) if isinstance(part.get("$ref"), str) else None
+            name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
             if name is not None and name not in recursive and name in definitions:
                 if name not in known:
                     known[name] = _size(definitions[name], definitions, recursive, known)
@@ -202,7 +248,7 @@ def _is_discriminator(key: str, item: Any) -> bool:
 def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]) -> Any:
     match part:
         case dict():
-            name = part["$ref"].removeprefix(REFERENCE) if isinstance(part.get("$ref"), str) else None
+            name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
             beside = {
                 key: _in_place(item, definitions, recursive)
                 for key, item in part.items()
@@ -217,3 +263,30 @@ def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]
             return [_in_place(item, definitions, recursive) for item in part]
         case _:
             return part
+
+
+def without_strings(value: Any, part: Any, root: JsonSchema) -> Any:  # Any: JSON
+    """A value, with what the JSON text of a string says in the place of each string where its schema takes none."""
+    if not isinstance(part, dict):
+        return value
+    if isinstance(value, str) and (kinds := schema_kinds(part, root)) and "string" not in kinds:
+        try:
+            return without_strings(msgspec.json.decode(value), part, root)
+        except DECODE_ERRORS:
+            return value
+    if not isinstance(value, dict | list):
+        return value
+    reference = part.get("$ref", "")
+    if reference.startswith(_REFERENCE):
+        return without_strings(value, root.get("$defs", {}).get(reference.removeprefix(_REFERENCE)), root)
+    kind = "object" if isinstance(value, dict) else "array"
+    branches = [each for each in (*part.get("anyOf", ()), *part.get("oneOf", ())) if kind in schema_kinds(each, root)]
+    if len(branches) == 1:
+        return without_strings(value, branches[0], root)
+    if isinstance(value, dict):
+        properties, others = part.get("properties", {}), part.get("additionalProperties")
+        return {name: without_strings(item, properties.get(name, others), root) for name, item in value.items()}
+    first, others = part.get("prefixItems", ()), part.get("items")
+    return [
+        without_strings(item, first[index] if index < len(first) else others, root) for index, item in enumerate(value)
+    ]

@@ -1,35 +1,31 @@
-"""The tools of a session: which operations they are, how they are listed, and which call means which. Runs nothing."""
+"""The tools of a session: which operations they are, and what their arguments mean. Loads their schemas when one is needed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import msgspec
 from msgspec import Raw
 
-from ...daemon.declarations import DECLARED_ERRORS, LONGEST_TOOL_NAME, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
+from ...daemon.declarations import LONGEST_TOOL_NAME, asks_of
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.schemas.json_schema import JsonSchema, json_schema
-from ...daemon.schemas.phrases import schema_kinds
-from ...errors.decoders import DECODE_ERRORS, ExternalSchema, convert
+from ...daemon.operations.type_shapes import json_kinds
+from ...errors.decoders import DECODE_ERRORS, ExternalSchema, type_info
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from ...errors.redaction import scrub_known
-from .generated import legacy
-from .generated.shared import ToolAnnotations
-from .options import ToolOptions, options_of
-from .tool_schemas import REFERENCE, Shape, inlined, is_tool, json_params, shape_of, tool_input, tool_output
+
+if TYPE_CHECKING:
+    from .generated import structs
+    from .tool_schemas import Shape
 
 T = TypeVar("T")
 
 PAGE: Final = 500
 """Items of a list that are sent at once. Many hosts never ask for a second page."""
-PAGE_BYTES: Final = 4 * 1024 * 1024
-"""How much one page of tools holds: those of imported operations may be large."""
 
 _DIGEST: Final = 8
 """Hexadecimal digits that end a shortened name."""
@@ -42,22 +38,36 @@ _encode: Final = msgspec.json.Encoder().encode
 _STRING: Final = ord('"')
 
 
+def is_tool(spec: OperationSpec) -> bool:
+    """Whether an operation can be a tool: its params come as an object, and it is neither a notification nor an offer."""
+    if spec.kind == "notification" or spec.offer is not None or spec.visibility != "external":
+        return False
+    return not spec.input.whole or "object" in json_kinds(type_info(spec.input.type))
+
+
 @final
 class Tool:
-    """One operation as a tool. Its schemas are made when somebody asks."""
+    """One operation as a tool. Raises `DeclarationError` for options that MCP does not know."""
 
     def __init__(self, spec: OperationSpec) -> None:
         self.spec = spec
         self.name = tool_name(spec.name)
-        self._options = options_of(spec, ToolOptions)
-        self._described: legacy.Tool | None = None
+        self._described: structs.Tool | None = None
+        if spec.options is not None:
+            from .options import ToolOptions, options_of  # late: few operations have any
+
+            options_of(spec, ToolOptions)
 
     @cached_property
     def shape(self) -> Shape:
+        from .tool_schemas import shape_of  # late: until a tool is called or listed
+
         return shape_of(self.spec)
 
     @cached_property
     def json_params(self) -> frozenset[str]:
+        from .tool_schemas import json_params  # late, as above
+
         return json_params(self.spec)
 
     @cached_property
@@ -66,23 +76,16 @@ class Tool:
         return dict(_marked(self.described.input_schema, ()))
 
     @property
-    def described(self) -> legacy.Tool:
+    def described(self) -> structs.Tool:
         """How it is listed. Of an imported operation, whose schemas may be large, nothing is kept."""
         if self._described is not None:
             return self._described
-        described = legacy.Tool(
-            name=self.name,
-            title=self._options.title,
-            icons=self._options.icons,
-            meta={**_declared_errors(self.spec), **(self._options.meta or {})} or None,
-            description=scrub_known(self.spec.description) or None,
-            input_schema=tool_input(self.spec),
-            output_schema=tool_output(self.spec, self.shape),
-            annotations=_annotations(self.spec, self._options.annotations),
-        )
+        from .tool_schemas import described  # late, as above
+
+        found = described(self.spec, self.name, self.shape)
         if not isinstance(self.spec.input.type, ExternalSchema):
-            self._described = described
-        return described
+            self._described = found
+        return found
 
     def arguments(self, given: Raw) -> Raw:
         """The arguments without a layer of JSON in strings that hosts put around what is no string."""
@@ -102,6 +105,8 @@ class Tool:
     @cached_property
     def _nested(self) -> bool:
         """Whether arguments may hold others."""
+        from ...daemon.schemas.phrases import schema_kinds  # late, as above
+
         schema = self.described.input_schema
         parts = schema.get("properties", {}).values()
         return any(not schema_kinds(part, schema).isdisjoint(("object", "array")) for part in parts)
@@ -111,57 +116,14 @@ class Tool:
         try:
             self.spec.input.decode(given)
         except FailureError:
+            from .tool_schemas import without_strings  # late, as above
+
             schema = self.described.input_schema
             try:
-                return Raw(_encode(_without_strings(msgspec.json.decode(given), schema, schema)))
+                return Raw(_encode(without_strings(msgspec.json.decode(given), schema, schema)))
             except (*DECODE_ERRORS, ValueError):
                 return given
         return given
-
-
-def _without_strings(value: Any, part: Any, root: JsonSchema) -> Any:  # Any: JSON
-    """A value, with what the JSON text of a string says in the place of each string where its schema takes none."""
-    if not isinstance(part, dict):
-        return value
-    if isinstance(value, str) and (kinds := schema_kinds(part, root)) and "string" not in kinds:
-        try:
-            return _without_strings(msgspec.json.decode(value), part, root)
-        except DECODE_ERRORS:
-            return value
-    if not isinstance(value, dict | list):
-        return value
-    reference = part.get("$ref", "")
-    if reference.startswith(REFERENCE):
-        return _without_strings(value, root.get("$defs", {}).get(reference.removeprefix(REFERENCE)), root)
-    kind = "object" if isinstance(value, dict) else "array"
-    branches = [each for each in (*part.get("anyOf", ()), *part.get("oneOf", ())) if kind in schema_kinds(each, root)]
-    if len(branches) == 1:
-        return _without_strings(value, branches[0], root)
-    if isinstance(value, dict):
-        properties, others = part.get("properties", {}), part.get("additionalProperties")
-        return {name: _without_strings(item, properties.get(name, others), root) for name, item in value.items()}
-    first, others = part.get("prefixItems", ()), part.get("items")
-    return [
-        _without_strings(item, first[index] if index < len(first) else others, root) for index, item in enumerate(value)
-    ]
-
-
-def _declared_errors(spec: OperationSpec) -> dict[str, Any]:  # Any: JSON
-    """The errors that an operation declares. What an import's own server says of a failed tool is none of them."""
-    facts = [
-        ToolErrorFacts(
-            each.definition.code,
-            each.definition.message,
-            each.definition.retryable,
-            each.definition.http_status,
-            None
-            if isinstance(each.definition.details, ExternalSchema)
-            else inlined(json_schema(each.definition.details)),
-        )
-        for each in spec.errors
-        if each.definition.code not in OF_SERVERS
-    ]
-    return {DECLARED_ERRORS: msgspec.to_builtins(facts)} if facts else {}
 
 
 def _marked(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:  # Any: JSON
@@ -223,36 +185,3 @@ def page(items: Sequence[T], cursor: str | None) -> tuple[list[T], str | None]:
         start = int(cursor)
     end = start + PAGE
     return list(items[start:end]), str(end) if end < len(items) else None
-
-
-def tool_page(tools: Sequence[Tool], cursor: str | None) -> tuple[list[legacy.Tool], str | None]:
-    """Return a page of tools as `page` does, of at least one and of as many as `PAGE_BYTES` have room for."""
-    shown, _ = page(tools, cursor)
-    found: list[legacy.Tool] = []
-    size = 0
-    for tool in shown:
-        described = tool.described
-        size += len(msgspec.json.encode(described))
-        if found and size > PAGE_BYTES:
-            break
-        found.append(described)
-    end = len(found) + (0 if cursor is None else int(cursor))
-    return found, str(end) if end < len(tools) else None
-
-
-def _annotations(spec: OperationSpec, given: ToolAnnotations | None) -> ToolAnnotations:
-    derived = _derived_annotations(spec)
-    if given is None:
-        return derived
-    said = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
-    return msgspec.structs.replace(derived, **said)
-
-
-def _derived_annotations(spec: OperationSpec) -> ToolAnnotations:
-    foreign = foreign_tool(spec.options)
-    if foreign is not None:
-        hints: ToolAnnotations = convert(foreign.annotations, ToolAnnotations)
-        return hints
-    if spec.idempotent and spec.kind == "mutation":
-        return ToolAnnotations(read_only_hint=False, idempotent_hint=True)
-    return ToolAnnotations(read_only_hint=spec.kind != "mutation")

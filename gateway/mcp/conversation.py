@@ -19,8 +19,8 @@ from ...daemon.dispatch.task_pool import out_of_task
 from ...daemon.logs import RepeatedWarning
 from ...daemon.operations.context import ClientInfo
 from ...daemon.rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, encode_notification
+from ...dialects.mcp.dialect import UPDATED
 from ...dialects.mcp.session import McpSession
-from ...dialects.mcp.subscriptions import UPDATED
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, Overloaded
 from .messages import Events, MessageStream

@@ -21,10 +21,9 @@ from ...daemon.logs import log
 from ...daemon.operations.service import DeclarationError
 from ...daemon.rpc.envelope import NULL_ID, Call, Message, NoJson, Refused, Reply, decode, split_batch
 from ...dialects.mcp.dialect import McpDialect
-from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from ...dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from ...dialects.mcp.revision import MISSING_META, NEWEST_LEGACY, Meta, meta_of
 from ...dialects.mcp.state import Offered
-from ...dialects.mcp.subscriptions import Subscriptions
 from ...errors.failures import (
     Cancelled,
     Internal,
@@ -184,7 +183,7 @@ class McpEndpoint:
         self._metrics = host.request_metrics["http"]
         self._sessions: Final = Sessions(host, offered, settings.http_max_sessions, settings.http_session_timeout)
         self._metadata = ResourceMetadata(host, PATH)
-        self._dialect = McpDialect(lambda method, meta: None, Subscriptions(host.memory))  # for what is no session's
+        self._dialect = McpDialect(lambda method, meta: None, host.memory)  # for what is no session's
         calls.on_close.append(self._sessions.drain)
         call_on_loop = host.scheduler.threads.call_on_loop
         host.resource_watchers.append(lambda uri: call_on_loop(self._sessions.tell_updated, uri))

@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .daemon.declarations import Ask, Roots, Sample
-    from .dialects.mcp.generated.legacy import (
-        CallToolResult,
-        CreateMessageResult,
-        GetPromptResult,
-        SamplingMessage,
-    )
-    from .dialects.mcp.generated.shared import (
+    from .dialects.mcp.generated.structs import (
         Annotations,
         AudioContent,
         BlobResourceContents,
+        CallToolResult,
+        CreateMessageResult,
         EmbeddedResource,
+        GetPromptResult,
         Icon,
         ImageContent,
         PromptMessage,
         ResourceLink,
         Root,
+        SamplingMessage,
         TextContent,
         TextResourceContents,
         ToolAnnotations,
@@ -60,9 +58,8 @@ __all__ = [
 _HOMES = {
     "daemon.declarations": ("Ask", "Roots", "Sample"),
     "dialects.mcp.options": ("PromptOptions", "ResourceOptions", "ToolOptions"),
-    "dialects.mcp.generated.legacy": ("CallToolResult", "CreateMessageResult", "GetPromptResult", "SamplingMessage"),
 }
-"""Where the classes are defined; all others in `dialects.mcp.generated.shared`."""
+"""Where the classes are defined; all others in `dialects.mcp.generated.structs`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -71,7 +68,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    home = next((home for home, names in _HOMES.items() if name in names), "dialects.mcp.generated.shared")
+    home = next((home for home, names in _HOMES.items() if name in names), "dialects.mcp.generated.structs")
     value = getattr(import_module(f".{home}", __package__), name)
     globals()[name] = value
     return value

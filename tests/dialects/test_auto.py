@@ -12,7 +12,7 @@ from discreet.daemon.connection.session import open_session
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
-from discreet.dialects.acp.errors import OWN_METHODS
+from discreet.dialects.acp.session import OWN_METHODS
 from discreet.dialects.lsp.capabilities import OWN_METHODS as LSP_METHODS
 from discreet.dialects.lsp.capabilities import RUN_COMMAND
 from discreet.framing.transports.memory import memory_pair

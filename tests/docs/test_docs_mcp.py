@@ -13,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 from discreet.daemon.settings.table import OPTIONS
-from discreet.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from support.gateways import http_daemon
 from support.programs import finished
 from support.requirements import missing

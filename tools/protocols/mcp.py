@@ -1,16 +1,16 @@
-"""The schemas of MCP: structs of both eras, what each revision knows, and the tables of methods and errors."""
+"""The schemas of MCP: the structs that the dialect and its users need, what each revision knows, and which methods it has."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final  # Any: a schema is JSON
+from typing import Final  # Any: a schema is JSON
 
 from json_schema import Reader, Schema
 from mcp_revisions import Comparison, Roots, members_of_all_params
-from model import ANY, ListOf, MapOf, Model, Plain, Type, one_of
-from python_text import Group, Style, heading, name_ambiguous_unions, type_text, write_modules
+from model import ANY, ListOf, MapOf, Model, Type
+from python_text import Group, Style, heading, name_ambiguous_unions, write_modules
 from schema_file import load
 
 LEGACY: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -28,16 +28,19 @@ KNOWN: Final[dict[str, Type]] = {
 }
 """What is any JSON. A tool's schemas are JSON Schema, of which some revisions list a few members only."""
 
-DIRECTIONS: Final = {
-    "ClientRequest": "clientToServer",
-    "ClientNotification": "clientToServer",
-    "ServerRequest": "serverToClient",
-    "ServerNotification": "serverToClient",
-    "InputRequest": "inputRequired",
-}
-"""The direction of the methods in each union."""
+USED: Final = (
+    "Annotations CallToolResult CompleteRequestParamsArgument CompleteResult ContentBlock CreateMessageResult GetPromptResult "
+    "Icon ListPromptsResult ListResourceTemplatesResult ListResourcesResult ListToolsResult PromptReference "
+    "ReadResourceResult ResourceTemplateReference Root SamplingMessage ToolAnnotations"
+).split()
+"""What the dialect and `discreet.mcp` need, as the last legacy revision has it. Results of 2026-07-28 have the same members, and
+those that all of its results have.
+"""
 
-REVISIONS_HEAD: Final = '''"""What each legacy revision knows, so that what leaves can be reduced to the negotiated one."""
+TO_SERVERS: Final = ("ClientRequest", "ClientNotification")
+"""The unions of what clients send."""
+
+TABLES_HEAD: Final = '''"""What each revision knows, and what of a result an older one does not. Plain data."""
 
 from __future__ import annotations
 
@@ -45,90 +48,38 @@ from typing import Final
 
 '''
 
-METHODS_HEAD: Final = '''"""The methods and error codes of each revision. Plain data, no structs.
-
-Types are written as in Python, with the names of the structs in `shared`, and in `legacy` or `modern`.
-"""
-
-from __future__ import annotations
-
-from typing import Final, Literal, NotRequired, TypedDict
-
-
-class Method(TypedDict):
-    direction: Literal["clientToServer", "serverToClient", "both", "inputRequired"]
-    """`inputRequired` is a request within a result, which the client answers with its next request."""
-    kind: Literal["request", "notification"]
-    params: NotRequired[str]
-    result: NotRequired[str]
-    since: NotRequired[str]
-    """The first revision that knows it, if that is not the first of all."""
-
-
-class Error(TypedDict):
-    code: int
-    data: NotRequired[str]
-
-'''
-
 
 @dataclass
 class Revision:
-    name: str
     definitions: dict[str, Schema]
     reader: Reader
-    methods: dict[str, dict[str, Any]]
+    methods: list[str]
+    """Those that clients call."""
     types: Roots
-    errors: dict[str, dict[str, Any]]
 
 
 def generate(schemas: Path) -> dict[str, str]:
     """The text of each module by its name."""
     revisions = {name: _read(schemas / "mcp" / f"{name}.json") for name in (*LEGACY, MODERN)}
-    legacy, modern = revisions[LEGACY[-1]].reader.model, revisions[MODERN].reader.model
-    revisions_text = _revisions_module([revisions[name] for name in LEGACY])
-    for model in (legacy, modern):
-        name_ambiguous_unions(model)
-    shared = _shared(legacy, modern)
-    source = f"the schema of MCP {MODERN}"
-    sources = f"the schemas of MCP {LEGACY[0]} to {LEGACY[-1]}"
-    common = Group("shared", "What both eras have in common.", sorted(shared))
-    texts = write_modules(modern, [common, _rest("modern", MODERN, modern, shared)], Style(source, frozen=True))
-    old = Style(f"the schema of MCP {LEGACY[-1]}", frozen=True)
+    model = revisions[LEGACY[-1]].reader.model
+    name_ambiguous_unions(model)
+    sources = f"the schemas of MCP {LEGACY[0]} to {LEGACY[-1]} and {MODERN}"
+    structs = Group("structs", "What servers send and what prompts, resources and tools are made of.", USED)
+    written = sorted(model.reachable(*USED) & model.structures.keys())
     return {
-        "__init__": f'{heading(f"{sources} and {MODERN}")}"""MCP as structs and tables."""\n',
-        **texts,
-        "legacy": write_modules(legacy, [common, _rest("legacy", LEGACY[-1], legacy, shared)], old)["legacy"],
-        "revisions": heading(sources) + revisions_text,
-        "methods": heading(f"{sources} and {MODERN}") + _methods_module(revisions),
+        "__init__": f'{heading(sources)}"""MCP as structs and tables."""\n',
+        **write_modules(model, [structs], Style(f"the schema of MCP {LEGACY[-1]}", frozen=True)),
+        "tables": heading(sources) + _tables_module(revisions, [*written, "ServerCapabilities"]),
     }
-
-
-def _rest(module: str, revision: str, model: Model, shared: set[str]) -> Group:
-    return Group(
-        module,
-        f"What only revision {revision} has, or has otherwise than the other era.",
-        sorted(model.public - shared),
-    )
 
 
 def _read(path: Path) -> Revision:
     schema = load(path)
     definitions = schema.get("$defs") or schema["definitions"]
     reader = Reader(definitions, known=KNOWN, enumerations=False, three_states=_any_may_be_null)
-    types: dict[str, tuple[Type | None, Type | None]] = {}
-    methods = dict(_methods(definitions, reader, types))
-    errors = dict(_errors(definitions, reader))
-    _accept_fractions(reader.model)
-    return Revision(path.stem, definitions, reader, methods, types, errors)
-
-
-def _accept_fractions(model: Model) -> None:
-    """The answers to a form may be any numbers, by the forms that the same schema allows; it says integers only."""
-    if answer := model.structures.get("ElicitResult"):
-        numbers = MapOf(one_of(ListOf(Plain("str")), Plain("str"), Plain("int"), Plain("float"), Plain("bool")))
-        members = (replace(member, type=numbers) if member.name == "content" else member for member in answer.members)
-        model.structures["ElicitResult"] = replace(answer, members=tuple(members))
+    types = {method: types for name in definitions for method, types in _method(name, definitions, reader)}
+    called = {method for union in TO_SERVERS for method in _methods_in(definitions[union], definitions)}
+    return Revision(definitions, reader, sorted(called), types)
 
 
 def _any_may_be_null(_structure: str, of: Type, null: bool) -> bool:
@@ -136,26 +87,16 @@ def _any_may_be_null(_structure: str, of: Type, null: bool) -> bool:
     return null or of == ANY
 
 
-def _methods(
-    definitions: dict[str, Schema], reader: Reader, types: dict[str, tuple[Type | None, Type | None]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A row for each method. Fills `types` with params and results."""
-    directions: dict[str, str] = {}
-    for union, direction in DIRECTIONS.items():
-        for method in _methods_in(definitions.get(union, {}), definitions):
-            directions[method] = "both" if directions.get(method, direction) != direction else direction
-    for name, schema in definitions.items():
-        method = schema.get("properties", {}).get("method", {}).get("const")
-        if method not in directions:
-            continue
-        row = {"direction": directions[method], "kind": "request" if name.endswith("Request") else "notification"}
-        params = schema["properties"].get("params")
-        if directions[method] == "inputRequired":
-            reader.define(name)
+def _method(
+    name: str, definitions: dict[str, Schema], reader: Reader
+) -> Iterator[tuple[str, tuple[Type | None, Type | None]]]:
+    """The method of a definition with its params and its result; nothing where the definition is none."""
+    properties = definitions[name].get("properties", {})
+    if method := properties.get("method", {}).get("const"):
+        params = properties.get("params")
         of = reader.type_of(params, f"{name}Params") if params else None
-        result = _result(name.removesuffix("Request"), definitions, reader) if row["kind"] == "request" else None
-        types[method] = of, result
-        yield method, row | {key: type_text(found) for key, found in (("params", of), ("result", result)) if found}
+        is_request = name.endswith("Request")
+        yield method, (of, _result(name.removesuffix("Request"), definitions, reader) if is_request else None)
 
 
 def _methods_in(schema: Schema, definitions: dict[str, Schema]) -> Iterator[str]:
@@ -173,54 +114,26 @@ def _result(name: str, definitions: dict[str, Schema], reader: Reader) -> Type:
     return reader.define(f"{name}Result" if f"{name}Result" in definitions else "EmptyResult")
 
 
-def _errors(definitions: dict[str, Schema], reader: Reader) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, schema in definitions.items():
-        found = schema.get("properties", {}).get("error", schema)
-        parts = [part.get("properties", {}) for part in (found, *found.get("allOf", ()))]
-        properties = next((part for part in parts if "const" in part.get("code", {})), None)
-        if name.endswith("Error") and properties:
-            row: dict[str, Any] = {"code": properties["code"]["const"]}
-            if data := properties.get("data", {}).get("properties"):
-                named = {**properties["data"], "properties": data}
-                named.pop("additionalProperties", None)
-                row["data"] = type_text(reader.define(f"{name}Data", named))
-            yield name.removesuffix("Error"), row
-
-
-def _shared(legacy: Model, modern: Model) -> set[str]:
-    """What is the same in both eras, with all that it leads to."""
-    same = {name for name in legacy.public & modern.public if _definition(name, legacy) == _definition(name, modern)}
-    while lost := {name for name in same if not _mentioned(name, modern) <= same | modern.unnamed}:
-        same -= lost
-    return same
-
-
-def _definition(name: str, model: Model) -> object:
-    return model.structures.get(name) or model.aliases.get(name)
-
-
-def _mentioned(name: str, model: Model) -> set[str]:
-    """With what unions without a name lead to."""
-    found = model.mentioned(name)
-    return found.union(*(model.mentioned(other) for other in found & model.unnamed))
-
-
-def _revisions_module(revisions: Sequence[Revision]) -> str:
-    last = revisions[-1]
+def _tables_module(revisions: dict[str, Revision], written: Sequence[str]) -> str:
+    last = revisions[LEGACY[-1]]
     known: dict[str, dict[str, set[str]]] = {}
-    for revision in revisions:
-        comparison = Comparison(last.reader.model, revision.reader.model)
-        always = {0: members_of_all_params(revision.definitions)}
-        comparison.compare_methods(last.types, revision.types, always)
-        known[revision.name] = comparison.members
-    written = sorted(last.reader.model.structures)
+    for name in LEGACY:
+        comparison = Comparison(last.reader.model, revisions[name].reader.model)
+        always = {0: members_of_all_params(revisions[name].definitions)}
+        comparison.compare_methods(last.types, revisions[name].types, always)
+        known[name] = comparison.members
     structs = {name: next((one for one in LEGACY if name in known[one]), LEGACY[-1]) for name in written}
     members = {name: dict(_later_members(name, structs[name], known, last.reader.model)) for name in written}
+    methods = {one: next(name for name in LEGACY if one in revisions[name].methods) for one in last.methods}
     return "\n".join(
         [
-            REVISIONS_HEAD,
+            TABLES_HEAD,
             f"LEGACY_REVISIONS: Final = {LEGACY!r}\n",
             f'MODERN_REVISION: Final = "{MODERN}"\n',
+            f"LEGACY_METHODS: Final[dict[str, str]] = {methods!r}",
+            '"""What clients call in legacy revisions, with the first one that knows it."""\n',
+            f"MODERN_METHODS: Final = frozenset({revisions[MODERN].methods!r})",
+            '"""What clients call in the modern revision."""\n',
             f"STRUCTS: Final[dict[str, str]] = { ({name: one for name, one in structs.items() if one != LEGACY[0]})!r}",
             '"""The first revision that has a struct, if that is not the first of all."""\n',
             f"MEMBERS: Final[dict[str, dict[str, str]]] = { ({name: found for name, found in members.items() if found})!r}",
@@ -236,23 +149,3 @@ def _later_members(
         first = next((one for one in LEGACY if member.name in known[one].get(name, ())), LEGACY[-1])
         if first != since:
             yield member.name, first
-
-
-def _methods_module(revisions: dict[str, Revision]) -> str:
-    legacy: dict[str, dict[str, Any]] = {}
-    for name in LEGACY:
-        for method, row in revisions[name].methods.items():
-            since = legacy[method].get("since") if method in legacy else name
-            legacy[method] = row | ({"since": since} if since and since != LEGACY[0] else {})
-    if lost := legacy.keys() - revisions[LEGACY[-1]].methods.keys():
-        raise ValueError(f"{LEGACY[-1]} has no {lost}")
-    errors = {name: dict(sorted(revision.errors.items())) for name, revision in revisions.items()}
-    return "\n".join(
-        [
-            METHODS_HEAD,
-            f"LEGACY_METHODS: Final[dict[str, Method]] = {dict(sorted(legacy.items()))!r}\n",
-            f"MODERN_METHODS: Final[dict[str, Method]] = {dict(sorted(revisions[MODERN].methods.items()))!r}\n",
-            f"ERRORS: Final[dict[str, dict[str, Error]]] = {errors!r}",
-            '"""What each revision\'s schema names. All of them have the codes of JSON-RPC."""\n',
-        ]
-    )

@@ -1,2 +1,2 @@
 # Written by tools/protocols from the schema of ACP 1. Do not edit.
-"""ACP as structs and tables."""
+"""ACP as structs."""

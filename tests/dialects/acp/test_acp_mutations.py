@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from discreet.dialects.acp.generated import methods_of_agents, prompts
-from discreet.dialects.acp.generated.tables import METHODS
-from support.acp_client import agent_of
+from support.acp_client import agent_of, schema
 from support.executors import echo
 from support.logged_events import logged_events
 from support.mutations import exchange, samples
@@ -27,7 +26,13 @@ SERVERS = [
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # what is read and refused is the same on each loop
-async def test_no_message_of_an_editor_is_a_fault_of_the_agent(serving: Any) -> None:
+async def test_no_message_of_an_editor_is_a_fault_of_the_agent(serving: Any, schemas: Path) -> None:
+    definitions = schema()["$defs"]
+    params = {
+        one["x-method"]: one
+        for name, one in definitions.items()
+        if one.get("x-side") == "agent" and not name.endswith("Response")
+    }
     opening = {"cwd": "/a", "mcpServers": SERVERS, "additionalDirectories": ["/b"]}
     with logged_events("error") as logged:
         async with serving(agent=agent_of(echo), dialect="acp", framing="content-length") as wire:
@@ -41,7 +46,7 @@ async def test_no_message_of_an_editor_is_a_fault_of_the_agent(serving: Any) -> 
                 "session/set_mode": {"sessionId": session},
                 "session/set_config_option": {"sessionId": session, "value": "v"},
             }
-            messages = samples(METHODS, "clientToAgent", (methods_of_agents, prompts), right)
+            messages = samples(params, definitions, right)
             codes = await exchange(wire, messages, ("session/close", {"sessionId": session}))
         assert logged.names() == []
     assert set(codes) == {0, -32602, -32600, -32601, -32002}

@@ -14,7 +14,7 @@ from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, 
 from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.connection.handshake import MAX_CLIENT_BYTES
 from discreet.daemon.operations.service import DeclarationError
-from discreet.dialects.acp.generated.methods_of_agents import McpServer
+from discreet.dialects.acp.generated.structs import McpServer
 from discreet.dialects.acp.sessions import Sessions
 from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.decoders import decoder_for

@@ -130,7 +130,7 @@ async def test_a_state_that_was_changed_or_is_of_another_call_is_refused(serving
 
 
 async def test_a_state_expires(serving: Any, shop: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.dialects.mcp.asking.seal.STATE_SECONDS", -1.0)
+    monkeypatch.setattr("discreet.dialects.mcp.seal.STATE_SECONDS", -1.0)
     async with serving(shop, **MCP) as wire:
         client = McpClient(wire, MODERN)
         state = (await client.call("tools/call", ORDER))["result"]["requestState"]

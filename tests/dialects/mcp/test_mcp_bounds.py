@@ -10,8 +10,8 @@ from discreet import Service
 from discreet.daemon.connection.handshake import MAX_CLIENT_BYTES
 from discreet.daemon.operations.access import Access
 from discreet.daemon.operations.identity import Identity
+from discreet.dialects.mcp.dialect import MAX_SUBSCRIBED, MAX_URI_LENGTH
 from discreet.dialects.mcp.revision import MAX_META_BYTES, MAX_TOKEN_LENGTH
-from discreet.dialects.mcp.subscriptions import MAX_SUBSCRIBED, MAX_URI_LENGTH
 from support.mcp_wire import MCP, META, MODERN, McpClient
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet import DeclarationError, Service
-from discreet.dialects.mcp.generated.revisions import LEGACY_REVISIONS
+from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS
 from support.mcp_wire import MCP, MODERN, McpClient
 
 pytestmark = pytest.mark.anyio
@@ -90,7 +90,7 @@ async def test_clients_that_came_another_way_hear_of_changes_too(serving: Any, s
 async def test_subscriptions_of_a_client_are_bounded(
     serving: Any, shop: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.dialects.mcp.subscriptions.MAX_SUBSCRIBED", 2)
+    monkeypatch.setattr("discreet.dialects.mcp.dialect.MAX_SUBSCRIBED", 2)
     async with serving(shop, **MCP) as wire:
         client = await client_of(wire, "2025-11-25")
         for count in (1, 2, 1):

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from discreet import Context, DeclarationError, OperationError, Service, mcp
-from discreet.dialects.mcp.asking.calls import Pending, answers_of
-from discreet.dialects.mcp.asking.questions import Questions
-from discreet.dialects.mcp.asking.seal import State
+from discreet.dialects.mcp.asking import Pending, answers_of
+from discreet.dialects.mcp.questions import Questions
 from discreet.dialects.mcp.revision import ProtocolRevision
+from discreet.dialects.mcp.seal import State
 from support.mcp_rounds import ALL, PARIS, capable, rounds
 from support.mcp_wire import MCP, MODERN, McpClient
 

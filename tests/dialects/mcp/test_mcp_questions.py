@@ -7,7 +7,7 @@ import pytest
 from discreet import Service, mcp
 from discreet.daemon.operations.access import Access
 from discreet.daemon.operations.identity import Identity
-from discreet.dialects.mcp.asking.seal import MAX_STATE_BYTES
+from discreet.dialects.mcp.seal import MAX_STATE_BYTES
 from support.mcp_everything import server
 from support.mcp_rounds import ALL, PARIS, capable, rounds
 from support.mcp_wire import MCP, MODERN, McpClient

@@ -13,7 +13,7 @@ from discreet.daemon.host import Host
 from discreet.daemon.operations.access import Access
 from discreet.daemon.operations.identity import Identity
 from discreet.daemon.settings import Settings
-from discreet.dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from discreet.dialects.mcp.state import Offered
 from support.mcp_wire import MCP, McpClient
 

@@ -14,7 +14,7 @@ import pytest
 
 from discreet.client.connection import Connection
 from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
-from discreet.dialects.mcp.generated import revisions
+from discreet.dialects.mcp.generated import tables
 from discreet.imports.mcp import model
 from discreet.imports.mcp.listing import read_mcp
 from discreet.imports.mcp.model import Command, McpImport
@@ -262,6 +262,6 @@ async def test_a_server_does_not_inherit_the_settings_of_the_daemon(monkeypatch:
 
 def test_the_revisions_that_imports_speak_are_those_of_the_published_schemas() -> None:
     assert (model.LEGACY_REVISIONS, model.MODERN_REVISION) == (
-        revisions.LEGACY_REVISIONS,
-        revisions.MODERN_REVISION,
+        tables.LEGACY_REVISIONS,
+        tables.MODERN_REVISION,
     )

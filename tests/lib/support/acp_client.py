@@ -16,7 +16,6 @@ from jsonschema import Draft202012Validator
 from discreet import Service
 from discreet.agents import Agent
 from discreet.daemon.operations.access import IdentityProvider
-from discreet.dialects.acp.generated.tables import METHODS
 from discreet.framing.transports.interface import ByteTransport, PeerGone
 from discreet.testing.memory_daemon import memory_daemon
 from discreet.testing.settings import settings_of
@@ -50,9 +49,21 @@ class Wrong(NamedTuple):
 
 
 @cache
+def schema() -> Any:
+    return json.loads((Path(SCHEMAS or "") / "acp" / "v1.json").read_text("utf-8"))
+
+
+@cache
+def types_of(method: str) -> tuple[str, str, str | None]:
+    """The side that has a method, and the definitions of its params and its result; the result is None for a notification."""
+    found = {name: one for name, one in schema()["$defs"].items() if one.get("x-method") == method}
+    params = next(name for name in found if not name.endswith("Response"))
+    return found[params]["x-side"], params, next((name for name in found if name.endswith("Response")), None)
+
+
+@cache
 def _validator(name: str) -> Draft202012Validator:
-    schema = json.loads((Path(SCHEMAS or "") / "acp" / "v1.json").read_text("utf-8"))
-    return Draft202012Validator({**schema, "anyOf": [{"$ref": f"#/$defs/{name}"}]})
+    return Draft202012Validator({**schema(), "anyOf": [{"$ref": f"#/$defs/{name}"}]})
 
 
 def check(name: str | None, value: Any) -> None:
@@ -127,8 +138,8 @@ class AcpClient:
             check("Error", answer["error"])
             raise AcpRefused(answer["error"])
         result: Json = answer["result"]
-        if self._methods[call_id] in METHODS:
-            check(METHODS[self._methods[call_id]].get("result"), result)
+        if SCHEMAS and not self._methods[call_id].startswith(("$/", "_")):
+            check(types_of(self._methods[call_id])[2], result)
         return result
 
     async def until(self, condition: Callable[[], object]) -> None:
@@ -174,8 +185,10 @@ class AcpClient:
             self.log.append("answer")
             self._answers[message["id"]] = message
         else:
-            assert METHODS[method]["direction"] != "clientToAgent"
-            check(METHODS[method]["params"], message["params"])
+            if SCHEMAS:
+                side, params, _ = types_of(method)
+                assert side != "agent"
+                check(params, message["params"])
             self.log.append("update" if method == "session/update" else method)
             if method == "session/update":
                 self.updates.append(message["params"]["update"])
@@ -195,7 +208,7 @@ class AcpClient:
             if isinstance(result, Wrong):
                 result = result.result
             else:
-                check(METHODS[method].get("result"), result)
+                check(types_of(method)[2] if SCHEMAS else None, result)
             await self._write({"id": message["id"], "result": result})
 
     def _tell(self) -> None:

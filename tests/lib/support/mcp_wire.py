@@ -11,8 +11,6 @@ from typing import Any
 import msgspec
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from discreet.dialects.mcp.generated.methods import LEGACY_METHODS, MODERN_METHODS
-
 MODERN = "2026-07-28"
 MCP = {"dialect": "mcp", "framing": "content-length"}
 """Settings: the framing is that of the wire."""
@@ -85,9 +83,27 @@ class McpClient:
 
 
 def result_type(revision: str, method: str) -> str:
-    table = MODERN_METHODS if revision == MODERN else LEGACY_METHODS
-    name = table[method]["result"]
-    return {"dict[str, Any]": "Result"}.get(name, name)
+    """The types that the result of a method may have, by their names in the schema."""
+    if method == "server/discover":
+        return "DiscoverResult"
+    if method == "subscriptions/listen":
+        return "SubscriptionsListenResult"
+    name = RESULTS.get(method, "Result")
+    return f"{name} | InputRequiredResult" if revision == MODERN and method in MAY_ASK else name
+
+
+RESULTS = {
+    "completion/complete": "CompleteResult",
+    "initialize": "InitializeResult",
+    "prompts/get": "GetPromptResult",
+    "prompts/list": "ListPromptsResult",
+    "resources/list": "ListResourcesResult",
+    "resources/read": "ReadResourceResult",
+    "resources/templates/list": "ListResourceTemplatesResult",
+    "tools/call": "CallToolResult",
+    "tools/list": "ListToolsResult",
+}
+MAY_ASK = ("prompts/get", "resources/read", "tools/call")
 
 
 def error_type(revision: str) -> str:

@@ -1,4 +1,4 @@
-"""Messages that a protocol allows, made from the types of their params, and the same with one thing wrong."""
+"""Messages that a protocol allows, made from the schemas of their params, and the same with one thing wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple  # Any: JSON, and types
 
 import anyio
-from msgspec import inspect as types
 
 Path = tuple[str | int, ...]
 
@@ -32,41 +31,44 @@ UNPAIRED: Final = Text('"\\ud800"')
 """No JSON text, strictly speaking: the whole message is refused."""
 
 
-def sample_of(annotation: Any, depth: int = 0) -> Any:
-    """A JSON value of this type with all its members."""
-    return _sample(types.type_info(annotation), depth)
-
-
-def _sample(node: types.Type, depth: int) -> Any:
-    match node:
-        case types.StructType():
-            tagged = {} if node.tag_field is None else {node.tag_field: node.tag}
-            fields = [each for each in node.fields if each.required or depth < MAX_DEPTH]
-            return tagged | {each.encode_name: _sample(each.type, depth + 1) for each in fields}
-        case types.UnionType(members):
-            return _sample(next(each for each in members if not isinstance(each, types.NoneType)), depth)
-        case types.ListType(item):
-            return [_sample(item, depth + 1)] if depth < MAX_DEPTH else []
-        case types.DictType():
-            return {"key": _sample(node.value_type, depth + 1)}
-        case types.LiteralType(values):
-            return values[0]
-        case types.EnumType(cls):
-            return next(iter(cls)).value
-        case types.Metadata(inner):
-            return _sample(inner, depth)
+def sample_of(schema: Any, definitions: Any, depth: int = 0) -> Any:
+    """A JSON value with all the members that this part of a schema has."""
+    parts = [schema, *schema.get("allOf", ())]
+    if "$ref" in schema:
+        parts.append(definitions[schema["$ref"].rpartition("/")[2]])
+    for part in [*parts[1:], *(schema.get("anyOf") or schema.get("oneOf") or ())[:1]]:
+        found = sample_of(part, definitions, depth)
+        schema = {
+            **schema,
+            "const": {**found, **_members(schema, definitions, depth)} if isinstance(found, dict) else found,
+        }
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type")
+    match kind[0] if isinstance(kind, list) else kind:
+        case "object":
+            return _members(schema, definitions, depth)
+        case "array":
+            return [sample_of(schema.get("items", {}), definitions, depth + 1)] if depth < MAX_DEPTH else []
+        case str(plain):
+            return _PLAIN[plain]
         case _:
-            return _PLAIN[type(node)]
+            return {"any": [1]}
 
 
-_PLAIN: Final = {
-    types.BoolType: True,
-    types.IntType: 1,
-    types.FloatType: 0.5,
-    types.StrType: "text",
-    types.AnyType: {"any": [1]},
-    types.RawType: {"any": [1]},
-}
+def _members(schema: Any, definitions: Any, depth: int) -> dict[str, Any]:
+    needed = schema.get("required", ())
+    members = schema.get("properties", {}).items()
+    return {
+        name: sample_of(part, definitions, depth + 1)
+        for name, part in members
+        if isinstance(part, dict) and (depth < MAX_DEPTH or name in needed)
+    }
+
+
+_PLAIN: Final = {"boolean": True, "integer": 1, "number": 0.5, "string": "text", "null": None}
 
 
 def paths_of(value: Any, at: Path = ()) -> Iterator[Path]:
@@ -107,17 +109,11 @@ def _plain(value: Any) -> str:
     return value.text if isinstance(value, Text) else json.dumps(value)
 
 
-def samples(
-    methods: Any, direction: str, modules: Iterable[Any], right: dict[str, Any]
-) -> Iterator[tuple[str, Any, bool]]:
-    """Each message of a client: its method, its params, and whether it is a request."""
-    for name, method in methods.items():
-        if method["direction"] not in (direction, "both"):
-            continue
-        types = [getattr(module, method["params"], None) for module in modules] if "params" in method else []
-        found = next(filter(None, types), None)
-        params = ({} if found is None else sample_of(found)) | right.get(name, {})
-        yield name, params, method["kind"] == "request"
+def samples(requests: Mapping[str, Any], definitions: Any, right: dict[str, Any]) -> Iterator[tuple[str, Any, bool]]:
+    """Each message of a client: its method, its params, and whether it is a request. `requests` are the schemas of params by method."""
+    for name, schema in requests.items():
+        params = sample_of(schema, definitions) | right.get(name, {})
+        yield name, params, not name.startswith("notifications/") and name != "session/cancel"
 
 
 async def exchange(wire: Any, messages: Iterable[tuple[str, Any, bool]], last: tuple[str, Any]) -> Counter[int]:

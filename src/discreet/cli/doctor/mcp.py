@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ...daemon.declarations import LONGEST_TOOL_NAME
-from ...dialects.mcp.generated.revisions import LEGACY_REVISIONS, MODERN_REVISION
+from ...dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from ...errors.decoders import convert
 from .conversation import CLIENT, Conversation, Implementation, listed, shown
 

@@ -11,16 +11,16 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, assert_never, fina
 import msgspec
 from msgspec import NODEFAULT, Raw
 
-from ....daemon.declarations import Ask, Asked, Roots, Sample, asks_of
-from ....daemon.operations.context import Context
-from ....daemon.operations.params import input_struct, named_decoder
-from ....daemon.operations.service import DeclarationError
-from ....daemon.operations.spec import OperationSpec
-from ....daemon.schemas.json_schema import JsonSchema, json_schema
-from ....errors.decoders import DECODE_ERRORS, build_decoder, decoder_for
-from ....errors.exceptions import FailureError
-from ....errors.failures import DomainFailure, InvalidParams
-from ..generated import legacy, shared
+from ...daemon.declarations import Ask, Asked, Roots, Sample, asks_of
+from ...daemon.operations.context import Context
+from ...daemon.operations.params import input_struct, named_decoder
+from ...daemon.operations.service import DeclarationError
+from ...daemon.operations.spec import OperationSpec
+from ...daemon.schemas.json_schema import JsonSchema, json_schema
+from ...errors.decoders import DECODE_ERRORS, build_decoder, decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import DomainFailure, InvalidParams
+from .generated import structs
 
 # The forms that a user fills in: schemas of a param's type. Asks nobody.
 
@@ -116,10 +116,10 @@ class AskedParam:
                 self.capability = "sampling"
                 if type(most) is not int or most < 1 or not isinstance(prompt, str):
                     raise self._wrong("max_tokens must be an integer from 1 on, and system_prompt a string")
-                self._needs_type("str or mcp.CreateMessageResult", str, legacy.CreateMessageResult)
+                self._needs_type("str or mcp.CreateMessageResult", str, structs.CreateMessageResult)
             case Roots():
                 self.capability = "roots"
-                self._needs_type("list[mcp.Root]", list[shared.Root])
+                self._needs_type("list[mcp.Root]", list[structs.Root])
             case _:
                 assert_never(ask)
 
@@ -173,7 +173,7 @@ class AskedParam:
                 raise TypeError(f"what asks for param {self.name} must return a text or None")
             return ClientRequest(method, {"message": text, "requestedSchema": self._form})
         messages = [_user_message(text)] if isinstance(text, str) else text
-        if not isinstance(messages, list) or not all(isinstance(m, legacy.SamplingMessage) for m in messages):
+        if not isinstance(messages, list) or not all(isinstance(m, structs.SamplingMessage) for m in messages):
             raise TypeError(
                 f"what asks for param {self.name} must return a text, a list of mcp.SamplingMessage, or None"
             )
@@ -205,7 +205,7 @@ class AskedParam:
                 content = given.content or {}
                 return content if self._is_struct else content[self.name]
             case Sample() if _base(self._field.type) is str:
-                return _text_of(decoder_for(legacy.CreateMessageResult)(answer))
+                return _text_of(decoder_for(structs.CreateMessageResult)(answer))
             case Sample():
                 return msgspec.json.decode(answer)
             case Roots():
@@ -314,13 +314,13 @@ def _base(hint: Any) -> Any:
     return get_args(_without_none(hint))[0]
 
 
-def _user_message(text: str) -> legacy.SamplingMessage:
-    return legacy.SamplingMessage(role="user", content=shared.TextContent(text=text))
+def _user_message(text: str) -> structs.SamplingMessage:
+    return structs.SamplingMessage(role="user", content=structs.TextContent(text=text))
 
 
-def _text_of(message: legacy.CreateMessageResult) -> str:
+def _text_of(message: structs.CreateMessageResult) -> str:
     blocks = message.content if isinstance(message.content, list) else [message.content]
-    texts = [block.text for block in blocks if isinstance(block, shared.TextContent)]
+    texts = [block.text for block in blocks if isinstance(block, structs.TextContent)]
     if not texts:
         raise ValueError
     return "".join(texts)

@@ -7,23 +7,25 @@ client's affair in any case, so a state that is sent twice does no more than a c
 
 from __future__ import annotations
 
-import os
+import hashlib
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from time import time
 from typing import Any, Final, final
 
 import msgspec
 from msgspec import Raw
 
-from ....errors.decoders import decoder_for
-from ....errors.exceptions import FailureError
-from ....errors.failures import InvalidParams
+from ...errors.decoders import decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import InvalidParams
 
 STATE_SECONDS: Final = 600.0
 """How long a client may take to come back with an answer."""
 MAX_STATE_BYTES: Final = 256 * 1024
 """The answers of earlier rounds that a state holds."""
 
-_SEAL_BYTES: Final = 32
+_MARK_BYTES: Final = 32
 
 
 class State(msgspec.Struct):
@@ -44,19 +46,15 @@ class _Sealed(msgspec.Struct):
 class Seal:
     """Seals states. `key` is secret."""
 
-    def __init__(self, key: bytes | None = None) -> None:
-        self.key = key or os.urandom(_SEAL_BYTES)
+    def __init__(self, key: bytes) -> None:
+        self.key = key
 
     def of(self, subject: str) -> Seal:
         """The one for this caller: what it seals, no other opens."""
-        import hmac  # late: most sessions ask nothing
-
         return Seal(hmac.digest(self.key, subject.encode("utf-8", "surrogatepass"), "sha256"))
 
     def close(self, operation: str, arguments: Raw, state: State) -> str:
         """The text for the client. Raises `FailureError` for answers that are too long to be sent to and fro."""
-        from base64 import urlsafe_b64encode  # late, as above
-
         text = msgspec.json.encode(_Sealed(operation, _digest(arguments), time() + STATE_SECONDS, state))
         if len(text) > MAX_STATE_BYTES:
             raise FailureError(InvalidParams("inputResponses", f"at most {MAX_STATE_BYTES} bytes in all", "more"))
@@ -64,25 +62,20 @@ class Seal:
 
     def open(self, text: str, operation: str, arguments: Raw) -> State:
         """The state in it. Raises `FailureError` for a text that was changed, has expired, or is of another call."""
-        import hmac  # late, as above
-        from base64 import urlsafe_b64decode, urlsafe_b64encode
-
         try:
             content = urlsafe_b64decode(text.encode())
         except ValueError:
             raise _wrong_state() from None
         if urlsafe_b64encode(content).decode() != text:  # the decoder passes over what is no base64
             raise _wrong_state()
-        if not hmac.compare_digest(self._mark(content[_SEAL_BYTES:]), content[:_SEAL_BYTES]):
+        if not hmac.compare_digest(self._mark(content[_MARK_BYTES:]), content[:_MARK_BYTES]):
             raise _wrong_state()
-        sealed = decoder_for(_Sealed)(content[_SEAL_BYTES:])  # nobody else has written it
+        sealed = decoder_for(_Sealed)(content[_MARK_BYTES:])  # nobody else has written it
         if (sealed.operation, sealed.arguments) != (operation, _digest(arguments)) or sealed.expires < time():
             raise _wrong_state()
         return sealed.state
 
     def _mark(self, state: bytes) -> bytes:
-        import hmac  # late, as above
-
         return hmac.digest(self.key, state, "sha256")
 
 
@@ -92,8 +85,6 @@ def _wrong_state() -> FailureError:
 
 def _digest(arguments: Raw) -> str:
     """Of the values, since a client may write them anew."""
-    import hashlib  # late, as above
-
     try:
         canonical = msgspec.json.encode(msgspec.json.decode(arguments), order="deterministic")
     except (msgspec.DecodeError, RecursionError):

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Protocol, final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, final
 
 import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from ....daemon.operations.context import ClientRefused, Context, context_backend_of
-from ....daemon.operations.service import Service
-from ....daemon.operations.spec import Forward, Timeout
-from ....errors.decoders import decoder_for
-from ....errors.exceptions import FailureError
-from ....errors.failures import DomainFailure, Failure
-from ..results import modern_members
-from ..revision import Params, ProtocolRevision, missing_capability
-from ..state import McpState
-from ..tools import tool_name
+from ...daemon.operations.context import ClientRefused, Context, context_backend_of
+from ...daemon.operations.service import Service
+from ...daemon.operations.spec import Forward, Timeout
+from ...errors.exceptions import FailureError
+from ...errors.failures import DomainFailure, Failure
+from .dialect import Outcome, Rendering
 from .questions import ClientRequest, Questions, UnusableAnswer
+from .revision import Params, ProtocolRevision, missing_capability, modern_members
 from .seal import STATE_SECONDS, State
+from .state import ANSWER, ASK, McpState
+from .tools import tool_name
 
 MAX_ASKING: Final = 1024
 """Calls of one operation that may wait for answers at a time."""
-
-_ASK: Final = "$ask/"
-"""Begins methods that only forward calls reach. What follows is the operation that is to run."""
-_ANSWER: Final = "$answer/"
-"""The same for modern clients, whose calls never wait for an answer."""
 
 
 class AskingParams(Params, frozen=True, kw_only=True):
@@ -48,75 +42,22 @@ class Pending(msgspec.Struct, frozen=True):
     responses: dict[str, Raw]
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """What came of it: the operation's result, or one that `asks`."""
-
-    result: Raw
-    asks: bool = False
-
-
-class CallRendering(Protocol):
-    """How the outcome of the operation is written."""
-
-    protocol: ProtocolRevision
-
-    def result(self, result: bytes) -> bytes: ...
-    def failure(self, failure: Failure) -> bytes | Failure | None: ...
-
-
-@final
-class AskedRendering:
-    """How the outcome of a call that asks is written."""
-
-    def __init__(self, inner: CallRendering, state: McpState) -> None:
-        self.protocol = inner.protocol
-        self._inner = inner
-        self._dialect = state.dialect
-
-    def result(self, result: bytes) -> bytes:
-        outcome = decoder_for(Outcome)(result)
-        if not outcome.asks:
-            return self._inner.result(bytes(outcome.result))
-        self._dialect.end_progress(self.protocol.token)
-        return bytes(outcome.result)
-
-    def failure(self, failure: Failure) -> bytes | Failure | None:
-        return self._inner.failure(failure)
-
-
-@final
-class InnerRendering:
-    """Tells the revision of an operation that runs within a call, which writes its outcome."""
-
-    def __init__(self, protocol: ProtocolRevision) -> None:
-        self.protocol = protocol
-
-    def result(self, result: bytes) -> bytes:
-        return result
-
-    def failure(self, failure: Failure) -> None:
-        return None
-
-
 def forward(
-    state: McpState, operation: str, arguments: Raw, where: str, rendering: CallRendering, params: AskingParams
+    state: McpState,
+    operation: str,
+    arguments: Raw,
+    where: str,
+    params: AskingParams,
+    protocol: ProtocolRevision,
+    write: Callable[[bytes], bytes],
+    tell: Callable[[Failure], bytes | None] | None = None,
 ) -> Forward:
-    """Where a call goes: to its operation, or to what asks for params of it before.
+    """Where a call goes: to its operation, or to what asks for params of it before. `write` and `tell` are those of `Rendering`.
 
     Raises `FailureError` for arguments that only the user may give, and for a state that is not ours.
     """
-    try:
-        return _forward(state, operation, arguments, where, rendering, params)
-    except FailureError:
-        state.dialect.end_progress(rendering.protocol.token)
-        raise
-
-
-def _forward(
-    state: McpState, operation: str, arguments: Raw, where: str, rendering: CallRendering, params: AskingParams
-) -> Forward:
     questions = state.questions.get(operation)
-    protocol, method = rendering.protocol, operation
+    method, asks = operation, False
     if questions is not None:
         given = questions.check_arguments(arguments, where)
         earlier = State()
@@ -127,15 +68,16 @@ def _forward(
         if values is not None and len(values) == len(questions.params):
             arguments = Raw(msgspec.json.encode({**given, **values}))
         else:
-            method = (_ANSWER if protocol.modern else _ASK) + operation
+            method, asks = (ANSWER if protocol.modern else ASK) + operation, True
             arguments, where = Raw(msgspec.json.encode(pending)), ""
-            rendering = AskedRendering(rendering, state)
+    if protocol.token is not None:
+        state.dialect.begin_progress(protocol.token)
     return Forward(
         method,
         arguments,
         None,
         prefix=where,
-        rendering=rendering,
+        rendering=Rendering(state.dialect, protocol, write, tell, asks=asks),
         progress_token=protocol.token,
         patient=True,
         name=tool_name(operation),
@@ -169,7 +111,7 @@ def add_asking(service: Service, state: McpState) -> None:
     """Add to a service what asks for each operation."""
     for questions in state.questions.values():
         asking = _Asking(state, questions)
-        for prefix in (_ASK, _ANSWER):
+        for prefix in (ASK, ANSWER):
             spec = questions.spec
             service.mutation(prefix + spec.name, timeout=None, limit=MAX_ASKING, errors=spec.errors)(asking.run)
             service.operations[-1] = replace(
@@ -178,7 +120,7 @@ def add_asking(service: Service, state: McpState) -> None:
                 namespace=spec.namespace,
                 uses=spec.uses,
                 authority=spec.authority,
-                only_waits=prefix == _ASK,
+                only_waits=prefix == ASK,
             )
 
 
@@ -234,7 +176,7 @@ class _Asking:
             sink=None,
             context_backend=context_backend_of(ctx),
             progress_token=params.protocol.token,
-            rendering=InnerRendering(params.protocol),
+            rendering=Rendering(self._state.dialect, params.protocol, bytes),
         )
         if isinstance(outcome, bytes):
             return outcome

@@ -1,5 +1,5 @@
 # Written by tools/protocols from the schema of ACP 1. Do not edit.
-"""A turn: the prompt, its updates, its end."""
+"""The params and results of methods of agents and of clients."""
 
 from __future__ import annotations
 
@@ -11,18 +11,36 @@ from msgspec.structs import force_setattr
 from ...structs import FrozenWireStruct, OpenStr, StructUnion
 
 __all__ = [
-    "AgentMessageChunk", "AgentThoughtChunk", "Annotations", "AudioContent", "AvailableCommand",
-    "AvailableCommandInput", "AvailableCommandsUpdate", "BlobResourceContents", "CancelNotification",
-    "ConfigOptionUpdate", "Content", "ContentBlock", "ContentChunk", "Cost", "CurrentModeUpdate", "Diff",
-    "EmbeddedResource", "EmbeddedResourceResource", "ImageContent", "MessageId", "Plan", "PlanEntry",
-    "PlanEntryPriority", "PlanEntryStatus", "PromptRequest", "PromptResponse", "ResourceLink", "Role",
-    "SessionConfigGroupId", "SessionConfigId", "SessionConfigOption", "SessionConfigOptionCategory",
-    "SessionConfigSelectGroup", "SessionConfigSelectOption", "SessionConfigSelectOptions", "SessionConfigValueId",
-    "SessionId", "SessionInfoUpdate", "SessionModeId", "SessionNotification", "SessionUpdate",
-    "SessionUpdateToolCallUpdate", "StopReason", "Terminal", "TerminalId", "TextContent", "TextResourceContents",
-    "ToolCall", "ToolCallContent", "ToolCallId", "ToolCallLocation", "ToolCallStatus", "ToolCallUpdate", "ToolKind",
-    "UnstructuredCommandInput", "UsageUpdate", "UserMessageChunk",
+    "AgentMessageChunk", "AgentThoughtChunk", "Annotations", "AudioContent", "AuthMethodId", "AuthenticateRequest",
+    "AuthenticateResponse", "AvailableCommand", "AvailableCommandInput", "AvailableCommandsUpdate",
+    "BlobResourceContents", "CancelNotification", "CloseSessionRequest", "CloseSessionResponse",
+    "ConfigOptionUpdate", "Content", "ContentBlock", "ContentChunk", "Cost", "CreateTerminalRequest",
+    "CreateTerminalResponse", "CurrentModeUpdate", "Diff", "EmbeddedResource", "EmbeddedResourceResource",
+    "EnvVariable", "HttpHeader", "ImageContent", "ListSessionsRequest", "ListSessionsResponse",
+    "LoadSessionRequest", "LoadSessionResponse", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio",
+    "MessageId", "NewSessionRequest", "NewSessionResponse", "PermissionOption", "PermissionOptionId",
+    "PermissionOptionKind", "Plan", "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptRequest",
+    "PromptResponse", "ReadTextFileRequest", "ReadTextFileResponse", "ReleaseTerminalRequest",
+    "ReleaseTerminalResponse", "RequestPermissionOutcome", "RequestPermissionOutcomeCancelled",
+    "RequestPermissionRequest", "RequestPermissionResponse", "ResourceLink", "ResumeSessionRequest",
+    "ResumeSessionResponse", "Role", "SelectedPermissionOutcome", "SessionConfigGroupId", "SessionConfigId",
+    "SessionConfigOption", "SessionConfigOptionCategory", "SessionConfigSelectGroup", "SessionConfigSelectOption",
+    "SessionConfigSelectOptions", "SessionConfigValueId", "SessionId", "SessionInfo", "SessionInfoUpdate",
+    "SessionMode", "SessionModeId", "SessionModeState", "SessionNotification", "SessionUpdate",
+    "SessionUpdateToolCallUpdate", "SetSessionConfigOptionRequest", "SetSessionConfigOptionResponse",
+    "SetSessionModeRequest", "SetSessionModeResponse", "StopReason", "Terminal", "TerminalExitStatus", "TerminalId",
+    "TerminalOutputRequest", "TerminalOutputResponse", "TextContent", "TextResourceContents", "ToolCall",
+    "ToolCallContent", "ToolCallId", "ToolCallLocation", "ToolCallStatus", "ToolCallUpdate", "ToolKind",
+    "UnstructuredCommandInput", "UsageUpdate", "UserMessageChunk", "WaitForTerminalExitRequest",
+    "WaitForTerminalExitResponse", "WriteTextFileRequest", "WriteTextFileResponse",
 ]  # fmt: skip
+
+
+class PermissionOptionKind(OpenStr):
+    ALLOW_ONCE = "allow_once"
+    ALLOW_ALWAYS = "allow_always"
+    REJECT_ONCE = "reject_once"
+    REJECT_ALWAYS = "reject_always"
 
 
 class PlanEntryPriority(OpenStr):
@@ -106,6 +124,15 @@ class AudioContent(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type"
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
+class AuthenticateRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    method_id: AuthMethodId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class AuthenticateResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
 class AvailableCommand(FrozenWireStruct, frozen=True, kw_only=True):
     name: str
     description: str
@@ -135,6 +162,15 @@ class BlobResourceContents(FrozenWireStruct, frozen=True, kw_only=True):
 
 class CancelNotification(FrozenWireStruct, frozen=True, kw_only=True):
     session_id: SessionId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class CloseSessionRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class CloseSessionResponse(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
@@ -196,6 +232,21 @@ class Cost(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
+class CreateTerminalRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    command: str
+    args: list[str] | None = None
+    env: list[EnvVariable] | None = None
+    cwd: str | None = None
+    output_byte_limit: int | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class CreateTerminalResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    terminal_id: TerminalId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
 class CurrentModeUpdate(
     FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="current_mode_update"
 ):
@@ -216,6 +267,95 @@ class TextResourceContents(FrozenWireStruct, frozen=True, kw_only=True):
     mime_type: str | None = None
     text: str
     uri: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class EnvVariable(FrozenWireStruct, frozen=True, kw_only=True):
+    name: str
+    value: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class HttpHeader(FrozenWireStruct, frozen=True, kw_only=True):
+    name: str
+    value: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ListSessionsRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    cwd: str | None = None
+    cursor: str | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ListSessionsResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    sessions: list[SessionInfo]
+    next_cursor: str | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class LoadSessionRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    mcp_servers: list[McpServer]
+    cwd: str
+    additional_directories: list[str] | None = None
+    session_id: SessionId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "mcp_servers", [MCP_SERVER_UNION.read(item) for item in self.mcp_servers])
+
+
+class LoadSessionResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    modes: SessionModeState | None = None
+    config_options: list[SessionConfigOption] | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class McpServerHttp(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="http"):
+    type: ClassVar[Literal["http"]] = "http"
+    name: str
+    url: str
+    headers: list[HttpHeader]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class McpServerSse(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="sse"):
+    type: ClassVar[Literal["sse"]] = "sse"
+    name: str
+    url: str
+    headers: list[HttpHeader]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class McpServerStdio(FrozenWireStruct, frozen=True, kw_only=True):
+    name: str
+    command: str
+    args: list[str]
+    env: list[EnvVariable]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class NewSessionRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    cwd: str
+    additional_directories: list[str] | None = None
+    mcp_servers: list[McpServer]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "mcp_servers", [MCP_SERVER_UNION.read(item) for item in self.mcp_servers])
+
+
+class NewSessionResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    modes: SessionModeState | None = None
+    config_options: list[SessionConfigOption] | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class PermissionOption(FrozenWireStruct, frozen=True, kw_only=True):
+    option_id: PermissionOptionId
+    name: str
+    kind: PermissionOptionKind
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
@@ -240,6 +380,74 @@ class PromptRequest(FrozenWireStruct, frozen=True, kw_only=True):
 
 class PromptResponse(FrozenWireStruct, frozen=True, kw_only=True):
     stop_reason: StopReason
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ReadTextFileRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    path: str
+    line: int | None = None
+    limit: int | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ReadTextFileResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    content: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ReleaseTerminalRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    terminal_id: TerminalId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ReleaseTerminalResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class RequestPermissionOutcomeCancelled(
+    FrozenWireStruct, frozen=True, kw_only=True, tag_field="outcome", tag="cancelled"
+):
+    outcome: ClassVar[Literal["cancelled"]] = "cancelled"
+
+
+class SelectedPermissionOutcome(FrozenWireStruct, frozen=True, kw_only=True, tag_field="outcome", tag="selected"):
+    outcome: ClassVar[Literal["selected"]] = "selected"
+    option_id: PermissionOptionId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class RequestPermissionRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    tool_call: ToolCallUpdate
+    options: list[PermissionOption]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class RequestPermissionResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    outcome: RequestPermissionOutcome
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ResumeSessionRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    cwd: str
+    additional_directories: list[str] | None = None
+    mcp_servers: list[McpServer] | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+    def __post_init__(self) -> None:
+        force_setattr(
+            self,
+            "mcp_servers",
+            None if self.mcp_servers is None else [MCP_SERVER_UNION.read(item) for item in self.mcp_servers],
+        )
+
+
+class ResumeSessionResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    modes: SessionModeState | None = None
+    config_options: list[SessionConfigOption] | None = None
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
@@ -273,12 +481,34 @@ class SessionConfigSelectOption(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
+class SessionInfo(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    cwd: str
+    additional_directories: list[str] | None = None
+    title: str | None = None
+    updated_at: str | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
 class SessionInfoUpdate(
     FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="session_info_update"
 ):
     session_update: ClassVar[Literal["session_info_update"]] = "session_info_update"
     title: str | None | UnsetType = UNSET
     updated_at: str | None | UnsetType = UNSET
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class SessionMode(FrozenWireStruct, frozen=True, kw_only=True):
+    id: SessionModeId
+    name: str
+    description: str | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class SessionModeState(FrozenWireStruct, frozen=True, kw_only=True):
+    current_mode_id: SessionModeId
+    available_modes: list[SessionMode]
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
@@ -331,9 +561,51 @@ class UserMessageChunk(ContentChunk, frozen=True, kw_only=True, tag_field="sessi
     session_update: ClassVar[Literal["user_message_chunk"]] = "user_message_chunk"
 
 
+class SetSessionConfigOptionRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    config_id: SessionConfigId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+    value: bool | SessionConfigValueId
+    type: Literal["boolean"] | None = None
+
+
+class SetSessionConfigOptionResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    config_options: list[SessionConfigOption]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class SetSessionModeRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    mode_id: SessionModeId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class SetSessionModeResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
 class Terminal(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="terminal"):
     type: ClassVar[Literal["terminal"]] = "terminal"
     terminal_id: TerminalId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class TerminalExitStatus(FrozenWireStruct, frozen=True, kw_only=True):
+    exit_code: int | None = None
+    signal: str | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class TerminalOutputRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    terminal_id: TerminalId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class TerminalOutputResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    output: str
+    truncated: bool
+    exit_status: TerminalExitStatus | None = None
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
@@ -342,6 +614,31 @@ class ToolCallLocation(FrozenWireStruct, frozen=True, kw_only=True):
     line: int | None = None
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
+
+class WaitForTerminalExitRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    terminal_id: TerminalId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class WaitForTerminalExitResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    exit_code: int | None = None
+    signal: str | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class WriteTextFileRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    path: str
+    content: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class WriteTextFileResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+AuthMethodId: TypeAlias = str
 
 AvailableCommandInput: TypeAlias = UnstructuredCommandInput
 
@@ -361,7 +658,26 @@ else:
     EmbeddedResourceResource = Annotated[Any, EMBEDDED_RESOURCE_RESOURCE_UNION]
 
 
+MCP_SERVER_UNION = StructUnion(
+    (),
+    (
+        ("headers name type url", McpServerHttp),
+        ("headers name type url", McpServerSse),
+        ("args command env name", McpServerStdio),
+    ),
+    lists=False,
+)
+if TYPE_CHECKING:
+    McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerStdio
+else:
+    McpServer = Annotated[Any, MCP_SERVER_UNION]
+
+
 MessageId: TypeAlias = str
+
+PermissionOptionId: TypeAlias = str
+
+RequestPermissionOutcome: TypeAlias = RequestPermissionOutcomeCancelled | SelectedPermissionOutcome
 
 SessionConfigGroupId: TypeAlias = str
 

@@ -1,0 +1,433 @@
+"""The methods of ACP behind its handshake, on top of the agent's tasks.
+
+A session is a context of A2A, a prompt is a message in it, and updates are the events of its task. Runs no executor itself.
+Loads when the first of the methods is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, final
+
+import msgspec
+from msgspec.structs import replace
+
+from ...a2a.content import check_json_depth, check_media_types
+from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
+from ...a2a.types import INTERRUPTED, JsonObject, Message, Part, Role, SendRequest, Task, TaskQuery, new_id
+from ...agents.acp_options import AcpOptions
+from ...agents.host import agent_runner_of
+from ...daemon.operations.context import Context
+from ...daemon.operations.service import Service
+from ...daemon.operations.spec import OperationSpec
+from ...errors.exceptions import FailureError, OperationError
+from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, TaskNotFound
+from ...errors.redaction import scrub_known
+from .choices import add_choices, choices_in, commands_of, config_of, modes_of, restore_choices
+from .content import parts_of
+from .editor import TurnEditor
+from .generated import structs
+from .sessions import (
+    AuthenticationFailed,
+    ClientCapabilities,
+    OpenSession,
+    SessionNotFound,
+    Sessions,
+    TooManySessions,
+    is_absolute,
+)
+from .turn import PromptTurn
+from .updates import Updates
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from ...a2a.versions.version import ProtocolVersion
+    from ...agents.service.call_pipeline import CallPipeline, Settle
+    from ...agents.service.request_handler import Caller, RequestHandler
+    from ...daemon.connection.notices import ClientConnection
+
+
+# What is in the store of a session: its tasks, and the list of sessions. A session is a context of A2A.
+
+
+CWD: Final = "cwd"
+"""The member of a message's metadata that holds the session's working directory."""
+
+PAGE_TASKS: Final = 50
+"""Tasks that one page of `session/list` looks at."""
+
+TITLE_CHARACTERS: Final = 80
+
+
+async def tasks_of(handler: RequestHandler, caller: Caller, session_id: str) -> list[Task]:
+    """The session's tasks without their artifacts, the last one first."""
+    tasks: list[Task] = []
+    token = ""
+    while True:
+        page = await handler.list(
+            TaskQuery(scope=caller.scope, context_id=session_id, page_token=token, include_artifacts=False)
+        )
+        tasks += page.tasks
+        token = page.next_page_token
+        if not token:
+            return tasks
+
+
+def open_task(tasks: list[Task]) -> str | None:
+    """The task with which the next prompt goes on."""
+    return tasks[0].id if tasks and tasks[0].status.state in INTERRUPTED else None
+
+
+def last_metadata(tasks: list[Task]) -> JsonObject:
+    """The metadata of the last message that the session's user has sent."""
+    said = [message for task in tasks[:1] for message in task.history if message.role is Role.USER]
+    return (said[-1].metadata or {}) if said else {}
+
+
+async def list_sessions(
+    handler: RequestHandler, caller: Caller, cwd: str | None, cursor: str | None
+) -> tuple[list[structs.SessionInfo], str | None]:
+    """A page of the sessions, the last changed first, and the cursor of the next page.
+
+    Raises `FailureError(InvalidParams)` for a cursor that is not valid.
+    """
+    query = TaskQuery(scope=caller.scope, page_size=PAGE_TASKS, page_token=cursor or "", include_artifacts=False)
+    try:
+        page = await handler.list(query)
+    except FailureError as exc:
+        if isinstance(exc.failure, InvalidParams):
+            raise FailureError(InvalidParams("cursor", "cursor of a page before", "string")) from None
+        raise
+    found = [info async for info in _sessions(handler, caller, page.tasks) if cwd in (None, info.cwd)]
+    return found, page.next_page_token or None
+
+
+async def _sessions(
+    handler: RequestHandler, caller: Caller, tasks: tuple[Task, ...]
+) -> AsyncIterator[structs.SessionInfo]:
+    """The session of each task that is the last one of its session."""
+    for task in tasks:
+        query = TaskQuery(scope=caller.scope, context_id=task.context_id, page_size=1, include_artifacts=False)
+        newest = (await handler.list(query)).tasks
+        said = [message for message in task.history if message.role is Role.USER]
+        cwd = _cwd(said[0]) if said else None
+        if cwd is not None and newest and newest[0].id == task.id:
+            yield structs.SessionInfo(
+                session_id=task.context_id, cwd=cwd, title=_title(said[0]), updated_at=task.status.timestamp
+            )
+
+
+def _cwd(message: Message) -> str | None:
+    cwd = (message.metadata or {}).get(CWD)
+    return cwd if isinstance(cwd, str) else None
+
+
+def _title(message: Message) -> str | None:
+    text = " ".join(" ".join(part.text for part in message.parts if part.text is not None).split())
+    return text[:TITLE_CHARACTERS] or None
+
+
+# Prompts and commands for a daemon without an `Agent`, whose operations are the skills: `/shop/price {"item": "tea"}`.
+
+
+SKILL_PARAMS: Final = 'its params as JSON: {"name": "value"}'
+"""What stands behind the name of an operation."""
+
+
+def skill_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The part that calls a skill, for the text of a prompt: the operation's name, then its params as a JSON object.
+
+    Raises `FailureError(InvalidParams)`.
+    """
+    text = "\n".join(part.text for part in parts if part.text is not None).strip()
+    name, _, params = text.partition(" ")
+    call: dict[str, Any] = {"skill": name.removeprefix("/")}
+    if params.strip():
+        call["input"] = _json(params)
+    return (Part(data=call),)
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise FailureError(InvalidParams("prompt", f"/operation, then {SKILL_PARAMS}", "plain text")) from None
+
+
+def with_typed_params(failure: Failure) -> Failure:
+    """The failure of a prompt that calls a skill, with the params named as the user has typed them."""
+    if isinstance(failure, InvalidParams) and failure.param.startswith(_INPUT):
+        return replace(failure, param=failure.param.removeprefix(_INPUT).removeprefix(".") or "$")
+    return failure
+
+
+_INPUT: Final = "message.parts[0].data.input"
+"""Where the params stand in the message that `skill_parts` makes."""
+
+
+def skill_commands(operations: Iterable[OperationSpec]) -> list[structs.AvailableCommand]:
+    """What the user may type."""
+    return [
+        structs.AvailableCommand(
+            name=spec.name,
+            description=scrub_known(spec.description),
+            input=structs.UnstructuredCommandInput(hint="JSON: {…}") if spec.input.names else None,
+        )
+        for spec in operations
+    ]
+
+
+MAX_PROMPTS: Final = 1024
+"""Prompts that may run at the same time, of all clients; others wait."""
+
+AGENT_ERRORS: Final = (UnknownSkill, InvalidStateTransition, TaskConflict, EventsLost)
+"""The errors that the agent itself declares."""
+
+PROMPT_RUNNING: Final[Failure] = DomainFailure(
+    "PROMPT_RUNNING", "A prompt is running in this session", False, None, 409, -32600
+)
+
+
+@final
+class Methods:
+    """Those of one connection. `capabilities` are the client's."""
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        sessions: Sessions,
+        options: AcpOptions,
+        input_modes: tuple[str, ...] | None,
+        capabilities: Callable[[], ClientCapabilities],
+    ) -> None:
+        self._connection = connection
+        self._sessions = sessions
+        self._options = options
+        self._input_modes = input_modes
+        self._capabilities = capabilities
+
+    def operations(self) -> list[OperationSpec]:
+        """Declare all of them."""
+        service = Service("")
+        self._add_authenticate(service)
+        add_choices(service, self._options, self._sessions)
+        self._add_sessions(service)
+        self._add_prompts(service)
+        self._add_list(service)
+        return service.operations
+
+    def _add_authenticate(self, service: Service) -> None:
+        @service.mutation("authenticate", timeout=None, errors=[AuthenticationFailed])
+        async def authenticate(params: structs.AuthenticateRequest, /) -> structs.AuthenticateResponse:
+            """Sign in with one of the agent's methods."""
+            known = tuple(method.id for method in self._options.auth_methods)
+            if params.method_id not in known:
+                raise FailureError(InvalidParams("methodId", "one of", "string", known))
+            if self._options.authenticate is not None:
+                try:
+                    await self._options.authenticate(params.method_id)
+                except OperationError:
+                    raise AuthenticationFailed from None
+            return structs.AuthenticateResponse()
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    def _add_sessions(self, service: Service) -> None:
+        @service.mutation("session/new", errors=[TooManySessions])
+        async def new(ctx: Context, params: structs.NewSessionRequest, /) -> structs.NewSessionResponse:
+            """Open a session."""
+            session = self._open(new_id(), params)
+            self._announce_commands(ctx, session)
+            agent_runner_of(self._connection.host).spawn(self._load_service)
+            return structs.NewSessionResponse(
+                session_id=session.record.id,
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
+            )
+
+        @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
+        async def load(ctx: Context, params: structs.LoadSessionRequest, /) -> structs.LoadSessionResponse:
+            """Open a session of before, and tell all that was said in it."""
+            session = await self._reopen(ctx, params, replay=True)
+            return structs.LoadSessionResponse(
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
+            )
+
+        @service.mutation("session/resume", timeout=None, errors=[SessionNotFound, TooManySessions])
+        async def resume(ctx: Context, params: structs.ResumeSessionRequest, /) -> structs.ResumeSessionResponse:
+            """Open a session of before."""
+            session = await self._reopen(ctx, params, replay=False)
+            return structs.ResumeSessionResponse(
+                modes=modes_of(self._options, session.record),
+                config_options=config_of(self._options, session.record),
+            )
+
+        @service.mutation("session/close", inline=True, errors=[SessionNotFound])
+        def close(params: structs.CloseSessionRequest, /) -> structs.CloseSessionResponse:
+            """Close a session, and cancel what runs in it."""
+            self._sessions.close(params.session_id)
+            return structs.CloseSessionResponse()
+
+    def _open(
+        self,
+        session_id: str,
+        params: structs.NewSessionRequest | structs.LoadSessionRequest | structs.ResumeSessionRequest,
+    ) -> OpenSession:
+        for param, paths in (("cwd", [params.cwd]), ("additionalDirectories", params.additional_directories or ())):
+            if not all(map(is_absolute, paths)):
+                raise FailureError(InvalidParams(param, "an absolute path", "string"))
+        return self._sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
+
+    async def _reopen(
+        self, ctx: Context, params: structs.LoadSessionRequest | structs.ResumeSessionRequest, *, replay: bool
+    ) -> OpenSession:
+        async with self._call(ctx, params) as (handler, caller, _):
+            tasks = await tasks_of(handler, caller, params.session_id)
+            if not tasks and self._sessions.find(params.session_id) is None:
+                raise SessionNotFound
+            known = self._sessions.find(params.session_id)
+            session = self._open(params.session_id, params)
+            if known is not None:
+                session.record.mode, session.record.config = known.record.mode, known.record.config
+            else:
+                restore_choices(self._options, session.record, last_metadata(tasks))
+            session.record.task_id = open_task(tasks)
+            if replay:
+                await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
+        self._announce_commands(ctx, session)
+        return session
+
+    @staticmethod
+    async def _replay(ctx: Context, handler: RequestHandler, caller: Caller, tasks: list[str], session_id: str) -> None:
+        updates = Updates(replay=True)
+        for task_id in tasks:
+            async for item in handler.history(task_id, caller):
+                for update in updates.of_task(item) if isinstance(item, Task) else updates.of(item):
+                    await ctx.notify(
+                        "session/update", structs.SessionNotification(session_id=session_id, update=update)
+                    )
+
+    def _announce_commands(self, ctx: Context, session: OpenSession) -> None:
+        """Tell the commands after the answer, which leaves before anything else of the loop runs."""
+        if self._input_modes is None:
+            commands = skill_commands(self._connection.host.offered(ctx))
+        else:
+            commands = commands_of(self._options)
+        if not commands:
+            return
+        update = structs.AvailableCommandsUpdate(available_commands=commands)
+        host, session_id = self._connection.context_backend, session.record.id
+
+        async def tell() -> None:
+            await host.notify("session/update", structs.SessionNotification(session_id=session_id, update=update))
+
+        agent_runner_of(self._connection.host).spawn(tell)
+
+    # -- prompts -----------------------------------------------------------------------------------------------
+
+    def _add_prompts(self, service: Service) -> None:
+        @service.mutation("session/prompt", timeout=None, errors=[SessionNotFound, *AGENT_ERRORS])
+        async def prompt(ctx: Context, params: structs.PromptRequest, /) -> structs.PromptResponse:
+            """Send a message to the agent. Everything that comes of it is told before the answer."""
+            return structs.PromptResponse(stop_reason=await self._prompt(ctx, params))
+
+        service.operations[-1] = replace(
+            service.operations[-1], only_waits=True, concurrency_group=True, concurrency_limit=MAX_PROMPTS
+        )
+
+        @service.notification("session/cancel")
+        async def cancel(params: structs.CancelNotification, /) -> None:
+            """Cancel what runs in a session. The dialect has done so when it was read."""
+
+    async def _prompt(self, ctx: Context, params: structs.PromptRequest) -> structs.StopReason:
+        session = self._sessions.get(params.session_id)
+        if not session.begin_prompt(ctx.request_id):
+            return structs.StopReason.CANCELLED
+        if session.turn is not None:
+            raise FailureError(PROMPT_RUNNING)
+        host = self._connection.context_backend
+        turn = PromptTurn(
+            params.session_id,
+            host,
+            agent_runner_of(self._connection.host).spawn,
+            partial(
+                TurnEditor,
+                session.record,
+                host,
+                self._capabilities(),
+                frozenset(mode.id for mode in self._options.modes),
+            ),
+        )
+        session.turn = turn
+        try:
+            async with self._call(ctx, params, session.record.task_id) as (handler, caller, settled):
+                session.record.task_id = await _waiting(handler, caller, session.record.task_id)
+                return settled(await turn.run(handler, caller, self._request(session, params)))
+        except BaseException as exc:
+            if isinstance(ctx.ended_by, Cancelled):
+                turn.drop()
+            if self._input_modes is None and isinstance(exc, FailureError):
+                raise FailureError(with_typed_params(exc.failure)) from None
+            raise
+        finally:
+            session.turn = None
+            if turn.began:
+                session.record.task_id = turn.open_task
+
+    def _request(self, session: OpenSession, params: structs.PromptRequest) -> SendRequest:
+        record, parts = session.record, parts_of(params.prompt)
+        message = Message(
+            new_id(),
+            Role.USER,
+            parts if self._input_modes is not None else skill_parts(parts),
+            context_id=record.id,
+            task_id=record.task_id,
+            metadata={CWD: record.cwd, **choices_in(record)},
+        )
+        check_json_depth(message, params.meta)
+        if self._input_modes is not None:
+            check_media_types(message, self._input_modes)
+        return SendRequest(message, metadata=params.meta)
+
+    # -- the store ---------------------------------------------------------------------------------------------
+
+    def _add_list(self, service: Service) -> None:
+        @service.query("session/list")
+        async def list_(ctx: Context, params: structs.ListSessionsRequest, /) -> structs.ListSessionsResponse:
+            """List the sessions, the last changed first."""
+            async with self._call(ctx, params) as (handler, caller, _):
+                sessions, cursor = await list_sessions(handler, caller, params.cwd, params.cursor)
+            return structs.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
+
+    def _call(
+        self, ctx: Context, params: object, task_id: str | None = None
+    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller, Settle]]:
+        pipeline, version = self._service()
+        return pipeline.call(ctx, version, params, task_id=task_id)
+
+    def _service(self) -> tuple[CallPipeline, ProtocolVersion]:
+        from ...a2a.versions.v10 import V10  # late: the agent's service loads with the first call
+
+        return agent_runner_of(self._connection.host).pipeline, V10
+
+    async def _load_service(self) -> None:
+        """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
+        with suppress(Exception):  # what goes wrong, the first prompt is told
+            self._service()
+
+
+async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:
+    """The task, if it still waits for its caller. A message to one that works might never get its turn."""
+    if task_id is None:
+        return None
+    try:
+        task = await handler.get(task_id, caller)
+    except FailureError as exc:
+        if isinstance(exc.failure, TaskNotFound):
+            return None
+        raise
+    return task_id if task.status.state in INTERRUPTED else None
