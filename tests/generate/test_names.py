@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema
 from discreet.generate import python_client, typescript_client
-from discreet.generate.names import NameScope, constant_name, error_name, member_name, type_name
+from discreet.generate.text import NameScope, constant_name, error_name, member_name, type_name
 
 KEYWORDS = frozenset(keyword.kwlist)
 

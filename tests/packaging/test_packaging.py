@@ -42,7 +42,7 @@ def page_files() -> dict[str, Path]:
         f"discreet/{name}/{path.name}": path
         for name, place in places.items()
         for path in place.iterdir()
-        if path.suffix in (".css", ".html", ".js", ".txt")
+        if path.suffix in (".css", ".html", ".js", ".ts", ".txt")
     }
 
 

@@ -73,7 +73,11 @@ def test_they_hold_nothing_beside_modules_but_what_describes_them(sdist: Path, w
         *(f"{name}{kind}.py" for kind in kinds for name in ("", "test_")),
     )
     files |= {f"src/discreet/cli/templates/{name}.txt" for name in made}
-    files |= shown | served | {"src/discreet/pages/dom.js", "src/discreet/pages/palette.css"}
+    files |= (
+        shown
+        | served
+        | {"src/discreet/pages/dom.js", "src/discreet/pages/palette.css", "src/discreet/generate/session.ts"}
+    )
     assert rest == files | {f"discreet.egg-info/{name}" for name in described}
     assert {(member.mtime, member.uid, member.gid, member.uname) for member in members} == {(1770076800, 0, 0, "")}
     with zipfile.ZipFile(wheel) as archive:

@@ -120,7 +120,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     `extra_params` is the type of further params, None where none are taken. `result` is the type of one event if
     `is_subscription`. `errors` are names of `ErrorType`s. `error_union` and `params_type` are names for the types
-    that a language declares for the errors and the params.
+    that a language declares for the errors and the params, `error_list` is that of a constant with all errors.
     """
 
     wire_name: str
@@ -132,6 +132,7 @@ class Operation(msgspec.Struct, frozen=True):
     result: Type
     errors: tuple[str, ...]
     error_union: str
+    error_list: str
     params_type: str
 
 
@@ -140,6 +141,7 @@ class Namespace(msgspec.Struct, frozen=True):
 
     wire_name: str
     name: str
+    description: str
     operations: tuple[Operation, ...]
 
 
@@ -188,10 +190,8 @@ def references(tp: Type) -> Iterator[str]:
             return
         case TypeReference():
             yield tp.name
-        case ArrayType():
-            yield from references(tp.items)
-        case MapType():
-            yield from references(tp.values)
+        case ArrayType(items=part) | MapType(values=part):
+            yield from references(part)
         case TupleType(items=parts) | UnionType(members=parts):
             for part in parts:
                 yield from references(part)

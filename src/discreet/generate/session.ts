@@ -1,14 +1,3 @@
-"""The constant part of every TypeScript client: calls and streams over vscode-jsonrpc. Text only, never assembled.
-
-The events of a stream carry the id of its request, which vscode-jsonrpc does not expose, and service params are sent beside the
-params, which vscode-jsonrpc does not support. So the session wraps the writer, and reads and changes each message there.
-"""
-
-from __future__ import annotations
-
-from typing import Final
-
-IMPORT_STATEMENTS: Final = """\
 import {
   CancellationTokenSource,
   ParameterStructures,
@@ -21,9 +10,7 @@ import {
   type MessageReader,
   type MessageWriter,
 } from "vscode-jsonrpc";
-"""
 
-SESSION: Final = """\
 /** The data of a declared error; `code` says which error it is. */
 export interface DeclaredError {
   readonly code: string;
@@ -258,4 +245,3 @@ export function isDeclared<E extends DeclaredError>(
     codes.some((code) => code === error.failure.code)
   );
 }
-"""

@@ -9,8 +9,7 @@ from typing import Any, Final, assert_never, final
 
 import msgspec
 
-from ..descriptions import wrapped
-from ..ir import (
+from .client import (
     ANY_TYPE,
     Alias,
     ArrayType,
@@ -27,8 +26,7 @@ from ..ir import (
     TypeReference,
     UnionType,
 )
-from ..names import member_name
-from ..pretty_printer import Code, Group, broken_lines, on_one_line
+from .text import Code, Group, broken_lines, member_name, on_one_line, wrapped
 
 # Unions as msgspec can decode them: members that it can't tell apart become one wider type. Writes no code.
 #

@@ -1,4 +1,8 @@
-"""Converts JSON Schemas into types, and collects the records and aliases that get a name. Knows no language."""
+"""Converts JSON Schemas 2020-12 into types, and collects the records and aliases that get a name. Knows no language.
+
+A keyword of the wrong type is refused when a schema is parsed, so that nothing after that has to check. Others than those that a
+client is generated from are ignored.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from ..daemon.schemas.json_schema import json_schema
-from .descriptions import describe
-from .ir import (
+from ..daemon.schemas.json_schema import JsonSchema, json_schema
+from ..errors.decoders import convert
+from .client import (
     ANY_TYPE,
     Alias,
     ArrayType,
@@ -30,8 +34,68 @@ from .ir import (
     union_of,
     written_size,
 )
-from .names import NameScope, type_name
-from .schema import Schema, SubSchema, local_definition, referenced_definitions
+from .text import NameScope, type_name
+
+
+class SchemaError(Exception):
+    """No client can be generated from these operations. The message is one line that names the operation and the reason."""
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """One schema. A keyword that is left out has the default that the specification gives it, or UNSET."""
+
+    ref: str | UnsetType = msgspec.field(default=UNSET, name="$ref")
+    definitions: dict[str, SubSchema] = msgspec.field(default_factory=dict, name="$defs")
+    title: str = ""
+    description: str = ""
+    default: Any = UNSET  # JSON, as are the next two
+    const: Any = UNSET
+    enum: list[Any] | UnsetType = UNSET
+    any_of: list[SubSchema] = []
+    one_of: list[SubSchema] = []
+    type: str | list[str] | UnsetType = UNSET
+    properties: dict[str, SubSchema] | UnsetType = UNSET
+    required: list[str] = []
+    additional_properties: SubSchema | UnsetType = UNSET
+    property_names: SubSchema = True
+    prefix_items: list[SubSchema] = []
+    items: SubSchema = True
+    format: str = ""
+    pattern: str = ""
+    content_encoding: str = ""
+    minimum: float | int | UnsetType = UNSET
+    exclusive_minimum: float | int | UnsetType = UNSET
+    maximum: float | int | UnsetType = UNSET
+    exclusive_maximum: float | int | UnsetType = UNSET
+    multiple_of: float | int | UnsetType = UNSET
+    min_length: int | UnsetType = UNSET
+    max_length: int | UnsetType = UNSET
+    min_items: int | UnsetType = UNSET
+    max_items: int | UnsetType = UNSET
+    min_properties: int | UnsetType = UNSET
+    max_properties: int | UnsetType = UNSET
+
+    def subschemas(self) -> Iterator[SubSchema]:
+        """Yield the schemas directly inside this one, without its definitions."""
+        yield from (*self.any_of, *self.one_of, *self.prefix_items, self.property_names, self.items)
+        if self.properties is not UNSET:
+            yield from self.properties.values()
+        if self.additional_properties is not UNSET:
+            yield self.additional_properties
+
+
+SubSchema: TypeAlias = Schema | bool
+"""A schema inside another one: `true` takes anything, `false` nothing."""
+
+
+def parse_schema(document: JsonSchema) -> Schema:
+    """Parse a document. Raises `SchemaError` with the place and the expected type of the first wrong keyword."""
+    try:
+        schema: Schema = convert(document, Schema)
+        return schema
+    except msgspec.ValidationError as exc:
+        raise SchemaError(str(exc)) from exc
+
 
 MAX_INLINE_CHARS: Final = 32
 """By `written_size`. A longer type gets a name of its own."""
@@ -115,7 +179,7 @@ class SchemaConverter:
     def _inline_type(self, schema: SubSchema, definitions: Definitions, where: str) -> Type:
         if isinstance(schema, bool):
             return ANY_TYPE
-        referenced = local_definition(schema.ref)
+        referenced = _local_definition(schema.ref)
         if referenced is not None and referenced in definitions:
             known = definitions[referenced]
             return TypeReference(self._declare(referenced, definitions)) if isinstance(known, Schema) else ANY_TYPE
@@ -283,8 +347,79 @@ def _reachable(own: str, definitions: Definitions) -> set[str]:
     """Return the name of a definition, and of every definition that it refers to directly or through others."""
     found, waiting = {own}, [own]
     while waiting:
-        for name in referenced_definitions([definitions[waiting.pop()]]):
+        for name in _referenced_definitions([definitions[waiting.pop()]]):
             if name in definitions and name not in found:
                 found.add(name)
                 waiting.append(name)
     return found
+
+
+def _local_definition(ref: str | UnsetType) -> str | None:
+    """Return the name of the definition that a reference points to; None for any other reference."""
+    prefix = "#/$defs/"
+    return ref.removeprefix(prefix) if ref is not UNSET and ref.startswith(prefix) else None
+
+
+def _referenced_definitions(schema: Iterable[SubSchema]) -> Iterator[str]:
+    """Yield the names of the definitions that these schemas refer to, directly or in schemas inside them."""
+    waiting = list(schema)
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Schema):
+            name = _local_definition(found.ref)
+            if name is not None:
+                yield name
+            waiting += found.subschemas()
+
+
+# -- what is told of a value -----------------------------------------------------------------------------------
+
+_MAX_DEFAULT_CHARS: Final = 60
+"""A longer default is left out of a description."""
+
+_LIMITS: Final = {
+    "minimum": ">= {}",
+    "exclusive_minimum": "> {}",
+    "maximum": "<= {}",
+    "exclusive_maximum": "< {}",
+    "multiple_of": "a multiple of {}",
+    "min_length": "at least {} characters",
+    "max_length": "at most {} characters",
+    "min_items": "at least {} items",
+    "max_items": "at most {} items",
+    "min_properties": "at least {} members",
+    "max_properties": "at most {} members",
+}
+
+
+def describe(schema: SubSchema, *, with_default: bool) -> str:
+    """Return one line about a value: its description, its limits, and its default if wanted. Empty if there is nothing."""
+    if isinstance(schema, bool):
+        return ""
+    facts = "; ".join((*_limits(schema), *(_default(schema) if with_default else ())))
+    description = " ".join(_description(schema).split())
+    if not facts:
+        return description
+    return f"{description.rstrip('.')} ({facts})." if description else f"{facts[:1].upper()}{facts[1:]}."
+
+
+def _description(schema: Schema) -> str:
+    branches = (_description(branch) for branch in schema.any_of if isinstance(branch, Schema))
+    return schema.description or next(filter(None, branches), "")
+
+
+def _default(schema: Schema) -> Iterator[str]:
+    if schema.default is not UNSET and schema.default is not None:
+        text = msgspec.json.encode(schema.default).decode()
+        if len(text) <= _MAX_DEFAULT_CHARS:
+            yield f"default {text}"
+
+
+def _limits(schema: Schema) -> Iterator[str]:
+    for keyword, phrase in _LIMITS.items():
+        limit = getattr(schema, keyword)
+        if limit is not UNSET and not schema.prefix_items:
+            yield phrase.format(limit)
+    for branch in schema.any_of:
+        if isinstance(branch, Schema):
+            yield from _limits(branch)

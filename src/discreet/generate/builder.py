@@ -10,59 +10,9 @@ import msgspec
 
 from ..daemon.schemas.documents import AccessSchema, ErrorSchema, OperationSchema
 from ..errors.exceptions import OperationError
-from .ir import (
-    ANY_TYPE,
-    Alias,
-    Client,
-    ErrorType,
-    Namespace,
-    Operation,
-    Type,
-    TypeReference,
-    map_references,
-    references,
-)
-from .names import NameScope, error_name, type_name
-from .schema import Schema, SchemaError, parse_schema
-from .schema_converter import SchemaConverter, has_unsupported_member
-
-# Orders aliases so that each follows the aliases that it refers to, since some languages read them in order.
-#
-# An alias that refers to itself through other aliases alone can't be written in order: there, the reference becomes `ANY_TYPE`.
-
-
-def in_order(aliases: Iterable[Alias]) -> tuple[Alias, ...]:
-    """Return the aliases, each after those that it refers to. An order that is right already is kept."""
-    return tuple(_Sorter({alias.name: alias for alias in aliases}).sort())
-
-
-class _Sorter:
-    """One depth-first walk along the references between aliases."""
-
-    def __init__(self, aliases: dict[str, Alias]) -> None:
-        self._aliases = aliases
-        self._done: dict[str, Alias] = {}
-        self._path: set[str] = set()
-
-    def sort(self) -> Iterable[Alias]:
-        for alias in self._aliases.values():
-            self._visit(alias)
-        return self._done.values()
-
-    def _visit(self, alias: Alias) -> None:
-        if alias.name in self._done:
-            return
-        self._path.add(alias.name)
-        tp = map_references(alias.type, self._without_cycle)
-        for name in references(tp):
-            if name in self._aliases:
-                self._visit(self._aliases[name])
-        self._path.remove(alias.name)
-        self._done[alias.name] = Alias(alias.name, alias.description, tp)
-
-    def _without_cycle(self, reference: TypeReference) -> Type:
-        return ANY_TYPE if reference.name in self._path else reference
-
+from .client import ANY_TYPE, Alias, Client, ErrorType, Namespace, Operation, map_references, references
+from .schemas import Schema, SchemaConverter, SchemaError, has_unsupported_member, parse_schema
+from .text import NameScope, constant_name, error_name, type_name
 
 _CLIENT: Final = "client"
 
@@ -77,37 +27,68 @@ def build_client(operations: Iterable[OperationSchema], reserved: Iterable[str])
     names = NameScope(reserved)
     converter = SchemaConverter(names)
     errors = _Errors(converter)
+    constants = NameScope()
     built: dict[str, tuple[str, Operation]] = {}
     for operation in ordered:
         if operation.name in built:
             raise SchemaError(f"{operation.name}: there are two operations of this name")
-        built[operation.name] = operation.namespace, _build_operation(operation, converter, errors)
+        built[operation.name] = operation.namespace, _build_operation(operation, converter, errors, constants)
     namespaces = [
         Namespace(
             wire_name=wire_name,
             name=names.unique(type_name(wire_name, _CLIENT)),
+            description=f"The operations of `{wire_name}`" if wire_name else "The operations without a namespace",
             operations=tuple(operation for namespace, operation in built.values() if namespace == wire_name),
         )
         for wire_name in sorted({namespace for namespace, _ in built.values()})
     ]
     return Client(
         records=tuple(sorted(converter.records, key=lambda record: record.name)),
-        aliases=in_order(converter.aliases),
+        aliases=_in_order(converter.aliases),
         errors=tuple(sorted(errors.declared.values(), key=lambda error: error.name)),
         namespaces=tuple(namespaces),
     )
 
 
-def _build_operation(operation: OperationSchema, converter: SchemaConverter, errors: _Errors) -> Operation:
+def _in_order(aliases: Iterable[Alias]) -> tuple[Alias, ...]:
+    """The aliases, each after those that it refers to, since some languages read them in order. An order that is right is kept.
+
+    An alias that refers to itself through other aliases alone can't be written so: there, the reference becomes `ANY_TYPE`.
+    """
+    known = {alias.name: alias for alias in aliases}
+    done: dict[str, Alias] = {}
+    path: set[str] = set()
+
+    def visit(alias: Alias) -> None:
+        if alias.name in done:
+            return
+        path.add(alias.name)
+        tp = map_references(alias.type, lambda reference: ANY_TYPE if reference.name in path else reference)
+        for name in references(tp):
+            if name in known:
+                visit(known[name])
+        path.remove(alias.name)
+        done[alias.name] = Alias(alias.name, alias.description, tp)
+
+    for alias in known.values():
+        visit(alias)
+    return tuple(done.values())
+
+
+def _build_operation(
+    operation: OperationSchema, converter: SchemaConverter, errors: _Errors, constants: NameScope
+) -> Operation:
     try:
-        return _convert(operation, converter, errors)
+        return _convert(operation, converter, errors, constants)
     except SchemaError as exc:
         raise SchemaError(f"{operation.name}: {exc}") from exc
     except RecursionError as exc:
         raise SchemaError(f"{operation.name}: a schema is nested too deeply") from exc
 
 
-def _convert(operation: OperationSchema, converter: SchemaConverter, errors: _Errors) -> Operation:
+def _convert(
+    operation: OperationSchema, converter: SchemaConverter, errors: _Errors, constants: NameScope
+) -> Operation:
     is_subscription = operation.kind == "subscription"
     own = type_name(operation.name)
     input_schema, output_schema = parse_schema(operation.input_schema), parse_schema(operation.output_schema)
@@ -121,6 +102,7 @@ def _convert(operation: OperationSchema, converter: SchemaConverter, errors: _Er
         result=converter.document(output_schema, type_name(own, "event" if is_subscription else "result")),
         errors=tuple(map(errors.declare, operation.error_schemas)),
         error_union=converter.names.unique(type_name(own, "error")),
+        error_list=constants.unique(constant_name(operation.name, "errors")),
         params_type=converter.names.unique(type_name(own, "params")),
     )
 

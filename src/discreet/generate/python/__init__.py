@@ -1,1 +1,0 @@
-"""Python clients: structs, error classes and a class per namespace, over `discreet.client`."""
