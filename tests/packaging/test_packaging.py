@@ -35,6 +35,7 @@ def page_files() -> dict[str, Path]:
     places = {
         "cli/templates": FACE / "cli/templates",
         "recording/view": FACE / "recording/view",
+        "generate": FACE / "generate",
         "pages": FACE / "pages",
         "gateway/page": ROOT / "gateway/page",
     }
@@ -79,7 +80,7 @@ def test_the_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) 
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         contents = {name: archive.read(name) for name in held}
     expected = sources() | page_files()
-    assert len(page_files()) == 26
+    assert len(page_files()) == 27
     assert held == {*expected, "discreet/py.typed"}
     assert {name for name, path in expected.items() if contents[name] != path.read_bytes()} == set()
 
