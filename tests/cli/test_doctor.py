@@ -15,10 +15,8 @@ import pytest
 from discreet.cli.doctor.checks import (
     CHECKS,
     EXTRAS,
-    KNOWN_CLIENTS,
     CheckContext,
     Finding,
-    check_clients,
     check_extras,
     check_limits,
     check_log,
@@ -104,22 +102,6 @@ def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         assert [finding.status for finding in check_log(context(Settings(log_file=path)))] == [status]
 
 
-def test_advice_on_a_client_is_given_only_where_it_runs() -> None:
-    assert list(check_clients(context())) == []
-    assert list(check_clients(context(TERM_PROGRAM="iTerm.app", NVIM=""))) == []
-    for client in KNOWN_CLIENTS:
-        name, value = client.variables[-1]
-        fitting = context(Settings(framing="newline" if "newline" in client.framings else "content-length"))
-        (finding,) = check_clients(CheckContext(fitting.resolved, {name: value or "1"}))
-        assert (finding.check, finding.status) == ("clients", "ok")
-        assert client.name in finding.message
-
-
-def test_a_framing_that_the_client_does_not_speak_is_named() -> None:
-    (finding,) = check_clients(context(Settings(framing="newline"), INSIDE_EMACS="30.1,eglot"))
-    assert finding.status == "warn"
-
-
 # Daemons that are well or ill
 
 WELL = """
@@ -158,8 +140,8 @@ def test_a_daemon_that_is_well_passes() -> None:
         ("os.write(1, b'banner'); to_the_end()", ("reply", "fail")),
         ("answer(); to_the_end(); sys.exit(1)", ("end", "fail")),
         ("out(b'{}'); to_the_end()", ("reply", "fail")),
-        ('os.write(2, b\'{"event":"stdout.stray"}\\n\'); answer(); to_the_end()', ("stdout", "warn")),
-        ('os.write(2, b\'{"event":"lifespan.not_left"}\\n\'); answer(); to_the_end()', ("end", "warn")),
+        ('os.write(2, b\'{"event":"stdout.stray","level":"warn"}\\n\'); answer(); to_the_end()', ("log", "warn")),
+        ('os.write(2, b\'{"event":"lifespan.not_left","level":"warn"}\\n\'); answer(); to_the_end()', ("log", "warn")),
     ],
 )
 def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str]) -> None:
@@ -168,7 +150,7 @@ def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str])
 
 def test_what_the_apps_wrote_is_shown() -> None:
     log = DaemonLog()
-    log.add('{"event":"stdout.stray","text":"hello\\nthere"}')
+    log.add('{"event":"stdout.stray","level":"warn","text":"hello\\nthere"}')
     (finding,) = log.findings()
     assert finding.message.endswith(": hello\\nthere")
 
@@ -237,7 +219,9 @@ def test_text_that_an_app_prints_at_import_is_found(
     monkeypatch.chdir(tmp_path)
     status, found = report(capsys, "./loud_app.py:svc")
     assert status == 0
-    assert [finding["status"] for finding in found["findings"] if finding["check"] == "stdout"] == ["warn"]
+    told = [finding["message"] for finding in found["findings"] if finding["check"] == "log"]
+    assert all(message.startswith("stdout.stray: ") for message in told[1:])
+    assert "a banner" in "".join(told) and "from a child" in "".join(told)
 
 
 def test_an_app_that_cannot_be_imported_is_found(capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,7 +169,7 @@ def test_methods_of_editors_in_a_server_of_plain_json_rpc_are_a_warning(
         'from discreet import Service\nwords = Service("words")\n@words.query("textDocument/hover")\ndef hover() -> None: ...\n'
     )
     status, findings = report(capsys, f"{tmp_path / 'words_app.py'}:words")
-    ((level, message),) = said(findings, "dialect")
+    _, (level, message) = said(findings, "log")
     assert (status, level) == (0, "warn")
     assert "write Service(…, dialect='lsp')" in message
 

@@ -120,58 +120,12 @@ def check_log(context: CheckContext) -> Iterator[Finding]:
     )
 
 
-class KnownClient(Struct, frozen=True):
-    """A client with habits of its own. Any one of `variables` (name, and value or "" for any) shows that it is there.
-
-    `framings` are the framings that it speaks.
-    """
-
-    name: str
-    variables: tuple[tuple[str, str], ...]
-    advice: str
-    framings: tuple[str, ...] = ("content-length", "auto")
-
-
-_AGENT_ADVICE: Final = "hosts of MCP and ACP servers send one JSON text per line: use --framing newline or auto"
-
-KNOWN_CLIENTS: Final[tuple[KnownClient, ...]] = (
-    KnownClient(
-        "Emacs",
-        (("INSIDE_EMACS", ""),),
-        "jsonrpc.el and eglot need Content-Length within the first 100 bytes, which holds; they do not speak newline",
-    ),
-    KnownClient(
-        "VS Code",
-        (("VSCODE_PID", ""), ("TERM_PROGRAM", "vscode")),
-        "adds --stdio and --clientProcessId=N to the command line; both are accepted",
-    ),
-    KnownClient(
-        "Neovim", (("NVIM", ""),), "shows every line on stderr as an error; --log-file keeps log lines out of it"
-    ),
-    KnownClient("Zed", (("ZED_TERM", ""), ("TERM_PROGRAM", "zed")), _AGENT_ADVICE, ("newline", "auto")),
-    KnownClient("Claude Code", (("CLAUDECODE", ""),), _AGENT_ADVICE, ("newline", "auto")),
-)
-
-
-def check_clients(context: CheckContext) -> Iterator[Finding]:
-    """The known clients in whose terminal, or below which, this process runs."""
-    settings = context.resolved.settings
-    framing = settings.framing_in(settings.dialect or "plain")
-    for client in KNOWN_CLIENTS:
-        values = ((context.environ.get(name), expected) for name, expected in client.variables)
-        if any(value and expected in ("", value) for value, expected in values):
-            fits = framing in client.framings
-            advice = client.advice if fits else f"{client.advice} (framing is {framing})"
-            yield Finding("clients", "ok" if fits else "warn", f"{client.name}: {advice}")
-
-
 CHECKS: Final[tuple[Check, ...]] = (
     check_python,
     check_extras,
     check_settings,
     check_limits,
     check_log,
-    check_clients,
 )
 """In the order of the report."""
 

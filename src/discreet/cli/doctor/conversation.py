@@ -43,13 +43,10 @@ _LOG_LINES: Final = 500
 _LOG_LINE_CHARACTERS: Final = 4096
 MAX_SHOWN: Final = 160
 """Characters of what the daemon says that one finding quotes."""
+MAX_WARNINGS: Final = 10
+"""How many warnings of the log are findings."""
 MAX_TOLD: Final = 2000
 """Characters of the line for people, which ends with the place and the remedy. It may tell of several apps."""
-
-_LIFESPAN_ENDS: Final = {
-    "lifespan.failed": "raised on its way out",
-    "lifespan.not_left": "did not end within drain-timeout",
-}
 
 
 class LogLine(Struct, frozen=True):
@@ -86,26 +83,23 @@ class DaemonLog:
         """The line for people; else the first error of the log; else the last line that is no event of the log."""
         lines = [line for line in self._lines if line.strip()]
         told = [line for line in lines if line.startswith("discreet: ")]
-        errors = [cut(_in_brief(line), MAX_SHOWN) for line in self.events() if line.level == "error"]
+        errors = [_in_brief(line) for line in self.events() if line.level == "error"]
         others = [cut(line, MAX_SHOWN) for line in reversed(lines) if not line.startswith("{")]
         return (*told, *errors, *others, "")[0][:MAX_TOLD]
 
     def findings(self) -> Iterator[Finding]:
-        """What the log says that may surprise."""
-        events = list(self.events())
-        for line in events:
-            if what := _LIFESPAN_ENDS.get(line.event):
-                yield Finding("end", "warn", f"the lifespan of a service {what} ({line.event})")
-            if line.event == "dialect.undeclared":
-                yield Finding("dialect", "warn", line.hint)
-        if stray := [line.text.strip() for line in events if line.event.endswith(".stray")]:
-            text = printable(shown(stray[0]))
-            yield Finding("stdout", "warn", f"the apps wrote to stdout or stderr, which went to the log: {text}")
+        """What the log warns of: what apps wrote to stdout, a lifespan that failed at its end, a dialect that is not declared."""
+        warnings = [line for line in self.events() if line.level == "warn"]
+        for line in warnings[:MAX_WARNINGS]:
+            yield Finding("log", "warn", _in_brief(line))
+        if len(warnings) > MAX_WARNINGS:
+            yield Finding("log", "warn", f"{len(warnings) - MAX_WARNINGS} further warnings")
 
 
 def _in_brief(line: LogLine) -> str:
     *_, cause = line.exc.splitlines() or [""]
-    return f"{line.event}: {cause}" if cause else line.event
+    more = printable(shown(cause or line.text.strip()) or line.hint)
+    return f"{line.event}: {more}" if more else line.event
 
 
 class Implementation(Struct, frozen=True):
