@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw
 
 from ...client.messages import DECODE_ERRORS, STREAM_EVENT
 from ...errors.decoders import decoder_for
@@ -33,8 +33,7 @@ CANCELLATIONS: Final = frozenset({"$/cancelRequest", "$/cancel_request", "notifi
 _PROGRESS: Final = frozenset({"$/progress", "notifications/progress"})
 _ACP_PROMPT, _ACP_UPDATE = "session/prompt", "session/update"
 _CREATES_PROGRESS: Final = "window/workDoneProgress/create"
-_OF_REQUESTS: Final = frozenset({STREAM_EVENT, _ACP_UPDATE, *_PROGRESS, *CANCELLATIONS})
-"""The notifications that belong to a request."""
+_NULL: Final = Raw(b"null")
 
 _MAX_PEEKED_BYTES: Final = 4096
 """The longest JSON text that is decoded to be a name."""
@@ -63,26 +62,31 @@ class SeenMessage(msgspec.Struct, frozen=True):
     request: Request | None = None
 
 
+_ABSENT: Final = Raw()
+
+
 class _Envelope(msgspec.Struct):
-    id: Raw | UnsetType = UNSET
-    method: Raw | UnsetType = UNSET
-    params: Raw | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
+    """The members of a message; empty where they are missing."""
+
+    id: Raw = _ABSENT
+    method: Raw = _ABSENT
+    params: Raw = _ABSENT
+    result: Raw = _ABSENT
+    error: Raw = _ABSENT
 
 
-class _Params(msgspec.Struct):
-    """The members that name another request."""
+class _Params(msgspec.Struct, rename="camel"):
+    """The members that name another request; empty where they are missing."""
 
-    id: Raw | UnsetType = UNSET
-    value: Raw | UnsetType = UNSET
-    token: Raw | UnsetType = UNSET
-    session: Raw | UnsetType = msgspec.field(default=UNSET, name="sessionId")
-    request_id: Raw | UnsetType = msgspec.field(default=UNSET, name="requestId")
-    progress_token: Raw | UnsetType = msgspec.field(default=UNSET, name="progressToken")
-    work_done: Raw | UnsetType = msgspec.field(default=UNSET, name="workDoneToken")
-    partial_result: Raw | UnsetType = msgspec.field(default=UNSET, name="partialResultToken")
-    meta: Raw | UnsetType = msgspec.field(default=UNSET, name="_meta")
+    id: Raw = _ABSENT
+    value: Raw = _ABSENT
+    token: Raw = _ABSENT
+    session_id: Raw = _ABSENT
+    request_id: Raw = _ABSENT
+    progress_token: Raw = _ABSENT
+    work_done_token: Raw = _ABSENT
+    partial_result_token: Raw = _ABSENT
+    meta: Raw = msgspec.field(default=_ABSENT, name="_meta")
 
 
 _Key: TypeAlias = tuple[Sender, str]
@@ -100,64 +104,56 @@ class Correlation:
         self.answered = 0
 
     def read(self, entry: MessageEntry) -> SeenMessage:
+        """What the next message is."""
         envelope = _decode(entry.message, _Envelope)
         if envelope is None:
             return SeenMessage("other", "", "", entry.message)
-        method = "" if envelope.method is UNSET else _name(envelope.method)
+        method = _name(envelope.method) if envelope.method else ""
         if not method:
             return self._answer(entry.sender, envelope)
-        params = None if envelope.params is UNSET else envelope.params
-        if envelope.id is not UNSET:
-            return self._request(entry, _text(envelope.id), method, params)
-        return self._notification(entry.sender, method, params)
+        members = (_decode(envelope.params, _Params) if envelope.params else None) or _Params()
+        if envelope.id:
+            return self._request(entry, _text(envelope.id), method, envelope.params, members)
+        return self._notification(entry.sender, method, envelope.params, members)
 
-    def _request(self, entry: MessageEntry, number: str, method: str, params: Raw | None) -> SeenMessage:
+    def _request(self, entry: MessageEntry, number: str, method: str, params: Raw, members: _Params) -> SeenMessage:
         request = Request(self.requests, entry.sender, number, method, entry.ms)
         self.requests += 1
         _put(self._open, (entry.sender, number), request, MAX_OPEN)
-        members = None if params is None else _decode(params, _Params)
-        if members is not None and method == _CREATES_PROGRESS and members.token is not UNSET:
-            _put(self._tokens, (entry.sender, _text(members.token)), request, MAX_TOKENS)
-        elif members is not None and method == _ACP_PROMPT and members.session is not UNSET:
-            _put(self._tokens, (_other(entry.sender), _session(members.session)), request, MAX_TOKENS)
-        elif members is not None:
-            meta = None if members.meta is UNSET else _decode(members.meta, _Params)
-            for token in (members.work_done, members.partial_result, UNSET if meta is None else meta.progress_token):
-                if token is not UNSET:
-                    _put(self._tokens, (_other(entry.sender), _text(token)), request, MAX_TOKENS)
-        return SeenMessage("request", number, method, params, request)
+        teller = entry.sender if method == _CREATES_PROGRESS else _other(entry.sender)
+        meta = (_decode(members.meta, _Params) if members.meta else None) or _Params()
+        tokens = [members.work_done_token, members.partial_result_token, meta.progress_token]
+        for token in [members.token] if method == _CREATES_PROGRESS else tokens:
+            if token:
+                _put(self._tokens, (teller, _text(token)), request, MAX_TOKENS)
+        if method == _ACP_PROMPT and members.session_id:
+            _put(self._tokens, (teller, _session(members.session_id)), request, MAX_TOKENS)
+        return SeenMessage("request", number, method, params or None, request)
 
     def _answer(self, sender: Sender, envelope: _Envelope) -> SeenMessage:
-        number = "null" if envelope.id is UNSET else _text(envelope.id)
+        number = _text(envelope.id or _NULL)
         request = self._open.pop((_other(sender), number), None)
         self.answered += request is not None
         method = "" if request is None else request.method
-        if envelope.error is not UNSET:
+        if envelope.error:
             return SeenMessage("error", number, method, envelope.error, request)
-        return SeenMessage("answer", number, method, None if envelope.result is UNSET else envelope.result, request)
+        return SeenMessage("answer", number, method, envelope.result or None, request)
 
-    def _notification(self, sender: Sender, method: str, params: Raw | None) -> SeenMessage:
-        plain = SeenMessage("notification", "", method, params)
-        if method not in _OF_REQUESTS:
-            return plain
-        members = None if params is None else _decode(params, _Params)
-        if members is None:
-            return plain
+    def _notification(self, sender: Sender, method: str, params: Raw, members: _Params) -> SeenMessage:
+        kind: MessageKind = "notification"
+        request: Request | None = None
         if method == STREAM_EVENT:
-            number = "null" if members.id is UNSET else _text(members.id)
-            value = None if members.value is UNSET else members.value
-            return SeenMessage("event", number, method, value, self._open.get((_other(sender), number)))
+            number = _text(members.id or _NULL)
+            return SeenMessage("event", number, method, members.value or None, self._open.get((_other(sender), number)))
         if method in CANCELLATIONS:
-            named = members.request_id if members.id is UNSET else members.id
-            request = None if named is UNSET else self._open.get((sender, _text(named)))
-            return SeenMessage("cancel", "", method, params, request)
-        if method == _ACP_UPDATE:
-            prompt = None if members.session is UNSET else self._tokens.get((sender, _session(members.session)))
-            is_open = prompt is not None and self._open.get((prompt.asker, prompt.id)) is prompt
-            return SeenMessage("progress", "", method, params, prompt) if is_open else plain
-        named = members.progress_token if members.token is UNSET else members.token
-        request = None if named is UNSET else self._tokens.get((sender, _text(named)))
-        return SeenMessage("progress", "", method, params, request)
+            kind, request = "cancel", self._open.get((sender, _text(members.id or members.request_id)))
+        elif method in _PROGRESS:
+            kind, request = "progress", self._tokens.get((sender, _text(members.token or members.progress_token)))
+        elif method == _ACP_UPDATE:
+            prompt = self._tokens.get((sender, _session(members.session_id)))
+            if prompt is not None and self._open.get((prompt.asker, prompt.id)) is prompt:
+                kind, request = "progress", prompt
+        return SeenMessage(kind, "", method, params or None, request)
 
 
 def text_of(value: Raw, characters: int) -> str:
