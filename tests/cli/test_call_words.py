@@ -7,12 +7,10 @@ import re
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import Raw
 
-from discreet.cli.call.param_schemas import ParamSchemas
 from discreet.cli.call.request import MAX_READ_BYTES, Params, parse_params
 from discreet.cli.exit_status import CALL_STATUSES, EXIT_OF_HTTP, exit_status
 from discreet.cli.main import main
@@ -55,62 +53,6 @@ def test_words_become_params(words: list[str], expected: object) -> None:
 def test_words_that_are_no_params_are_wrong_usage(words: list[str]) -> None:
     with pytest.raises(UsageError):
         parse_params(words)
-
-
-SCHEMA: dict[str, Any] = {
-    "properties": {
-        "text": {"type": "string"},
-        "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        "both": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
-        "float": {"type": "number"},
-        "colour": {"$ref": "#/$defs/Colour"},
-        "digit": {"enum": ["1", "2"]},
-        "number": {"enum": [1, 2]},
-        "anything": {},
-        "itself": {"$ref": "#/$defs/Loop"},
-        "decimal": {"type": ["string", "number"]},
-    },
-    "$defs": {
-        "Colour": {"enum": ["red", "blue"]},
-        "Loop": {"anyOf": [{"$ref": "#/$defs/Loop"}, {"$ref": "#/$defs/Loop"}, {"type": "string"}]},
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("word", "value"),
-    [
-        ("text=5", "5"),
-        ("text=1.50", "1.50"),
-        ("text=true", "true"),
-        ("text=null", "null"),
-        ('text={"a":  1}', '{"a":  1}'),
-        ("text=[1,  2]", "[1,  2]"),
-        ("maybe=5", "5"),
-        ("colour=5", "5"),
-        ("digit=1", "1"),
-        ("itself=5", "5"),
-    ],
-)
-def test_what_is_json_is_a_text_where_only_a_text_may_come(word: str, value: str) -> None:
-    params = parse_params([word]).as_text(ParamSchemas(SCHEMA))
-    assert params is not None
-    assert params.value == {word.partition("=")[0]: value}
-
-
-@pytest.mark.parametrize(
-    "word",
-    ["maybe=null", "both=5", "float=5", "number=1", "anything=5", "decimal=5", "unknown=5", 'text="5"', "text=word"],
-)
-def test_what_an_operation_takes_as_json_stays_json(word: str) -> None:
-    assert parse_params([word]).as_text(ParamSchemas(SCHEMA)) is None
-
-
-@pytest.mark.parametrize(
-    "schema", [{}, {"properties": 1}, {"properties": {"a": 1}}, {"properties": {"a": {"anyOf": 1, "enum": 2}}}]
-)
-def test_a_schema_that_is_none_changes_no_param(schema: dict[str, Any]) -> None:
-    assert parse_params(["a=5"]).as_text(ParamSchemas(schema)) is None
 
 
 def test_params_may_come_from_a_file_and_from_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,16 @@ Starts a daemon for each completion of a call and gives it `DAEMON_SECONDS`. Pri
 typing. Never runs the command of `--server`: pressing the tabulator key must not start what only the return key should.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final, final
 
 import anyio
+import msgspec
 
 from ..client import ClientError, EndBounds, Peer, attach, spawn
 from ..client.dialects import DIALECTS
@@ -23,7 +26,6 @@ from ..daemon.settings.flags import FlagParser
 from ..errors.printable import printable
 from .call.credentials import read_service_params
 from .call.hints import ask_operation
-from .call.param_schemas import ParamSchemas
 from .commands import DEFAULT_VERB, VERBS, load_verb
 from .output import write_stdout
 from .verbs.call import add_call_flags, server_command
@@ -32,6 +34,12 @@ DAEMON_SECONDS: Final = 0.6
 """How long the daemon may take. With this program's own start and the ends below, a completion takes less than a second."""
 
 _END_BOUNDS: Final = EndBounds(eof=0.1, terminate=0.05, kill=0.05)
+
+_MAX_DEPTH: Final = 8
+"""How many references and alternatives are followed into each other. A schema may refer to itself."""
+
+_MAX_VISITED: Final = 1000
+"""How many schemas of one param are read. A server may nest alternatives without end."""
 
 _MAX_COMPLETIONS: Final = 1000
 """More would not fit on a screen."""
@@ -119,17 +127,17 @@ async def _ask_daemon(args: argparse.Namespace, words: Sequence[str], prefix: st
                 spawn(command, stderr="collect", bounds=_END_BOUNDS) as process,
                 attach(process, framing=framing, timeout=DAEMON_SECONDS, service_params=service_params) as peer,
             ):
-                return _fitting(await _listed(peer, words), prefix)
+                return _fitting(await _completions(peer, words), prefix)
     except ClientError:
         pass
     return []
 
 
-async def _listed(peer: Peer, words: Sequence[str]) -> list[str]:
+async def _completions(peer: Peer, words: Sequence[str]) -> list[str]:
     """The operations, or the params of the one that is named, which were not given yet."""
     if not words:
         return sorted(one.name for one in await peer.call("services/list", type=list[ListedOperation]))
-    schemas = (await ask_operation(peer, words[0], None)).params
+    schemas = ParamSchemas((await ask_operation(peer, words[0], None)).input_schema)
     return list(_params(schemas, {word.partition("=")[0] for word in words[1:]}))
 
 
@@ -139,3 +147,53 @@ def _params(schemas: ParamSchemas, given: set[str]) -> Iterator[str]:
         if name not in given:
             yield f"{name}="
             yield from (f"{name}={value}" for value in schemas.values(name))
+
+
+@final
+class ParamSchemas:
+    """The params of one operation, by the `inputSchema` (JSON Schema) of its `services/schema`.
+
+    Reads what a server sent, so any JSON is taken. A schema that is not understood says nothing.
+    """
+
+    def __init__(self, schema: dict[str, Any]) -> None:  # Any: JSON Schema
+        properties, definitions = schema.get("properties"), schema.get("$defs")
+        self._properties: dict[str, Any] = properties if isinstance(properties, dict) else {}
+        self._definitions: dict[str, Any] = definitions if isinstance(definitions, dict) else {}
+
+    def names(self) -> list[str]:
+        """The params, in the order of their declaration."""
+        return list(self._properties)
+
+    def values(self, name: str) -> list[str]:
+        """The values of a closed list, as they are written on a command line; none where any value may come."""
+        return list(dict.fromkeys(_written(value) for plain in self._plain(name) for value in _listed(plain)))
+
+    def _plain(self, name: str) -> Iterator[dict[str, Any]]:
+        """The alternatives of a param that are neither references nor alternatives themselves."""
+        waiting, visited = [(self._properties.get(name), 0)], 0
+        while waiting and visited < _MAX_VISITED:
+            schema, depth = waiting.pop(0)
+            visited += 1
+            if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+                continue
+            reference, branches = schema.get("$ref"), schema.get("anyOf", schema.get("oneOf"))
+            if isinstance(reference, str):
+                waiting.append((self._definitions.get(reference.removeprefix("#/$defs/")), depth + 1))
+            elif isinstance(branches, list):
+                waiting += [(branch, depth + 1) for branch in branches[:_MAX_VISITED]]
+            else:
+                yield schema
+
+
+def _listed(schema: dict[str, Any]) -> list[Any]:
+    if "const" in schema:
+        return [schema["const"]]
+    if schema.get("type") == "boolean":
+        return [True, False]
+    values = schema.get("enum")
+    return values if isinstance(values, list) else []
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

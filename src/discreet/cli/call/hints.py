@@ -11,7 +11,6 @@ from ...client.peer import LISTING_SECONDS
 from ...daemon.settings import Settings
 from ...errors.decoders import convert
 from ...errors.nearest import closest_match
-from .param_schemas import ParamSchemas
 from .request import RemoteCall
 
 SUGGESTION_CUTOFF: Final = 0.6
@@ -41,11 +40,6 @@ class Operation(msgspec.Struct, frozen=True, rename="camel"):
 
     input_schema: dict[str, Any]  # JSON Schema
     timeout: Any = None  # seconds
-
-    @property
-    def params(self) -> ParamSchemas:
-        """What it says of the params."""
-        return ParamSchemas(self.input_schema)
 
 
 class _Named(msgspec.Struct, frozen=True):

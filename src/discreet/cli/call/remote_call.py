@@ -34,8 +34,8 @@ from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from ..exit_status import EXIT_DOMAIN, exit_status
 from ..output import MAX_LINE_CHARACTERS, note_json, print_json, write_stderr
-from .hints import ask_operation, deadline_hint, handshake_hint, methods_hint, names_hint, oversize_hint
-from .request import Params, RemoteCall
+from .hints import deadline_hint, handshake_hint, methods_hint, names_hint, oversize_hint
+from .request import RemoteCall
 
 MAX_REPORTED: Final = 10
 """How many errors that name no request are reported. A server may write them without end."""
@@ -71,30 +71,21 @@ async def execute(call: RemoteCall) -> int:
 
 
 async def _call_with_texts(peer: Peer, call: RemoteCall) -> int:
-    """Call; where a param is refused whose word may be a text as well (`s=5`), call again with the text.
+    """Call. Where a param is refused whose word may be a text as well (`s=5`), call again with the text.
 
-    A refusal of params comes before anything runs, so it is no second run.
+    A refusal of params comes before anything runs, so it is no second run. If the text is refused, too, the first refusal counts.
     """
     make = _subscribe if call.stream else _call
+    refused: dict[str, InvalidParams] = {}
     while True:
         try:
             return await make(peer, call)
         except InvalidParams as error:
-            params = await _texts_for(peer, call, error)
-            if params is None:
-                return _fail(call, error, await names_hint(peer, call))
-            call = msgspec.structs.replace(call, params=params)
-
-
-async def _texts_for(peer: Peer, call: RemoteCall, error: InvalidParams) -> Params | None:
-    """The params with texts for all that want them, by the operation's schema; without one, for the param that is refused."""
-    failure = error.failure
-    if failure.param not in call.params.texts or call.dialect is not PLAIN:
-        return None
-    try:
-        return call.params.as_text((await ask_operation(peer, call.method, call.service_params)).params)
-    except ClientError:  # a method without a schema, such as those of agents
-        return call.params.with_text(failure.param) if failure.expected.startswith("string") else None
+            name = error.failure.param
+            if call.dialect is not PLAIN or name not in call.params.texts:
+                return _fail(call, refused.get(name, error), await names_hint(peer, call))
+            refused[name] = error
+            call = msgspec.structs.replace(call, params=call.params.with_text(name))
 
 
 async def _call(peer: Peer, call: RemoteCall) -> int:

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO, Final, Literal, TypeAlias
+from typing import BinaryIO, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -17,7 +17,6 @@ from ...daemon.settings.option import read_reference
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from ...framing.events import Framing
-from .param_schemas import ParamSchemas
 
 STDIN_PATH: Final = "-"
 FILE_MARK: Final = "@"
@@ -36,15 +35,6 @@ class Params(msgspec.Struct, frozen=True):
 
     value: Raw | dict[str, object] | None
     texts: Mapping[str, str] = {}
-
-    def as_text(self, schemas: ParamSchemas) -> "Params | None":
-        """The same with the texts for the params that want them; None where none does."""
-        if not isinstance(self.value, dict):
-            return None
-        wanted = {
-            name: text for name, text in self.texts.items() if schemas.wants_text(name, _bytes_of(self.value[name]))
-        }
-        return Params({**self.value, **wanted}) if wanted else None
 
     def with_text(self, name: str) -> "Params":
         """The same with the text of this one param, which has one."""
@@ -187,10 +177,6 @@ def _parse_json(text: str) -> Raw | None:
 def _compact_json(text: str) -> Raw:
     decoder_for(Raw)(require_utf8(text))  # checks the grammar and leaves the numbers alone
     return Raw(msgspec.json.format(text.encode(), indent=-1))
-
-
-def _bytes_of(value: Any) -> bytes:  # Any: a param that is no text is a `Raw`
-    return bytes(value)
 
 
 def require_utf8(text: str) -> str:
