@@ -1,6 +1,7 @@
-"""Tells the service manager how the daemon is: readiness, the end, and the pings of a watchdog (sd_notify(3)).
+"""Speaks with whatever starts and watches the daemon: sockets and stdin that are handed over, readiness and pings (sd_notify(3)),
+the report on a signal, and the work of a container's first process.
 
-Loaded only where NOTIFY_SOCKET is set. Never waits: what the socket does not take is dropped and logged.
+Telling never waits: what the socket does not take is dropped and logged.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import socket
 import stat
 import sys
 from _thread import _count
@@ -23,6 +23,8 @@ from .logs import log
 from .logs.sink import safe_call
 
 if TYPE_CHECKING:
+    import socket
+
     from .daemon import Daemon
     from .logs.writer import LogWriter
 
@@ -268,6 +270,8 @@ class ServiceManager:
 
     def _open(self) -> socket.socket | None:
         """A socket, kept open: a ping must go out where no descriptor is left too."""
+        import socket  # late: most daemons have no manager
+
         if self._address[:1] not in ("/", "@") or not hasattr(
             socket, "AF_UNIX"
         ):  # vsock, for a manager outside a machine
