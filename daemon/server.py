@@ -381,9 +381,9 @@ class _Process:
 
             outlive_system_tasks()
             return anyio.run(self._main, daemon, backend="trio")
-        from .process.event_loop import LastingLoop  # late: it loads asyncio
+        from .process.event_loop import open_loop  # late: it loads asyncio
 
-        loop = LastingLoop()
+        loop = open_loop(self._settings.backend)
         loop.set_exception_handler(loop_exception_handler)
         return anyio.run(self._main_in, daemon, loop, backend_options={"loop_factory": lambda: loop})
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..logs import log
 
-if TYPE_CHECKING or sys.platform != "win32":
+if TYPE_CHECKING:
     _Loop = asyncio.SelectorEventLoop
 else:
-    _Loop = asyncio.ProactorEventLoop
+    _Loop = object
 
 
-@final
 class LastingLoop(_Loop):
-    """From `begin` on it runs until the task that called it is done. `is_own` says that nothing but a daemon runs on it."""
+    """What `open_loop` puts before a class of loops. From `begin` on it runs until the task that called it is done. `is_own` says that nothing but a daemon runs on it."""
 
     is_own = True
     _main: asyncio.Task[Any] | None = None
@@ -42,3 +41,16 @@ class LastingLoop(_Loop):
     @property
     def _is_over(self) -> bool:
         return self._main is None or self._main.done()
+
+
+def open_loop(backend: Literal["asyncio", "uvloop"]) -> LastingLoop:
+    """Make the loop of this backend. Raises `ImportError` where uvloop is asked for and not installed."""
+    kind: Any  # a class of event loops
+    if backend == "uvloop":
+        import uvloop  # late: an extra
+
+        kind = uvloop.Loop
+    else:
+        kind = asyncio.ProactorEventLoop if sys.platform == "win32" else asyncio.SelectorEventLoop
+    loop: LastingLoop = type("LastingLoop", (LastingLoop, kind), {})()
+    return loop

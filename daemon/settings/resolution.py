@@ -225,8 +225,8 @@ def resolve_settings(
     settings = Settings(**values)
     if settings.reload and sys.platform == "win32":
         raise UsageError(f"{given['reload'].source}: not available on Windows")
-    if settings.backend == "trio":
-        _require_trio(given["backend"].source)
+    if settings.backend != "asyncio":
+        _require_installed(settings.backend, given["backend"].source)
     return Resolved(settings, {field: value.source for field, value in given.items()}, ignored)
 
 
@@ -269,8 +269,8 @@ def _ignored(values: Mapping[str, RawValue]) -> str:
     )
 
 
-def _require_trio(source: str) -> None:
-    from importlib.util import find_spec  # late: only the advanced choice needs it
+def _require_installed(backend: str, source: str) -> None:
+    from importlib.util import find_spec  # late: only the other choices need it
 
-    if find_spec("trio") is None:
-        raise UsageError(f"{source}: trio is not installed; pip install trio")
+    if find_spec(backend) is None:
+        raise UsageError(f"{source}: {backend} is not installed; pip install {backend}")

@@ -596,9 +596,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = False
     backend: Annotated[
-        Literal["asyncio", "trio"],
+        Literal["asyncio", "uvloop", "trio"],
         OptionInfo(
-            group=_LIFECYCLE, found_file="no", help="the event loop; trio must be installed (advanced, for tests)"
+            group=_LIFECYCLE,
+            found_file="no",
+            help="the event loop; uvloop and trio must be installed: `pip install discreet[uvloop]`, `pip install trio` (for tests)",
         ),
     ] = "asyncio"
     log_level: Annotated[

@@ -159,8 +159,8 @@ class HttpListener:
             raise AppError(
                 f"--http {settings.http}: others could call it; add --token or --identity, or --http-open to let anybody"
             )
-        if settings.backend != "asyncio":
-            raise AppError("--http needs --backend asyncio")
+        if settings.backend == "trio":
+            raise AppError("--http needs --backend asyncio or uvloop")
         local = address.loopback and host.access.provider is None and not settings.http_open
         self.gateway: Final = Gateway(
             host,

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from discreet.daemon.debugger import sockets
+from support.backends import BACKENDS
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs Unix sockets")
@@ -58,8 +59,6 @@ def direct(n: int) -> int:
 def ping() -> str:
     return "pong"
 """
-
-BACKENDS = ("asyncio", "trio")
 
 
 @pytest.fixture(autouse=True)

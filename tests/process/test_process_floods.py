@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from discreet.framing.encoder import encode_frame
+from support.backends import BACKENDS
 from support.waits import DEADLINE_SECONDS
 
 Spawn = Callable[..., Any]
-
-BACKENDS = ["asyncio", "trio"]
 
 
 def framed(**members: object) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.backends import BACKENDS
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
 
@@ -208,7 +209,7 @@ def answers(tmp_path: Path, method: str, params: dict[str, Any], backend: str = 
     return found
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("how", ["limited", "grouped"])
 def test_a_generator_that_a_handler_has_broken_out_of_is_nobodys(tmp_path: Path, backend: str, how: str) -> None:
     assert answers(tmp_path, "breaks", {"how": how}, backend)[1]["result"] == "broke"

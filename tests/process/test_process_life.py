@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from discreet.framing.encoder import encode_frame
+from support.backends import BACKENDS
 from support.programs import has_ended
 from support.waits import DEADLINE_SECONDS, wait_until
 from support.wire import request
 
 Spawn = Callable[..., Any]
-
-BACKENDS = ["asyncio", "trio"]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -44,7 +43,13 @@ def test_end_of_input_before_anything_came_ends_gracefully(spawn: Spawn) -> None
 
 @pytest.mark.parametrize(
     ("number", "backend"),
-    [(signal.SIGTERM, "asyncio"), (signal.SIGTERM, "trio"), (signal.SIGINT, "asyncio"), (signal.SIGHUP, "trio")],
+    [
+        (signal.SIGTERM, "asyncio"),
+        (signal.SIGTERM, "trio"),
+        (signal.SIGTERM, "uvloop"),
+        (signal.SIGINT, "asyncio"),
+        (signal.SIGHUP, "trio"),
+    ],
 )
 def test_a_signal_lets_running_requests_finish_and_ends_with_0(
     spawn: Spawn, number: signal.Signals, backend: str

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from discreet.framing.encoder import encode_frame
+from support.backends import BACKENDS
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux enforces them")
@@ -42,7 +43,7 @@ def refused(status: int, stderr: bytes) -> bool:
     return status == 2 and stderr.startswith(b"discreet: ") and stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_start_under_any_limit_is_refused_in_one_line_or_serves(
     command: list[str], tmp_path: Path, limit: str, backend: str

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.backends import BACKENDS
 from support.waits import DEADLINE_SECONDS
 from support.wire import request
 
@@ -57,7 +58,7 @@ def start(spawn: Spawn, *args: str) -> Any:
     return child
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_changed_code_answers_over_the_same_pipe_in_the_same_process(spawn: Spawn, project: Path, backend: str) -> None:
     child = start(spawn, "--backend", backend)
     log = ""

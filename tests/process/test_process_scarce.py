@@ -33,6 +33,7 @@ ANSWERS = {-32603, -32000, -32602}
 PARSING = """
 import resource, sys
 from discreet.framing.parser import NEED_DATA, FrameLimits, parser_for
+from support.backends import BACKENDS
 
 opening, end, good = (sys.argv[2].encode(), b"\\n", b"1\\n")
 if sys.argv[1] == "content-length":
@@ -138,7 +139,7 @@ def test_without_threads_watches_and_calls_are_refused_and_the_daemon_lives_on(s
     assert child.end() == 0
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("limit", [8, 16, 20, 23, 24])
 def test_with_few_descriptors_all_requests_are_answered_or_none(spawn: Spawn, backend: str, limit: int) -> None:
     def few_descriptors() -> None:

@@ -18,6 +18,7 @@ HEAD = """
 from typing import Any
 from collections.abc import AsyncIterator
 from discreet import Context, OperationError, Service
+from support.backends import BACKENDS
 app = Service("bad")
 """
 
@@ -215,7 +216,7 @@ async def tick() -> AsyncIterator[int]:
 """
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_stream_through_real_pipes_is_whole_and_a_call_overtakes_it(
     spawn: Spawn, app_directory: Path, backend: str
 ) -> None:

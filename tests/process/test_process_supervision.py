@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from support.backends import BACKENDS
 from support.programs import has_ended
 from support.waits import DEADLINE_SECONDS, wait_until
 from support.wire import request
@@ -28,7 +29,6 @@ pytestmark = pytest.mark.skipif(
 
 Spawn = Callable[..., Any]
 
-BACKENDS = ["asyncio", "trio"]
 
 APP = """
 import os, subprocess, sys, time
