@@ -19,7 +19,10 @@ else:
 
 
 class LastingLoop(_Loop):
-    """What `open_loop` puts before a class of loops. From `begin` on it runs until the task that called it is done. `is_own` says that nothing but a daemon runs on it."""
+    """What `open_loop` puts before a class of loops. From `begin` on it runs until the task that called it is done.
+
+    `is_own` says that nothing but a daemon runs on it.
+    """
 
     is_own = True
     _main: asyncio.Task[Any] | None = None
@@ -51,6 +54,6 @@ def open_loop(backend: Literal["asyncio", "uvloop"]) -> LastingLoop:
 
         kind = uvloop.Loop
     else:
-        kind = asyncio.ProactorEventLoop if sys.platform == "win32" else asyncio.SelectorEventLoop
+        kind = getattr(asyncio, "ProactorEventLoop" if sys.platform == "win32" else "SelectorEventLoop")
     loop: LastingLoop = type("LastingLoop", (LastingLoop, kind), {})()
     return loop

@@ -600,7 +600,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         OptionInfo(
             group=_LIFECYCLE,
             found_file="no",
-            help="the event loop; uvloop and trio must be installed: `pip install discreet[uvloop]`, `pip install trio` (for tests)",
+            help="the event loop; uvloop (`pip install discreet[uvloop]`) and trio (for tests) must be installed",
         ),
     ] = "asyncio"
     log_level: Annotated[

@@ -111,6 +111,7 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
         "pyyaml",
         "redis",
         "rich",
+        "uvloop",
         "watchfiles",
         *served_by_http,
     }

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from support.backends import BACKENDS
+
 from .conftest import Spawned, request
 
 resource = pytest.importorskip("resource", reason="limits are POSIX")
@@ -33,7 +35,6 @@ ANSWERS = {-32603, -32000, -32602}
 PARSING = """
 import resource, sys
 from discreet.framing.parser import NEED_DATA, FrameLimits, parser_for
-from support.backends import BACKENDS
 
 opening, end, good = (sys.argv[2].encode(), b"\\n", b"1\\n")
 if sys.argv[1] == "content-length":

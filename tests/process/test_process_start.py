@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from support.backends import BACKENDS
+
 Spawn = Callable[..., Any]
 
 SECRET = "tok_8fJ2kQverySecretcredential77"
@@ -18,7 +20,6 @@ HEAD = """
 from typing import Any
 from collections.abc import AsyncIterator
 from discreet import Context, OperationError, Service
-from support.backends import BACKENDS
 app = Service("bad")
 """
 
