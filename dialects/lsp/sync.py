@@ -31,8 +31,8 @@ Apply: TypeAlias = Callable[[Documents, Any], Steps]
 State: TypeAlias = Literal["new", "initializing", "initialized", "shutdown"]
 """How far the session is."""
 
-CHANGES_AT_ONCE: Final = 1000
-"""Changes of a document that are made without a stop. They take some 50 ms at most."""
+CHANGES_AT_ONCE: Final = 20
+"""Changes of a document that are made without a stop. They take a millisecond, and 100 in a line of a million wide characters."""
 
 NOTEBOOK_BYTES: Final = 1024
 """What a notebook or a cell takes beside its members, rounded up."""

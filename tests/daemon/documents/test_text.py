@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.daemon.documents.text import ENCODINGS, LEAF, PositionEncoding, Text, index_of, units
+from discreet.daemon.documents.text import ENCODINGS, PositionEncoding, Text, index_of, units
 
 WIDTHS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
@@ -168,25 +168,3 @@ def test_changes_of_long_texts_leave_what_the_naive_model_has(
         at = min(offset, len(shown_value))
         line, character = text.position(at)
         assert text.offset(line, character) == at - (shown_value[at - 1 : at + 1] == "\r\n")
-
-
-def leaves(text: Text) -> list[object]:
-    return [leaf for group in text._groups for leaf in group.leaves]
-
-
-@pytest.mark.parametrize("value", ["a" * 1_000_000, "é" * 1_000_000, "\n" * 1_000_000], ids=["line", "wide", "lines"])
-def test_a_change_touches_some_leaves_however_long_the_line_or_the_text_is(value: str) -> None:
-    text = Text(value, "utf-16")
-    changed = text.changed([(((0, 500_000), (0, 500_001)), "b"), (((500_000, 0), (500_000, 0)), "b\n")])
-    assert len({*leaves(changed)} - {*leaves(text)}) <= 4
-    assert len(leaves(changed)) >= len(value) // (2 * LEAF)
-
-
-def test_texts_that_are_deleted_and_written_piece_by_piece_keep_few_leaves() -> None:
-    text = Text("a" * 100_000, "utf-16")
-    for start in range(90):
-        text = text.changed([(((0, start * 10), (0, start * 10 + 1000)), "")])
-    for _ in range(3000):
-        text = text.changed([(((0, 4), (0, 4)), "xyz")])
-    assert len(leaves(text)) <= 20
-    assert text.size < 2 * len(text.value)
