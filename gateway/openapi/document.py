@@ -6,18 +6,22 @@ Derives everything from the operations' own schemas. Never sees a payload.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ...a2a.card.model import AgentCard, HttpAuth
+from ...a2a.card.v03 import OAuth203, Scheme03, scheme_to_v03
+from ...daemon.operations.access import AccessRule, IdentityProvider
 from ...daemon.operations.context import LONGEST_NUMBER
+from ...daemon.operations.registry import server_of
+from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.schemas.documents import AccessSchema, OperationSchema, operation_schema
 from ...daemon.schemas.named_types import NamedTypes
 from ...errors.redaction import scrub_known
-from .about import About, Security
 from .errors import JSON, ErrorResponses
 from .examples import example_of
 from .keywords import to_openapi, with_optional_members
@@ -31,10 +35,10 @@ from .objects import (
     Operation,
     Parameter,
     PathItem,
-    Reference,
     RequestBody,
     Response,
     Scopes,
+    SecurityRequirement,
     Server,
     Tag,
 )
@@ -49,8 +53,9 @@ _STREAM: Final = (
     "Server-Sent Events. The data of each is the JSON of `x-event`. The last is called `completed`, or `error`, whose data is"
     " an error as in the other responses."
 )
-_LAST_EVENT_ID: Final = Parameter(
-    "Last-Event-ID",
+LAST_EVENT_ID: Final = "Last-Event-ID"
+_BEHIND: Final = Parameter(
+    LAST_EVENT_ID,
     "header",
     "The `id` of the last event that came: the stream goes on behind it.",
     schema={"type": "integer", "minimum": 0, "maximum": 10**LONGEST_NUMBER - 1},
@@ -114,7 +119,7 @@ class _Writer:
             spec,
             operation,
             _NOT_IN_IDS.sub("_", spec.name),
-            parameters=(_LAST_EVENT_ID,) if spec.numbered else (),
+            parameters=(_BEHIND,) if spec.numbered else (),
             body=RequestBody({JSON: body}, required=True),
         )
 
@@ -160,9 +165,7 @@ class _Writer:
             timeout=operation.timeout,
         )
 
-    def _successes(
-        self, spec: OperationSpec, operation: OperationSchema, *, with_etag: bool
-    ) -> dict[str, Response | Reference]:
+    def _successes(self, spec: OperationSpec, operation: OperationSchema, *, with_etag: bool) -> dict[str, Response]:
         output = operation.output_schema
         if operation.kind == "subscription":
             event = self._types.include_named(output)
@@ -184,3 +187,72 @@ class _Writer:
 
 def _scopes(access: AccessSchema | UnsetType) -> Scopes | UnsetType:
     return UNSET if isinstance(access, UnsetType) else Scopes(access.all_of, access.any_of)
+
+
+# -- beside the operations: of the server, of its namespaces, of how callers authenticate ----------------------
+
+
+class Security(msgspec.Struct, frozen=True):
+    """The schemes by their names, and the alternatives of which a caller fulfils one."""
+
+    schemes: dict[str, Scheme03] = {}
+    alternatives: tuple[Mapping[str, Sequence[str]], ...] = ()
+
+    def required(self, rule: AccessRule) -> tuple[SecurityRequirement, ...]:
+        """What a caller needs under this rule, which is not public: one of these. Empty where nobody is told apart."""
+        others = [] if rule.all_of & rule.any_of else sorted(rule.any_of)
+        return tuple(
+            {name: tuple(sorted({*scopes, *rule.all_of, *more})) for name, scopes in alternative.items()}
+            for alternative in self.alternatives
+            for more in [[other] for other in others] or [[]]
+        )
+
+
+def security_of(provider: IdentityProvider | None, card: AgentCard | None) -> Security:
+    """The security of a daemon with this identity provider and the card that its agent declares."""
+    if provider is None:
+        return Security()
+    if card is not None and card.security_schemes:
+        schemes = {name: _without_metadata(scheme_to_v03(each.scheme)) for name, each in card.security_schemes.items()}
+        required = [
+            req.schemes for req in card.security_requirements if req.schemes
+        ]  # the empty one is the agent's alone
+        declared = [{name: each.list for name, each in schemes.items()} for schemes in required]
+        return Security(schemes, tuple(declared or ({name: ()} for name in schemes)))
+    names = dict.fromkeys(scheme.lower() for scheme in provider.schemes)
+    bearer_format: str | None = getattr(provider, "bearer_format", None)
+    schemes = {
+        name: scheme_to_v03(HttpAuth(name, bearer_format=bearer_format if name == "bearer" else None)) for name in names
+    }
+    return Security(schemes, tuple({name: ()} for name in schemes))
+
+
+def _without_metadata(scheme: Scheme03) -> Scheme03:
+    """Without what A2A adds to the schemes of OpenAPI 3.1."""
+    return msgspec.structs.replace(scheme, oauth2_metadata_url=None) if isinstance(scheme, OAuth203) else scheme
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """`url` is where the operations are served; `namespaces` describes each by its name."""
+
+    title: str
+    version: str
+    url: str = "/"
+    namespaces: Mapping[str, str] = {}
+    security: Security = Security()
+
+
+def about(
+    services: Sequence[Service], card: AgentCard | None, provider: IdentityProvider | None, *, version: str, url: str
+) -> About:
+    """Describe a daemon of this `version` that hosts these services and an agent with this card, and that tells callers apart
+    by this provider.
+    """
+    title, shown_version = server_of(services, version)
+    return About(
+        title=title,
+        version=shown_version,
+        url=url.rstrip("/") or "/",  # paths begin with a slash
+        namespaces={service.namespace: service.description for service in services if service.description},
+        security=security_of(provider, card),
+    )

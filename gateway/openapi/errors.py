@@ -29,7 +29,7 @@ from ...errors.failures import (
     Unavailable,
 )
 from .examples import example_of
-from .objects import Example, Header, MediaType, Reference, Response
+from .objects import Example, Header, MediaType, Response
 
 JSON: Final = "application/json"
 
@@ -98,9 +98,7 @@ class ErrorResponses:
         self._of_protocol = {failure: self._protocol_error(failure) for failure in PROTOCOL_DETAILS if failure in _USED}
         self.shared: dict[str, Response] = {}
 
-    def of(
-        self, spec: OperationSpec, declared: Sequence[ErrorSchema], *, with_body: bool
-    ) -> dict[str, Response | Reference]:
+    def of(self, spec: OperationSpec, declared: Sequence[ErrorSchema], *, with_body: bool) -> dict[str, Response]:
         """The responses of a call that fails, by their status."""
         found: dict[int, list[_Error]] = {}
         for error in declared:
@@ -120,10 +118,10 @@ class ErrorResponses:
         responses.setdefault(HEAD_TOO_LARGE, self._head_too_large())
         return {str(status): response for status, response in sorted(responses.items())}
 
-    def _head_too_large(self) -> Reference:
+    def _head_too_large(self) -> Response:
         name = f"HeadTooLarge{HEAD_TOO_LARGE}"
         self.shared.setdefault(name, Response("The URL and the headers are too large together."))
-        return Reference(f"{_RESPONSES}{name}")
+        return Response(ref=f"{RESPONSES}{name}")
 
     def _declared_error(self, error: ErrorSchema) -> _Error:
         schema = _error_schema(error.code, retryable=error.retryable, message=error.message, details=error.schema)
@@ -149,15 +147,15 @@ class ErrorResponses:
         assert isinstance(reference, dict), "a schema with members is no boolean"
         return _Error(schema["properties"]["code"]["const"], reference, meaning, example)
 
-    def _share(self, status: int, errors: Sequence[_Error]) -> Reference:
+    def _share(self, status: int, errors: Sequence[_Error]) -> Response:
         names = [error.schema["$ref"].removeprefix(SHARED).removesuffix("Error") for error in errors]
         name = f"{'Or'.join(names)}{status}"
         if name not in self.shared:
             self.shared[name] = _response(status, errors)
-        return Reference(f"{_RESPONSES}{name}")
+        return Response(ref=f"{RESPONSES}{name}")
 
 
-_RESPONSES: Final = "#/components/responses/"
+RESPONSES: Final = "#/components/responses/"
 
 _USED: Final = frozenset(failure for _, failure in (*ALWAYS, *OF_CALLERS, *OF_SCOPES, *OF_BODIES, *OF_DEADLINES))
 

@@ -70,13 +70,12 @@ class RequestBody(Struct, frozen=True, omit_defaults=True):
 
 
 class Response(Struct, frozen=True, omit_defaults=True):
-    description: str = field()
+    """A response, or with `ref` a reference to one of those that operations share."""
+
+    description: str = ""
     headers: dict[str, Header] = {}
     content: dict[str, MediaType] = {}
-
-
-class Reference(Struct, frozen=True):
-    ref: str = field(name="$ref")
+    ref: str = field(name="$ref", default="")
 
 
 class Scopes(Struct, frozen=True, omit_defaults=True):
@@ -95,7 +94,7 @@ class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     request_body: RequestBody | UnsetType = field(name="requestBody", default=UNSET)
-    responses: dict[str, Response | Reference]
+    responses: dict[str, Response]
     security: tuple[SecurityRequirement, ...] | UnsetType = UNSET
     kind: str = field(name="x-kind", default="")
     scopes: Scopes | UnsetType = field(name="x-scopes", default=UNSET)

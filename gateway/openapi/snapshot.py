@@ -6,71 +6,20 @@ So it is compared as snapshots are. What a document does not hold breaks no call
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, final
+from typing import final
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType
 
 from ...daemon.schemas.documents import SNAPSHOT_FORMAT, AccessSchema, ErrorSchema, OperationSchema, Snapshot
 from ...daemon.schemas.json_schema import JsonSchema
 from ...daemon.schemas.named_types import LOCAL, SHARED, Schema, require_schema, rewritten
 from ...errors.codes import RESERVED_CODES, grpc_of_http
 from ...errors.decoders import decoder_for
-from .document import PREFIX
-from .errors import JSON
+from .document import LAST_EVENT_ID, PREFIX
+from .errors import JSON, RESPONSES
 from .keywords import from_openapi
-from .objects import Scopes
-
-_RESPONSES: Final = "#/components/responses/"
-
-
-class _MediaType(Struct, frozen=True):
-    schema: Schema = True
-    event: Schema | UnsetType = field(name="x-event", default=UNSET)
-
-
-class _Response(Struct, frozen=True):
-    ref: str = field(name="$ref", default="")
-    description: str = ""
-    content: dict[str, _MediaType] = {}
-
-
-class _RequestBody(Struct, frozen=True):
-    content: dict[str, _MediaType]
-
-
-class _Parameter(Struct, frozen=True):
-    name: str
-    location: str = field(name="in")
-
-
-class _Operation(Struct, frozen=True):
-    kind: str = field(name="x-kind")
-    request_body: _RequestBody = field(name="requestBody")
-    responses: dict[str, _Response]
-    parameters: tuple[_Parameter, ...] = ()
-    description: str = ""
-    tags: tuple[str, ...] = ()
-    scopes: Scopes | UnsetType = field(name="x-scopes", default=UNSET)
-    timeout: float | None | UnsetType = field(name="x-timeout", default=UNSET)
-
-
-class _PathItem(Struct, frozen=True):
-    post: _Operation
-
-
-class _Components(Struct, frozen=True):
-    schemas: dict[str, Schema] = {}
-    responses: dict[str, _Response] = {}
-
-
-class _Document(Struct, frozen=True):
-    openapi: str
-    paths: dict[str, _PathItem]
-    components: _Components = _Components()
-
-
-_LAST_EVENT_ID: Final = _Parameter("Last-Event-ID", "header")
+from .objects import Components, Document, PathItem, Response
 
 
 class _Probe(Struct, frozen=True):
@@ -88,9 +37,9 @@ def is_openapi(text: bytes) -> bool:
 def read_openapi(text: bytes) -> Snapshot:
     """The snapshot of a document. Raises `ValueError` for any other text, and for one that describes other things, too."""
     try:
-        document = decoder_for(_Document)(text)
+        document = decoder_for(Document)(text)
         reader = _Reader(document.components)
-        operations = [reader.operation(path, item.post) for path, item in document.paths.items()]
+        operations = [reader.operation(path, item) for path, item in document.paths.items()]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, LookupError, TypeError, ValueError):
         raise ValueError("not an OpenAPI document of operations, or one of another program") from None
     return Snapshot(SNAPSHOT_FORMAT, {each.name: each for each in sorted(operations, key=lambda each: each.name)})
@@ -100,7 +49,7 @@ def read_openapi(text: bytes) -> Snapshot:
 class _Reader:
     """Reads the operations of one document."""
 
-    def __init__(self, components: _Components) -> None:
+    def __init__(self, components: Components) -> None:
         for schema in components.schemas.values():
             require_schema(schema)
         self._responses = components.responses
@@ -110,7 +59,10 @@ class _Reader:
         }
         self._local = local
 
-    def operation(self, path: str, operation: _Operation) -> OperationSchema:
+    def operation(self, path: str, item: PathItem) -> OperationSchema:
+        operation = item.post
+        if isinstance(operation, UnsetType) or isinstance(operation.request_body, UnsetType) or not operation.kind:
+            raise ValueError("no operation of discreet")
         return OperationSchema(
             name=path.removeprefix(PREFIX),
             namespace=operation.tags[0] if operation.tags else "",
@@ -122,18 +74,18 @@ class _Reader:
             error_schemas=tuple(self._errors(operation.responses)),
             access=UNSET if operation.scopes is UNSET else AccessSchema(operation.scopes.all, operation.scopes.any),
             timeout=operation.timeout,
-            numbered=_LAST_EVENT_ID in operation.parameters or UNSET,
+            numbered=any(each.name == LAST_EVENT_ID for each in operation.parameters) or UNSET,
         )
 
-    def _output(self, responses: Mapping[str, _Response]) -> JsonSchema:
+    def _output(self, responses: Mapping[str, Response]) -> JsonSchema:
         if "204" in responses:
             return {"type": "null"}
         (media_type,) = responses["200"].content.values()
         return self._schema(media_type.schema if isinstance(media_type.event, UnsetType) else media_type.event)
 
-    def _errors(self, responses: Mapping[str, _Response]) -> Iterator[ErrorSchema]:
+    def _errors(self, responses: Mapping[str, Response]) -> Iterator[ErrorSchema]:
         for status, response in responses.items():
-            found = self._responses[response.ref.removeprefix(_RESPONSES)] if response.ref else response
+            found = self._responses[response.ref.removeprefix(RESPONSES)] if response.ref else response
             if int(status) < 400 or (response.ref and not found.content):  # the latter is no operation's
                 continue
             schema = self._schema(found.content[JSON].schema)
@@ -158,8 +110,9 @@ class _Reader:
             retryable=facts["retryable"]["const"],
         )
 
-    def _schema(self, schema: Schema) -> JsonSchema:
+    def _schema(self, schema: Schema | UnsetType) -> JsonSchema:
         """A schema as a document of its own; in place of a reference, what it refers to."""
+        schema = True if isinstance(schema, UnsetType) else schema
         require_schema(schema)
         local = rewritten(schema, self._local, from_openapi)
         if isinstance(local, dict) and local.keys() == {"$ref"}:

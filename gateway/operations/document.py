@@ -11,8 +11,7 @@ from ...daemon.rpc.envelope import NULL_ID, Call
 from ...errors.failures import Internal, MethodNotFound
 from ..call_runner import CallRunner, response_of
 from ..hosted_agent import agent_of
-from ..openapi.about import about
-from ..openapi.document import openapi_document
+from ..openapi.document import about, openapi_document
 from ..requests import GatewayRequest, note_route
 from ..responses.compression import compressed, gzipped_before
 from ..responses.etags import etag_of, with_etag

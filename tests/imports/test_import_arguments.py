@@ -14,8 +14,7 @@ pytest.importorskip("jsonschema_rs")
 
 from discreet import DeclarationError, from_daemon, from_mcp, from_openapi
 from discreet.daemon.settings.imports import ImportSettings
-from discreet.gateway.openapi.about import About
-from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.gateway.openapi.document import About, document_text, openapi_document
 from discreet.imports.configured import service_of
 from support.far_app import far
 from support.logged_events import logged_events

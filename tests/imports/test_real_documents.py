@@ -21,8 +21,7 @@ import yaml
 from discreet import from_openapi
 from discreet.daemon.schemas.documents import operation_schema
 from discreet.dialects.mcp.tools import tools_of
-from discreet.gateway.openapi.about import About
-from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.gateway.openapi.document import About, document_text, openapi_document
 from support.requirements import missing
 
 DOCUMENTS = (

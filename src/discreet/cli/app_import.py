@@ -13,8 +13,7 @@ from ..daemon.plugins import PluginError
 from ..daemon.schemas.documents import Snapshot, snapshot, snapshot_text
 from ..daemon.settings import Settings, UsageError
 from ..framing.stdio_guard import STDERR, STDOUT
-from ..gateway.openapi.about import about
-from ..gateway.openapi.document import document_text, openapi_document
+from ..gateway.openapi.document import about, document_text, openapi_document
 from ..version import __version__
 
 

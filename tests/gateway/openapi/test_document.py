@@ -15,7 +15,7 @@ from discreet.a2a.card.model import AuthorizationCode
 from discreet.agents import Agent, ApiKey, HttpAuth, OAuth2, OAuthFlows, requires
 from discreet.daemon.operations.access import StaticTokens, Token
 from discreet.files.service import file_service
-from discreet.gateway.openapi.about import About, Security, security_of
+from discreet.gateway.openapi.document import About, Security, security_of
 from support.books import book, described, operations, resolved, responses, validator
 
 META_SCHEMA: dict[str, Any] = json.loads(

@@ -10,8 +10,7 @@ from discreet import Service
 from discreet.daemon.schemas.documents import operation_schema
 from discreet.daemon.schemas.json_schema import json_schema
 from discreet.dialects.mcp.tool_schemas import inlined
-from discreet.gateway.openapi.about import About, Security
-from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.gateway.openapi.document import About, Security, document_text, openapi_document
 from discreet.gateway.openapi.snapshot import read_openapi
 
 

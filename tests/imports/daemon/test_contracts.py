@@ -14,8 +14,7 @@ from discreet.daemon.schemas.compatibility import additions, breaking_changes
 from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema, Snapshot, snapshot
 from discreet.daemon.schemas.openrpc import openrpc_document
 from discreet.errors.codes import grpc_of_http
-from discreet.gateway.openapi.about import About
-from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.gateway.openapi.document import About, document_text, openapi_document
 from discreet.imports.daemon.contracts import import_of
 from discreet.imports.daemon.model import DaemonImport
 from discreet.imports.daemon.openrpc import read_openrpc

@@ -14,8 +14,7 @@ from discreet.client.errors import MethodNotFound
 from discreet.daemon.schemas.compatibility import additions, breaking_changes
 from discreet.daemon.schemas.documents import Snapshot, snapshot
 from discreet.daemon.settings.imports import ImportSettings
-from discreet.gateway.openapi.about import About
-from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.gateway.openapi.document import About, document_text, openapi_document
 from discreet.imports.configured import service_of
 from discreet.testing import in_memory
 from support.far_app import far

@@ -15,8 +15,7 @@ pytest.importorskip("uvicorn")
 
 from discreet import Service, from_daemon, from_openapi
 from discreet.client.errors import InternalError, OperationTimedOut, Overloaded, RemoteError, Unavailable
-from discreet.gateway.openapi.about import About
-from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.gateway.openapi.document import About, document_text, openapi_document
 from discreet.imports.daemon.http_calls import RECONNECT_CAP, RECONNECT_INITIAL, reconnect_pause
 from discreet.imports.model import ImportFailed
 from discreet.testing import in_memory
@@ -211,7 +210,10 @@ async def test_nobody_there_is_unavailable() -> None:
         (response(401, b"{}"), "does not accept this caller (HTTP 401)"),
         (response(302, b"", "location: https://example.org"), "it answered HTTP 302"),
         (response(200, b"{}"), "from_openapi takes any"),
-        (response(200, b'{"openapi": "3.1.0", "paths": {}}'), "it offers no operation to this caller"),
+        (
+            response(200, document_text(openapi_document([], About(title="t", version="1")))),
+            "it offers no operation to this caller",
+        ),
     ],
 )
 def test_a_url_that_is_no_gateway_is_refused_in_one_line(answer: bytes, reason: str) -> None:

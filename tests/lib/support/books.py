@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 from msgspec import Meta
 
 from discreet import OperationError, ServerEvent, Service
-from discreet.gateway.openapi.about import About, about
-from discreet.gateway.openapi.document import document_text, openapi_document
+from discreet.gateway.openapi.document import About, about, document_text, openapi_document
 
 
 class Page(msgspec.Struct):
