@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import Context as Variables
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from ..a2a.methods import METHODS, V03_METHODS, VERSIONS
@@ -15,9 +16,10 @@ from ..daemon.operations.access import Access
 from ..daemon.operations.identity import Identity
 from ..daemon.operations.registry import Catalogue, LazyOperations
 from ..daemon.operations.spec import OperationSpec
-from ..daemon.rpc.dialect import METHOD_VERSIONS
+from ..daemon.rpc.dialect import FAILURE_ENCODERS
 from ..daemon.settings import Settings
 from ..daemon.settings.option import MEMORY
+from ..errors.wire import encode_error_response
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -51,7 +53,8 @@ class AgentRunner:
         tracing: Tracing | None = None,
         store: TaskStore | None = None,
     ) -> None:
-        METHOD_VERSIONS.update(VERSIONS)
+        for method, version in VERSIONS.items():
+            FAILURE_ENCODERS[method] = partial(encode_error_response, version=version)
         self._lazy_operations = LazyOperations(METHODS, self._methods)
         self._rest_operations = LazyOperations(frozenset(V03_METHODS), self._rest_methods)
         self._catalogue = catalogue

@@ -310,8 +310,14 @@ class Host:
         """Log what no client will find, since its dialect was neither declared nor chosen."""
         if self.settings.dialect is not None:
             return
-        for meant, methods in self.catalogue.only_in().items():
-            if self.dialect == "plain" and not (meant == "mcp" and self.settings.http_mcp):
+        specs = self.catalogue.operations
+        only_in = {
+            dialect: [spec.name for spec in specs if spec.command or spec.name.startswith(prefixes)]
+            for dialect, prefixes in plugins.FOUND_ONLY_IN.items()
+        }
+        only_in["mcp"] = [spec.name for spec in specs if spec.offer is not None]
+        for meant, methods in only_in.items():
+            if methods and self.dialect == "plain" and not (meant == "mcp" and self.settings.http_mcp):
                 hint = (
                     f"only clients of {meant} find these, and the dialect is plain: write Service(…, dialect={meant!r})"
                 )

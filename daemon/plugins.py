@@ -18,6 +18,9 @@ GROUP: Final = "discreet"
 AUTO: Final = "auto"
 """Stands for a dialect where the client's first message decides among those that are built in."""
 
+FOUND_ONLY_IN: Final = {"lsp": ("textDocument/", "notebookDocument/")}
+"""What the names of operations begin with that only clients of one dialect call."""
+
 ADDED_KINDS: Final = ("dialect", "store", "verb")
 """The kinds that installed packages may add to."""
 

@@ -127,7 +127,7 @@ class ClientContextBackend:
         requests, cancel = self._client_requests, dialect.encode_cancel
         if self.process.tracing is None:
             return await requests.ask(output, method, params, timeout, cancel)
-        with self.process.tracing.asking(method, mcp=dialect.name == "mcp") as headers:
+        with self.process.tracing.asking(method, dialect.method_attribute) as headers:
             params, service_params = dialect.with_trace(params, headers)
             return await requests.ask(output, method, params, timeout, cancel, service_params)
 

@@ -106,7 +106,9 @@ class Dispatcher:
     def _begin_span(self, tracing: Tracing, call: Call) -> None:
         """It ends with the call's answer. That of a notification which is ignored never ends, so nobody sees it."""
         dialect, meta = self._dialect, self._dialect.trace_meta(call)
-        call.span = tracing.request(self._router.name_of(call), call.metadata, meta=meta, mcp=dialect.name == "mcp")
+        call.span = tracing.request(
+            self._router.name_of(call), call.metadata, meta=meta, method_attribute=dialect.method_attribute
+        )
 
     def _may_start_now(self, spec: OperationSpec) -> bool:
         if spec.immediate == "unordered" and not self._scheduler.ordered:

@@ -57,7 +57,7 @@ def index_of(text: str, character: int, encoding: PositionEncoding) -> int:
 
 @final
 class Text:
-    """A text that never changes, so that any thread may read it. Lines count from 0. `size` is the bytes that it takes at most."""
+    """A text that never changes, so that any thread may read it. Lines count from 0. `size` is how many bytes it may take."""
 
     def __init__(self, value: str, encoding: PositionEncoding) -> None:
         self.encoding: Final = encoding

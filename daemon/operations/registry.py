@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, final
+from typing import Any, Final, final
 
 import msgspec
 
@@ -12,10 +12,6 @@ from .service import INITIALIZE, SHUTDOWN, DeclarationError, Service
 from .spec import OperationSpec
 
 # The operations, capabilities and credentials of the hosted services, and who may see which. Calls nothing.
-
-
-OF_EDITORS: Final = ("textDocument/", "notebookDocument/")
-"""What only methods of LSP begin with."""
 
 
 MAX_NAMES: Final = 3
@@ -71,16 +67,6 @@ class Catalogue:
     def shutdowns(self) -> list[OperationSpec]:
         """What the services run when a client asks for the end, in the order of declaration."""
         return [spec for spec in self.operations if spec.name.rpartition("/")[2] == SHUTDOWN]
-
-    def only_in(self) -> dict[Literal["lsp", "mcp"], list[str]]:
-        """The operations that only clients of one dialect can find, by that dialect."""
-        found: dict[Literal["lsp", "mcp"], list[str]] = {}
-        for spec in self.operations:
-            if spec.command or spec.name.startswith(OF_EDITORS):
-                found.setdefault("lsp", []).append(spec.name)
-            elif spec.offer is not None:
-                found.setdefault("mcp", []).append(spec.name)
-        return found
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         """The configured credentials that the services of this namespace declare."""

@@ -6,13 +6,13 @@ own) is in `dialects/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import msgspec
 
 from ...errors.decoders import decoder_for
-from ...errors.failures import A2AVersion, Failure
+from ...errors.failures import Failure
 from ...errors.wire import encode_error_response
 from . import envelope
 from .envelope import CANCEL_REQUEST
@@ -28,8 +28,10 @@ class Ignored(msgspec.Struct, frozen=True):
 IGNORED: Final = Ignored()
 
 
-METHOD_VERSIONS: Final[dict[str, A2AVersion]] = {}
-"""The versions of A2A by the names of its methods, whose errors have a form of their own. The part that serves them adds them."""
+FAILURE_ENCODERS: Final[dict[str, Callable[[bytes, Failure, str], bytes]]] = {}
+"""What writes the failures of methods whose errors have a form of their own, from id, failure and name of the dialect.
+The part that serves such methods adds them.
+"""
 
 
 class _Tokens(msgspec.Struct):
@@ -103,6 +105,9 @@ class Dialect:
     """Where a request of ours says for which span it is made: beside its params, in them, or nowhere. Those of clients are read
     in `serviceParams` in any case."""
 
+    method_attribute: ClassVar[str | None] = None
+    """The attribute of spans that has a request's method, beside `rpc.method`."""
+
     busy: bool = False
     """Whether what was read last takes long, so that nothing more should be read before it is done."""
 
@@ -128,7 +133,7 @@ class Dialect:
     def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
         """The response that answers the request of this id (a JSON text) with a failure. `method` is empty where it is not
         known."""
-        return encode_error_response(call_id, failure, self.name, version=METHOD_VERSIONS.get(method))
+        return FAILURE_ENCODERS.get(method, encode_error_response)(call_id, failure, self.name)
 
     def events_of(self, call: Call) -> Events:
         """How the events of this call of a subscription are written."""

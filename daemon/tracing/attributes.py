@@ -20,7 +20,6 @@ RPC_SYSTEM: Final = "rpc.system.name"
 RPC_METHOD: Final = "rpc.method"
 RPC_STATUS: Final = "rpc.response.status_code"
 JSONRPC_VERSION: Final = "jsonrpc.protocol.version"
-MCP_METHOD: Final = "mcp.method.name"
 HTTP_METHOD: Final = "http.request.method"
 HTTP_ROUTE: Final = "http.route"
 HTTP_STATUS: Final = "http.response.status_code"
@@ -52,11 +51,10 @@ HTTP_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNEC
 """Those of RFC 9110 and RFC 5789."""
 
 
-def of_jsonrpc(method: str, *, mcp: bool) -> Attributes:
-    """Of one request or notification of JSON-RPC."""
-    if mcp:
-        return {RPC_SYSTEM: JSONRPC, JSONRPC_VERSION: "2.0", RPC_METHOD: method, MCP_METHOD: method}
-    return {RPC_SYSTEM: JSONRPC, JSONRPC_VERSION: "2.0", RPC_METHOD: method}
+def of_jsonrpc(method: str, also_as: str | None) -> Attributes:
+    """Of one request or notification of JSON-RPC, whose method is told under another name, too, if given."""
+    also = {} if also_as is None else {also_as: method}
+    return {RPC_SYSTEM: JSONRPC, JSONRPC_VERSION: "2.0", RPC_METHOD: method, **also}
 
 
 def of_target(method: str, target: str) -> Attributes:

@@ -101,7 +101,7 @@ class Tracing:
         metadata: Mapping[str, str],
         *,
         meta: Mapping[str, object] | None = None,
-        mcp: bool = False,
+        method_attribute: str | None = None,
         jsonrpc: bool = True,
     ) -> Span:
         """A request or notification; `method` is None for one that the daemon does not have.
@@ -111,7 +111,7 @@ class Tracing:
         is False where it came in another form.
         """
         named = OTHER if method is None else method
-        told = attributes.of_jsonrpc(named, mcp=mcp) if jsonrpc else {attributes.RPC_METHOD: named}
+        told = attributes.of_jsonrpc(named, method_attribute) if jsonrpc else {attributes.RPC_METHOD: named}
         remote = None if meta is None else read_parent(meta)
         http = HTTP_REQUEST.get()
         if http is None or not http.open:
@@ -195,9 +195,9 @@ class Tracing:
         return self._outgoing("POST", _in(origin), told)
 
     @contextmanager
-    def asking(self, method: str, *, mcp: bool) -> Iterator[Mapping[str, str]]:
+    def asking(self, method: str, method_attribute: str | None) -> Iterator[Mapping[str, str]]:
         """The block is a request to the client, for what runs here. Its value names it."""
-        span, headers = self._outgoing(method, get_current(), attributes.of_jsonrpc(method, mcp=mcp))
+        span, headers = self._outgoing(method, get_current(), attributes.of_jsonrpc(method, method_attribute))
         try:
             yield headers
         except Exception as exc:

@@ -7,6 +7,7 @@ from typing import Any, Final, final
 
 import msgspec
 
+from ...daemon import plugins
 from ...daemon.connection.handshake import add_initialize, add_shutdown, client_info, run_initializers
 from ...daemon.connection.notices import ClientConnection, DaemonControl
 from ...daemon.documents.store import Documents
@@ -14,7 +15,7 @@ from ...daemon.documents.text import ENCODINGS, PositionEncoding
 from ...daemon.logs import log
 from ...daemon.operations.context import ClientRefused, Context
 from ...daemon.operations.params import InputModel
-from ...daemon.operations.registry import OF_EDITORS, Registry
+from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import DeclarationError, Service
 from ...daemon.operations.spec import Forward, OperationSpec
 from ...errors.decoders import convert, decoder_for
@@ -59,7 +60,7 @@ class LspSession:
         self._control = control
         specs = connection.host.catalogue.operations
         self._announcement: Announcement = announcement(specs)
-        for line in slips(spec.name for spec in specs if spec.name.startswith(OF_EDITORS)):
+        for line in slips(spec.name for spec in specs if spec.name.startswith(plugins.FOUND_ONLY_IN["lsp"])):
             log.warning("method.unknown", hint=line)
         self._commands = {command_of(spec): spec for spec in specs if spec.command}
         self.documents: Final = Documents()

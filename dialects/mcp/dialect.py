@@ -73,6 +73,7 @@ class McpDialect(Dialect):
     mends_surrogates: ClassVar[bool] = True
     trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"
     gives_up_requests: ClassVar[bool] = True
+    method_attribute: ClassVar[str | None] = "mcp.method.name"
 
     progress_method: ClassVar[str] = "notifications/progress"
     log_method: ClassVar[str] = "notifications/message"
