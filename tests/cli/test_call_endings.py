@@ -131,11 +131,6 @@ def test_an_error_that_names_no_request_is_shown(folder: Path) -> None:
     assert "PARSE_ERROR" in first
 
 
-def test_a_method_that_is_almost_there_is_named(folder: Path) -> None:
-    done = call(folder, "desk/tkae", "--app=./desk.py:desk")
-    assert (done.returncode, "; nearest: desk/take\n" in done.stderr) == (4, True)
-
-
 @pytest.mark.parametrize("flag", ["--app=nope:desk", "--app=./desk.py:nope", "--root=/no/such/folder"])
 def test_what_the_daemon_calls_wrong_usage_is_that_and_said_once(folder: Path, flag: str) -> None:
     done = call(folder, "version", flag)

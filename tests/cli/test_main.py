@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from discreet.cli.commands import VERBS, load_verb
-from discreet.cli.exit_status import SERVE_STATUSES, VERB_STATUSES
-from discreet.cli.help_sections import ENVIRONMENT
+from discreet.cli.exit_status import ENVIRONMENT, SERVE_STATUSES, VERB_STATUSES
 from discreet.cli.main import main
 from discreet.daemon.settings.table import OPTIONS
 
@@ -164,23 +163,6 @@ def test_a_working_directory_that_is_gone_is_wrong_usage() -> None:
     done = subprocess.run(command, capture_output=True, input=b"", timeout=30, check=False)
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
-
-
-@pytest.mark.parametrize("argv", [["--help"], ["serve", "--help"], ["completion", "bash"]])
-def test_a_reader_that_is_gone_ends_a_verb_without_a_word(argv: list[str]) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = run(argv, stdout=writing)
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (1, b"")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_closed_descriptors_are_no_fault_of_a_verb(closed: str) -> None:
-    shell = f'exec "$0" -P -m discreet --version {closed}'
-    done = subprocess.run(["sh", "-c", shell, sys.executable], timeout=30, capture_output=True, check=False)
-    assert done.returncode == 0
 
 
 def test_text_that_stdout_cannot_encode_is_escaped() -> None:

@@ -175,6 +175,8 @@ def test_odd_descriptors_are_a_status_and_at_most_a_line(folder: Path, verb: str
         (["record", "-o", ".", "--", "true"], 2),
         (["record", "-o", "/dev/full", "--", "true"], 0),
         (["replay", ".", "--", "true"], 2),
+        (["show", "app.py"], 2),
+        (["show", "nowhere"], 2),
         (["replay", "/dev/null", "--", "true"], 2),
         (["import", "check", "."], 2),
         (["import", "check", "app.py"], 2),

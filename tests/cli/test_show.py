@@ -102,13 +102,3 @@ def test_a_page_is_not_printed_to_a_terminal(tmp_path: Path) -> None:
     os.close(terminal)
     os.close(controller)
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
-
-
-@pytest.mark.parametrize("text", ["", "{}\n", SESSION.replace('"version":1', '"version":2')])
-def test_what_is_no_recording_is_one_line(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "x"
-    path.write_text(text)
-    assert main(["show", str(path)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    assert main(["show", str(tmp_path / "none")]) == 2
-    assert "No such file" in capsys.readouterr().err

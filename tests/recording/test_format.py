@@ -117,28 +117,6 @@ def test_a_recording_that_was_cut_off_is_valid_up_to_there(tmp_path: Path) -> No
     assert recording.end is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"{}\n",
-        b"no json\n",
-        b'{"type":"end","ms":1,"status":0}\n',
-        b'{"type":"start","ms":0,"version":2,"framing":"newline","command":[],"other":1}\n',
-        b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n\n',
-        b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n{"type":"odd","ms":1}\n',
-        b"\xff\xfe\n",
-        b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n' * 2,
-        b"[" * 100_000 + b"\n",
-    ],
-)
-def test_a_file_that_is_no_recording_is_refused(text: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(text)
-    with pytest.raises(RecordingError, match="a.jsonl"):
-        read_recording(path)
-
-
 @pytest.mark.parametrize("second", [b'{"type":"message","ms":1,"from":"client","message":"\xff"}', b'{"type":"start"}'])
 def test_a_bad_line_is_reported_with_its_number(second: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"

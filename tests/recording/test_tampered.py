@@ -19,7 +19,7 @@ from discreet.daemon.settings import UsageError
 from discreet.recording import format as recording_format
 from discreet.recording.replay import replay
 from discreet.recording.report import compare
-from discreet.testing.memory_daemon import memory_daemon
+from discreet.testing.memory import memory_daemon
 from discreet.testing.settings import client_framing, settings_of
 
 START = b'{"type":"start","ms":0,"version":1,"framing":"newline","command":["shop"]}\n'

@@ -231,7 +231,7 @@ class _HelpAction(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from .help_sections import sections_of  # late: only help needs it
+        from .exit_status import sections_of  # late: only help needs it
 
         name = parser.prog.rpartition(" ")[2]
         write_stdout(

@@ -1,9 +1,10 @@
-"""The exit statuses of verbs that talk to a server, and the tables that say what each means.
+"""The exit statuses of verbs, and what their help says of them. Loaded when a verb ends with one of them, or for `--help`.
 
 The general statuses (0 success, 1 failure, 2 wrong usage) are those of `daemon.lifecycle`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import fill
 from typing import Final
 
 from ..client import ClientError, ConnectionFailed, OperationFailed, RemoteError, RequestTimeout
@@ -67,6 +68,21 @@ REPLAY_STATUSES: Final[Mapping[int, str]] = {
 """Every exit status of `discreet replay`; a test holds docs/recording.md to it."""
 
 
+def exit_status(error: ClientError) -> int:
+    """Return the exit status for an error that a call raised."""
+    match error:
+        case OperationFailed():
+            return EXIT_DOMAIN
+        case RemoteError(failure=failure):
+            return EXIT_OF_HTTP[row_of(failure).http_status]
+        case RequestTimeout() | ConnectionFailed(__cause__=RequestTimeout()):  # of the call, of the handshake
+            return EXIT_TIMEOUT
+        case _:
+            return EXIT_CONNECTION
+
+
+# What the help of a verb says beside its flags: examples, the environment, exit statuses.
+
 SERVE_STATUSES: Final[Mapping[int, str]] = {
     EXIT_OK: "it was asked to end, and has ended",
     EXIT_FAILED: "a second signal while a client waited for an answer, a handler that held the event loop beyond the"
@@ -122,15 +138,49 @@ VERB_STATUSES: Final[Mapping[str, Mapping[int, str]]] = {
 }
 """What the help of each verb says. `record` ends with the status of its command otherwise."""
 
+_COLUMNS: Final = 100
+"""As wide as the flags are shown."""
 
-def exit_status(error: ClientError) -> int:
-    """Return the exit status for an error that a call raised."""
-    match error:
-        case OperationFailed():
-            return EXIT_DOMAIN
-        case RemoteError(failure=failure):
-            return EXIT_OF_HTTP[row_of(failure).http_status]
-        case RequestTimeout() | ConnectionFailed(__cause__=RequestTimeout()):  # of the call, of the handshake
-            return EXIT_TIMEOUT
-        case _:
-            return EXIT_CONNECTION
+_SETTINGS: Final = {
+    "DISCREET_*": "the settings above: DISCREET_MAX_THREADS for --max-threads, DISCREET_LOG for --log-file;"
+    " a flag counts more, a settings file less",
+}
+_CHILD: Final = {"DISCREET_*": "settings of discreet serve, which is started with them"}
+_COLOUR: Final = {"NO_COLOR": "no colours, if it is not empty"}
+
+ENVIRONMENT: Final[Mapping[str, Mapping[str, str]]] = {
+    "serve": _SETTINGS | _COLOUR,
+    "call": {
+        **_CHILD,
+        "DISCREET_LOG_LEVEL": "what discreet serve logs to stderr (default here: error)",
+        **_COLOUR,
+        "TERM": "dumb: no progress on the terminal",
+    },
+    "demo": _COLOUR,
+    "doctor": _SETTINGS,
+    "schema": _SETTINGS,
+    "card": _SETTINGS,
+    "record": {"NO_COLOR": "no colours with --tail, if it is not empty"},
+    "show": _COLOUR,
+    "generate": {"DISCREET_*": "settings of discreet serve, which count without --server"},
+}
+"""The variables that a verb reads."""
+
+
+def sections_of(name: str, examples: Sequence[str]) -> Iterator[str]:
+    """Yield the sections that stand below the flags of a verb."""
+    if name not in VERB_STATUSES:
+        return  # a package adds the verb, and its own flags tell all
+    yield "\n".join(("examples:", *(f"  {example}" for example in examples)))
+    if name in ENVIRONMENT:
+        yield "\n".join(("environment:", *_rows(ENVIRONMENT[name])))
+    statuses = {str(status): meaning for status, meaning in VERB_STATUSES[name].items()}
+    if name == "record":
+        statuses["other"] = "that of COMMAND, or 128 plus the number of the signal that ended it"
+    yield "\n".join(("exit status:", *_rows(statuses)))
+
+
+def _rows(rows: Mapping[str, str]) -> Iterator[str]:
+    width = max(map(len, rows))
+    for word, meaning in rows.items():
+        yield fill(meaning, _COLUMNS, initial_indent=f"  {word:{width}}  ", subsequent_indent=" " * (width + 4))

@@ -24,8 +24,7 @@ from ..errors.exceptions import OperationError
 from ..errors.failures import DomainFailure
 from ..errors.wire import failure_of
 from .examples import Example, ExampleFailed, Scenario, checked_examples, run_example, run_scenario
-from .memory import in_memory
-from .memory_daemon import refuse_event_loop
+from .memory import in_memory, refuse_event_loop
 
 # Observes which operations run and which errors they raise, in calls from clients and from other operations. Changes neither.
 

@@ -1,16 +1,36 @@
-"""A peer to a daemon in the event loop of a test. Starts nothing itself: see `memory_daemon`."""
+"""A daemon in the event loop of a test, behind a pair of pipes in memory, and a peer to it. Owns how it begins and ends."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import anyio
 
 from ..async_block import async_block
 from ..client import Peer, attach
 from ..client.peer import DEFAULT_TIMEOUT
-from ..daemon.operations.access import IdentityProvider
-from ..daemon.operations.service import Service
-from .memory_daemon import memory_daemon
+from ..client.task_group import background_tasks
+from ..client.validation import check_strings
+from ..daemon.credentials import access_of, credentials_of, missing_of_provider
+from ..daemon.daemon import Daemon
+from ..daemon.host import Host
+from ..daemon.hosted_agent import AgentDeclaration
+from ..daemon.logs import log
+from ..daemon.logs.line import fallback_line
+from ..daemon.logs.logger import RANK, LogEvent
+from ..daemon.logs.render import Renderer
+from ..daemon.logs.sink import safe_call
+from ..daemon.operations.access import PARENT, Access, IdentityProvider
+from ..daemon.operations.service import DeclarationError, Service
+from ..daemon.settings import Settings
+from ..errors.redaction import register
+from ..framing.transports.interface import ByteTransport
+from ..framing.transports.memory import memory_pair
+from ..version import __version__
 from .settings import client_framing, settings_of
 
 if TYPE_CHECKING:
@@ -48,3 +68,105 @@ async def in_memory(
         attach(transport, framing=client_framing(chosen, hosted), timeout=timeout) as peer,
     ):
         yield peer
+
+
+@async_block
+async def memory_daemon(
+    hosted: Sequence[Service | Agent],
+    settings: Settings,
+    *,
+    provider: IdentityProvider | None,
+    credentials: Mapping[str, str] | None,
+) -> AsyncGenerator[ByteTransport]:
+    """The client's end of the pipes to a daemon, for tests that use no `Peer`. Otherwise as `in_memory`."""
+    check_hosted(hosted)
+    check_strings("credentials", credentials)
+    if provider is not None and (missing := missing_of_provider(provider)):
+        raise TypeError(f"provider needs {missing}")
+    daemon_end, client_end = memory_pair()
+    daemon = _daemon(hosted, settings, daemon_end, provider=provider, credentials=credentials)
+    ended = anyio.Event()
+
+    async def run() -> None:
+        daemon.begin()
+        await daemon.run()
+        daemon_end.close()
+        ended.set()
+
+    try:
+        async with background_tasks() as tasks:
+            tasks.start_soon(run)
+            yield client_end
+            client_end.send_eof()
+            await ended.wait()
+    finally:
+        client_end.close()
+        write_pending_log()
+
+
+def check_hosted(hosted: Sequence[object]) -> None:
+    """Raises `TypeError` for anything but services and agents."""
+    for each in hosted:
+        if not isinstance(each, Service | AgentDeclaration):
+            instead = "; for an app by its name there is `spawned`" if isinstance(each, str) else ""
+            raise TypeError(f"only services and agents can be hosted here, not {type(each).__name__}{instead}")
+
+
+def refuse_event_loop(function: str) -> None:
+    """Raises `RuntimeError` where an event loop runs, for a function that runs one of its own."""
+    try:
+        anyio.get_cancelled_exc_class()
+    except RuntimeError:  # no event loop runs here
+        return
+    raise RuntimeError(f"{function} runs an event loop of its own: call it in a plain function, not in an async test")
+
+
+def _daemon(
+    hosted: Sequence[Service | Agent],
+    settings: Settings,
+    transport: ByteTransport,
+    *,
+    provider: IdentityProvider | None,
+    credentials: Mapping[str, str] | None,
+) -> Daemon:
+    services = [each for each in hosted if isinstance(each, Service)]
+    agents = [each for each in hosted if not isinstance(each, Service)]
+    if len(agents) > 1:
+        raise DeclarationError("a daemon hosts at most one agent")
+    host = Host(
+        services,
+        settings,
+        version=__version__,
+        access=access_of(settings) if provider is None else Access(PARENT, provider),
+        credentials=credentials_of(settings, services) if credentials is None else _registered(credentials),
+        agent=agents[0] if agents else None,
+    )
+    return Daemon(host, transport)
+
+
+def _registered(credentials: Mapping[str, str]) -> Mapping[str, str]:
+    """Register the credentials with the scrubber, as a daemon does with those that it reads from files."""
+    for value in credentials.values():
+        register(value)
+    return credentials
+
+
+# The log of a daemon in memory, for readers of a failed test. Leaves the log alone where it is written anyway.
+
+
+def write_pending_log() -> None:
+    """Write the queued events of level warning and above to `sys.stderr`, scrubbed, and drop the others."""
+    if log.queue.attached:
+        return
+    while (event := log.queue.get()) is not None:
+        if event.rank >= RANK["warn"]:
+            sys.stderr.write(_line(event).decode())
+
+
+def _line(event: LogEvent) -> bytes:
+    return safe_call(lambda: _renderer().line(event), lambda fault: fallback_line(event, "keyvalue", fault))
+
+
+@cache
+def _renderer() -> Renderer:
+    return Renderer("keyvalue", color=False, environ=os.environ)

@@ -19,7 +19,7 @@ from ..recording.format import read_recording
 from ..recording.replay import WAIT_SECONDS, ReplayResult, replay
 from ..recording.report import ReplayReport, compare
 from ..recording.script import build_script
-from .memory_daemon import check_hosted, memory_daemon, refuse_event_loop
+from .memory import check_hosted, memory_daemon, refuse_event_loop
 from .settings import client_framing, settings_of
 
 
