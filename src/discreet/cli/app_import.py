@@ -17,13 +17,10 @@ from ..gateway.openapi.document import about, document_text, openapi_document
 from ..version import __version__
 
 
-def load_snapshot(settings: Settings) -> Snapshot:
-    """Import the apps and return the schemas of their external operations. Raises `UsageError` for apps that can't be hosted."""
-    return load_contract(settings)[0]
-
-
 def load_contract(settings: Settings, *, openapi: bool = False) -> tuple[Snapshot, bytes]:
-    """The same, and as text for a file: of the snapshot, or of the OpenAPI document of the same operations."""
+    """Import the apps and return the schemas of their external operations, and a text for a file: of the snapshot, or of the
+    OpenAPI document of the same operations. Raises `UsageError` for apps that can't be hosted.
+    """
     with importing_apps():
         hosted = hosted_of(settings)
         operations = Registry(hosted.services)

@@ -25,7 +25,17 @@ from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, Nee
 from ..framing.parser import parser_for
 from ..framing.transports.interface import ByteTransport, PeerGone
 from .format import JSON_ERRORS, Json, dump, load
-from .script import CloseStep, MessageGroup, Script, SendStep, ServerTokens, id_of, is_waited_for, server_message
+from .script import (
+    CloseStep,
+    MessageGroup,
+    RecordedMessage,
+    Script,
+    SendStep,
+    ServerTokens,
+    id_of,
+    is_waited_for,
+    server_message,
+)
 from .scrubber import UNNUMBERED, removed_text
 
 # Puts the secrets of a replay where a recording had its own. Knows them by the numbers that the scrubber gave.
@@ -187,9 +197,8 @@ class _Replayer:
         if not self._unwritable:
             self._sent += 1
 
-    async def _matching_request(self, index: int) -> dict[str, Json] | None:
+    async def _matching_request(self, recorded: RecordedMessage) -> dict[str, Json] | None:
         """The server's request that matches a recorded one; None if none comes."""
-        recorded = self._script.server_requests[index]
 
         def candidates() -> list[dict[str, Json]]:
             return [request for request in self._unanswered if request.get("method") == recorded.group.method]

@@ -5,7 +5,6 @@ Only reads the recording: no streams, no waiting, no comparison.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
@@ -42,13 +41,13 @@ class SendStep(msgspec.Struct, frozen=True):
     """The client sends a message.
 
     Before, it has received so many messages of each group in `wait_for`, which lists only groups that grew since its last
-    step. `answers` is the index in `Script.server_requests` of the request that the message answers.
+    step. `answers` is the server's request that the message answers.
     """
 
     message: Json
     scrubbed: dict[str, int]
     wait_for: dict[MessageGroup, int]
-    answers: int | None = None
+    answers: RecordedMessage | None = None
 
 
 class CloseStep(msgspec.Struct, frozen=True):
@@ -60,26 +59,25 @@ class CloseStep(msgspec.Struct, frozen=True):
 Step: TypeAlias = SendStep | CloseStep
 
 
-class Script(msgspec.Struct, frozen=True):
+class Script(msgspec.Struct):
     """The client's steps, and the server's messages to expect, by group.
 
-    `server_requests` are in the order of the recording. `methods` are those of the client's requests, by id. `omitted_bytes`
-    counts bytes of the client that were not recorded. `cut_off` says that the recording has no end, so the server may send
-    more than expected. `server_bytes` is the size of the server's messages.
+    `methods` are those of the client's requests, by id. `omitted_bytes` counts bytes of the client that were not recorded.
+    `cut_off` says that the recording has no end, so the server may send more than expected. `server_bytes` is the size of
+    the server's messages.
     """
 
-    steps: tuple[Step, ...]
-    expected: dict[MessageGroup, list[RecordedMessage]]
-    server_requests: tuple[RecordedMessage, ...]
-    methods: dict[str, str]
-    omitted_bytes: int
-    cut_off: bool = False
+    cut_off: bool
+    steps: list[Step] = []
+    expected: dict[MessageGroup, list[RecordedMessage]] = {}
+    methods: dict[str, str] = {}
+    omitted_bytes: int = 0
     server_bytes: int = 0
 
 
 def build_script(recording: Recording) -> Script:
     """The script of a recording. Raises `RecordingError` for a message that is no JSON or not scrubbed where its entry says."""
-    builder = _ScriptBuilder()
+    builder = _ScriptBuilder(Script(recording.end is None))
     for number, entry in enumerate(recording.entries, 2):
         match entry:
             case MessageEntry():
@@ -88,20 +86,12 @@ def build_script(recording: Recording) -> Script:
                 except (*JSON_ERRORS, LookupError) as exc:
                     raise RecordingError(f"{recording.name}:{number}: {_wrong_part(exc)}") from exc
             case ClosedEntry(sender="client"):
-                builder.steps.append(CloseStep(builder.take_new()))
+                builder.script.steps.append(CloseStep(builder.take_new()))
             case OmittedEntry(sender="client"):
-                builder.omitted_bytes += entry.size
+                builder.script.omitted_bytes += entry.size
             case _:
                 pass
-    return Script(
-        tuple(builder.steps),
-        dict(builder.expected),
-        tuple(builder.server_requests),
-        builder.methods,
-        builder.omitted_bytes,
-        cut_off=recording.end is None,
-        server_bytes=builder.server_bytes,
-    )
+    return builder.script
 
 
 def _wrong_part(exc: Exception) -> str:
@@ -209,17 +199,13 @@ def _with_token(message: Json, replaced: Callable[[Json], Json]) -> Json:
 
 @final
 class _ScriptBuilder:
-    """The script of the part of the recording that was read so far."""
+    """Adds the messages of a recording to its script, one after the other."""
 
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self.expected: defaultdict[MessageGroup, list[RecordedMessage]] = defaultdict(list)
-        self.server_requests: list[RecordedMessage] = []
-        self.methods: dict[str, str] = {}
-        self.omitted_bytes = 0
-        self.server_bytes = 0
+    def __init__(self, script: Script) -> None:
+        self.script = script
         self._tokens = ServerTokens()
-        self._new: Counter[MessageGroup] = Counter()
+        self._requests: dict[str, RecordedMessage] = {}  # of the server, by id; the last one of each
+        self._new: set[MessageGroup] = set()
 
     def add_message(self, entry: MessageEntry) -> None:
         """Raises one of `JSON_ERRORS` for a wrong message, and `LookupError` for wrong paths."""
@@ -230,7 +216,7 @@ class _ScriptBuilder:
         if entry.sender == "client":
             self._add_client_message(message, entry.scrubbed)
         else:
-            self.server_bytes += memoryview(entry.message).nbytes
+            self.script.server_bytes += memoryview(entry.message).nbytes
             self._add_server_message(message, entry.scrubbed)
 
     def _add_client_message(self, message: Json, scrubbed: dict[str, int]) -> None:
@@ -239,27 +225,22 @@ class _ScriptBuilder:
         if isinstance(message, dict) and "id" in message:
             method = message.get("method")
             if isinstance(method, str):
-                self.methods[id_of(message)] = method
+                self.script.methods[id_of(message)] = method
             else:
-                answers = self._find_request(message)
-        self.steps.append(SendStep(self._tokens.named(message), scrubbed, self.take_new(), answers))
+                answers = self._requests.get(id_of(message))
+        self.script.steps.append(SendStep(self._tokens.named(message), scrubbed, self.take_new(), answers))
 
     def _add_server_message(self, value: Json, scrubbed: dict[str, int]) -> None:
         group, message = server_message(self._tokens.named(value))
         recorded = RecordedMessage(group, message, scrubbed)
-        self.expected[group].append(recorded)
+        self.script.expected.setdefault(group, []).append(recorded)
         if group.kind == "request":
-            self.server_requests.append(recorded)
+            self._requests[id_of(message)] = recorded
         if is_waited_for(group):
-            self._new[group] += 1
+            self._new.add(group)
 
     def take_new(self) -> dict[MessageGroup, int]:
         """The size of each group that grew since the last call."""
-        sizes = {group: len(self.expected[group]) for group in self._new}
+        sizes = {group: len(self.script.expected[group]) for group in self._new}
         self._new.clear()
         return sizes
-
-    def _find_request(self, reply: dict[str, Json]) -> int | None:
-        request_id = id_of(reply)
-        indexes = reversed(range(len(self.server_requests)))
-        return next((at for at in indexes if id_of(self.server_requests[at].message) == request_id), None)

@@ -6,17 +6,17 @@ from typing import Final
 
 import msgspec
 
-from ...client import ClientError, InvalidReply, Peer, connect
+from ...client import ClientError, InvalidReply, connect
 from ...client.peer import DEFAULT_TIMEOUT
 from ...client.subscription import decode_as
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.schemas.documents import OperationSchema
-from ...daemon.settings import Settings, resolve_here
+from ...daemon.settings import resolve_here
 from ...daemon.settings.flags import file_from_flags
 from ...daemon.settings.option import RawValue
 from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
-from ..app_import import load_snapshot
+from ..app_import import load_contract
 from ..arguments import add_file_and_folder_flags, file_and_folder_flags, refuse_serve_flags, split_command, timeout
 from ..call.credentials import add_credential_flags, read_service_params
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
@@ -38,14 +38,6 @@ class _OperationName(msgspec.Struct, frozen=True):
     name: str
 
 
-def operations_of_apps(settings: Settings) -> list[OperationSchema]:
-    """Return the external operations that `discreet serve` would host with these settings.
-
-    Imports the apps. Raises `UsageError` for apps that can't be hosted.
-    """
-    return list(load_snapshot(settings).operations.values())
-
-
 async def operations_of_server(
     command: Sequence[str],
     *,
@@ -62,21 +54,15 @@ async def operations_of_server(
         listed = await peer.call("services/list", type=list[_OperationName], service_params=service_params)
         if len(listed) > MAX_OPERATIONS:
             raise InvalidReply(f"the server lists {len(listed)} operations; at most {MAX_OPERATIONS} are asked for")
-        return await _schemas_of(peer, listed, service_params)
-
-
-async def _schemas_of(
-    peer: Peer, listed: Sequence[_OperationName], service_params: Mapping[str, str] | None
-) -> list[OperationSchema]:
-    found: list[OperationSchema] = []
-    size = 0
-    for operation in listed:
-        text = await peer.call("services/schema", operation, type=msgspec.Raw, service_params=service_params)
-        size += memoryview(text).nbytes
-        if size > MAX_SCHEMA_BYTES:
-            raise InvalidReply(f"the server's schemas have more than {MAX_SCHEMA_BYTES} bytes")
-        found.append(decode_as(text, OperationSchema, "services/schema"))
-    return found
+        found: list[OperationSchema] = []
+        size = 0
+        for operation in listed:
+            text = await peer.call("services/schema", operation, type=msgspec.Raw, service_params=service_params)
+            size += memoryview(text).nbytes
+            if size > MAX_SCHEMA_BYTES:
+                raise InvalidReply(f"the server's schemas have more than {MAX_SCHEMA_BYTES} bytes")
+            found.append(decode_as(text, OperationSchema, "services/schema"))
+        return found
 
 
 LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
@@ -115,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     Imports the apps. What they print goes to stderr.
     """
     try:
-        operations = operations_of_apps(_settings(args)) if args.server is None else _ask_server(args)
+        operations = _of_apps(args) if args.server is None else _of_server(args)
         if args.output is None:
             require_stdout()
         text = LANGUAGES[args.language](operations)
@@ -133,14 +119,16 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_OK if write_file(args.output, text.encode()) else EXIT_FAILED
 
 
-def _settings(args: argparse.Namespace) -> Settings:
+def _of_apps(args: argparse.Namespace) -> list[OperationSchema]:
+    """The external operations that `discreet serve` would host. Imports the apps."""
     given = {"apps": RawValue(args.apps, "APP")} if args.apps else {}
     if args.app_dir is not None:
         given["app_dir"] = RawValue(args.app_dir, "--app-dir")
-    return with_warning(resolve_here(given, file_from_flags(args))).settings
+    settings = with_warning(resolve_here(given, file_from_flags(args))).settings
+    return list(load_contract(settings)[0].operations.values())
 
 
-def _ask_server(args: argparse.Namespace) -> list[OperationSchema]:
+def _of_server(args: argparse.Namespace) -> list[OperationSchema]:
     refuse_serve_flags([*args.apps, *file_and_folder_flags(args)])
     command, service_params = split_command(args.server), read_service_params(args)
 
