@@ -27,9 +27,11 @@ _EXAMPLE: Final = "list_*"
 _SHOWN: Final = 80
 
 
-def check_arguments(namespace: object, given: Mapping[str, object]) -> None:
-    """Raises `ImportFailed` for an argument of another type, or out of range. `given` are arguments by their names."""
-    _check(check_name, namespace, what="namespace")
+def check_arguments(given: Mapping[str, object]) -> None:
+    """Raises `ImportFailed` for an argument of another type, or out of range. `given` are arguments by their names; those that
+    only one kind of import has are left to it.
+    """
+    _check(check_name, given["namespace"], what="namespace")
     for name, value in given.items():
         if name in _LISTS or (name == "expose" and not isinstance(value, bool)):
             _check_list(name, value)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, final
+from itertools import chain
+from typing import Any, Final, Literal, TypeAlias, final, get_args
 from urllib.parse import unquote
 
 from ..daemon.schemas.cycles import circles
@@ -181,11 +182,11 @@ class _State:
         self._applied: Final = applied
         self.weight: Final = sum(node.weight * times for node, times in applied.items())
         self.names: Final = frozenset[str]().union(*(node.names for node in applied))
-        self.prefixed: Final = max((len(node.prefix) for node in applied), default=0)
+        self.prefixed: Final = max((len(node.lists["prefix"]) for node in applied), default=0)
         self.following: dict[object, _State] = {}
         self._patterns: Final = [(node, times) for node, times in applied.items() if node.patterns]
         self._for_names: Final = sum(
-            len(node.patterns) * times + sum(nodes.cost(each) * times for each in node.property_names)
+            len(node.patterns) * times + sum(nodes.cost(each) * times for each in node.lists["property-names"])
             for node, times in applied.items()
         )
 
@@ -204,55 +205,48 @@ class _State:
         """What applies to the member with this name; for None, to one that is not declared and fits all patterns."""
         found: Counter[_Node] = Counter()
         for node, times in self._applied.items():
-            own = node.names.get(name) if name is not None else None
+            own = [node.names[name]] if name in node.names else []
             fitting = [each for match, each in node.patterns if name is None or match(name)]
-            for each in (*fitting, *(() if own is None else (own,)), *node.any_member):
+            is_other = not own and (name is None or not fitting)
+            for each in (*fitting, *own, *node.lists["any-member"], *(node.lists["additional"] if is_other else ())):
                 found[each] += times
-            if node.additional is not None and own is None and (name is None or not fitting):
-                found[node.additional] += times
         return found
 
     def elements(self, index: int) -> Counter[_Node]:
         """What applies to the element with this index, or to those behind the last that has a schema of its own."""
         found: Counter[_Node] = Counter()
         for node, times in self._applied.items():
-            own = node.prefix[index] if index < len(node.prefix) else node.items
-            for each in (*node.any_element, *(() if own is None else (own,))):
+            prefix = node.lists["prefix"]
+            own = prefix[index : index + 1] if index < len(prefix) else node.lists["items"]
+            for each in (*node.lists["any-element"], *own):
                 found[each] += times
         return found
 
 
 @final
 class _Node:
-    """One schema, and the schemas that it applies: `in_place` to the same value, the others to members or elements of it."""
+    """One schema, and the schemas that it applies: `lists` by the group that they are in, those for members of one name by it."""
 
-    __slots__ = (
-        "additional", "any_element", "any_member", "depth", "in_place", "items", "names", "patterns", "prefix", "property_names",
-        "remembered", "rescans", "weight",
-    )  # fmt: skip
+    __slots__ = ("depth", "lists", "names", "patterns", "remembered", "rescans", "weight")
 
     def __init__(self) -> None:
         self.weight = self.depth = 1
-        self.in_place: list[_Node] = []
+        self.lists: dict[_Group, list[_Node]] = {group: [] for group in get_args(_Group)}
         self.names: dict[str, _Node] = {}
         self.patterns: list[tuple[Callable[[str], bool], _Node]] = []
-        self.additional: _Node | None = None
-        self.any_member: list[_Node] = []
-        self.property_names: list[_Node] = []
-        self.prefix: list[_Node] = []
-        self.items: _Node | None = None
-        self.any_element: list[_Node] = []
         self.rescans = False
         self.remembered: _Node | None = None
         """What this is a reference to, if that is applied only once to a part."""
 
+    @property
+    def in_place(self) -> list[_Node]:
+        return self.lists["in-place"]
+
     def applies(self) -> Iterator[_Node]:
         """All schemas that this one applies itself."""
-        yield from self.in_place
+        yield from chain.from_iterable(self.lists.values())
         yield from self.names.values()
         yield from (each for _, each in self.patterns)
-        yield from (*self.any_member, *self.property_names, *self.prefix, *self.any_element)
-        yield from (each for each in (self.additional, self.items) if each is not None)
 
     def refer(self, to: _Node, by: _Node) -> None:
         """Apply one schema by the reference to it, wherever it is applied."""
@@ -260,16 +254,16 @@ class _Node:
         def instead(node: _Node) -> _Node:
             return by if node is to else node
 
-        self.in_place = [*map(instead, self.in_place)]
+        self.lists = {group: [*map(instead, nodes)] for group, nodes in self.lists.items()}
         self.names = {name: instead(each) for name, each in self.names.items()}
         self.patterns = [(match, instead(each)) for match, each in self.patterns]
-        self.any_member = [*map(instead, self.any_member)]
-        self.property_names = [*map(instead, self.property_names)]
-        self.prefix = [*map(instead, self.prefix)]
-        self.any_element = [*map(instead, self.any_element)]
-        self.additional = None if self.additional is None else instead(self.additional)
-        self.items = None if self.items is None else instead(self.items)
 
+
+_Group: TypeAlias = Literal[
+    "in-place", "additional", "any-member", "property-names", "prefix", "items", "any-element"
+]  # fmt: skip
+"""Schemas for the same value, for members or names of them, and for elements. `additional` is for members that no other is for,
+`items` for elements behind those of `prefix`."""
 
 _Closure: TypeAlias = Mapping[_Node, int]
 
@@ -325,21 +319,22 @@ class _Nodes:
             raise Unbounded("a schema with $id or dynamic references in it")
         enum = schema.get("enum", ())
         node.weight += sum(isinstance(each, dict | list) for each in enum) + len(enum) // _ENUM_SCALARS
-        node.in_place = [self._node(each) for each in self._in_place(schema)]
         node.names = {name: self._node(each) for name, each in _table(schema, "properties")}
         node.patterns = [(_matcher(text), self._node(each)) for text, each in _table(schema, "patternProperties")]
-        node.additional = next(self._optional(schema, "additionalProperties"), None)
-        node.any_member = [*self._optional(schema, "unevaluatedProperties")]
-        node.property_names = [*self._optional(schema, "propertyNames")]
-        node.prefix = [self._node(each) for each in schema.get("prefixItems", ())]
-        node.items = next(self._optional(schema, "items"), None)
-        node.any_element = [*self._optional(schema, "contains"), *self._optional(schema, "unevaluatedItems")]
+        node.lists = {
+            "in-place": [self._node(each) for each in self._in_place(schema)],
+            "additional": self._optional(schema, "additionalProperties"),
+            "any-member": self._optional(schema, "unevaluatedProperties"),
+            "property-names": self._optional(schema, "propertyNames"),
+            "prefix": [self._node(each) for each in schema.get("prefixItems", ())],
+            "items": self._optional(schema, "items"),
+            "any-element": self._optional(schema, "contains", "unevaluatedItems"),
+        }
         self.has_alternatives = self.has_alternatives or "anyOf" in schema or "oneOf" in schema
         node.rescans = not RESCANNING.isdisjoint(schema)
 
-    def _optional(self, schema: Mapping[str, Any], word: str) -> Iterator[_Node]:
-        if word in schema:
-            yield self._node(schema[word])
+    def _optional(self, schema: Mapping[str, Any], *words: str) -> list[_Node]:
+        return [self._node(schema[word]) for word in words if word in schema]
 
     def _in_place(self, schema: Mapping[str, Any]) -> Iterator[Any]:
         for keyword in _LISTS:

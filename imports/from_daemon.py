@@ -115,22 +115,7 @@ def from_daemon(  # noqa: PLR0913 - what can be said of an import
 
     Raises `DeclarationError`: a daemon that can't be asked, or a wrong argument, in one line. Blocks while it is asked.
     """
-    check_arguments(
-        namespace,
-        {
-            "credential": credential,
-            "token": token,
-            "include": include,
-            "exclude": exclude,
-            "rename": rename,
-            "expose": expose,
-            "scopes": scopes,
-            "validate": validate,
-            "timeout": timeout,
-            "env": env,
-            "allow_private": allow_private,
-        },
-    )
+    check_arguments(dict(locals()))
     if token:
         register(token)
     target = target_of(source, cwd=cwd, env=env, allow_private=allow_private)

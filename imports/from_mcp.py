@@ -272,24 +272,7 @@ def from_mcp(  # noqa: PLR0913 - what can be said of an import
     Raises `DeclarationError`: a wrong argument, or a server that can't be asked, in one line. Blocks while the server is asked.
     """
     require_validator("mcp")
-    check_arguments(
-        namespace,
-        {
-            "env": env,
-            "headers": headers,
-            "credential": credential,
-            "token": token,
-            "include": include,
-            "exclude": exclude,
-            "rename": rename,
-            "expose": expose,
-            "scopes": scopes,
-            "validate": validate,
-            "timeout": timeout,
-            "allow_private": allow_private,
-            "max_age": max_age,
-        },
-    )
+    check_arguments(dict(locals()))
     target = mcp_target(server, cwd=cwd, env=env, headers=headers, allow_private=allow_private)
     choice = Choice(tuple(include), tuple(exclude), dict(rename or {}))
     data = _data(target, namespace, token, choice, max_age)

@@ -83,29 +83,7 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
 
     Raises `DeclarationError`: a wrong document or argument, in one line. Blocks while the document is read.
     """
-    check_arguments(
-        namespace,
-        {
-            "base_url": base_url,
-            "credentials": credentials,
-            "tags": tags,
-            "paths": paths,
-            "methods": methods,
-            "operation_ids": operation_ids,
-            "include": include,
-            "exclude": exclude,
-            "rename": rename,
-            "variables": variables,
-            "expose": expose,
-            "scopes": scopes,
-            "validate": validate,
-            "timeout": timeout,
-            "allow_private": allow_private,
-            "outside": outside,
-            "error_bodies": error_bodies,
-            "max_age": max_age,
-        },
-    )
+    check_arguments(dict(locals()))
     _check_document(document)
     select = Selection(tags, paths, methods, operation_ids, include, exclude)
     try:

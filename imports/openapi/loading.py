@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from typing import Final, final
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from msgspec import Struct
 
 from ...client.outbound.ssrf import Destination, parse_url
-from ...lazy import anyio
+from ..asking import ask_in_thread
 from ..cache import digest_of
 from .parsing import DocumentError, quoted
 
@@ -141,31 +141,13 @@ def _destination(url: str) -> Destination:
 
 
 def _download(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
-    """As `_fetch`, within the time that is given. In a thread, as an event loop may run here."""
+    """As `_fetch`, within the time that is given."""
     if find_spec("h11") is None:
         raise DocumentError("a URL needs the extra: pip install 'discreet[openapi]'")
-    outcome: list[tuple[bytes, str] | BaseException] = []
-
-    async def bounded() -> tuple[bytes, str]:
-        with anyio.fail_after(_TIMEOUT_SECONDS):
-            return await _fetch(url, limit, outside=outside)
-
-    def work() -> None:
-        try:
-            outcome.append(anyio.run(bounded))
-        except BaseException as exc:  # noqa: BLE001 - for the thread that waits
-            outcome.append(exc)
-
-    thread = Thread(target=work, name="import-document", daemon=True)
-    thread.start()
-    thread.join()
-    match outcome[0]:
-        case TimeoutError():
-            raise DocumentError(f"{_shown(url)}: takes longer than {_TIMEOUT_SECONDS:.0f} s")
-        case BaseException() as exc:
-            raise exc
-        case found:
-            return found
+    try:
+        return ask_in_thread(partial(_fetch, url, limit, outside=outside), _TIMEOUT_SECONDS)
+    except TimeoutError:
+        raise DocumentError(f"{_shown(url)}: takes longer than {_TIMEOUT_SECONDS:.0f} s") from None
 
 
 async def _fetch(url: str, limit: int, *, outside: bool) -> tuple[bytes, str]:
