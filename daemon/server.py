@@ -235,7 +235,7 @@ class _Process:
         self._loading = False  # true while the event loop is loaded
         self._report: Callable[[], None] = lambda: log.always("daemon.report", state="loading")
         self.serving = False  # true from when the event loop runs: before, a failure is one of the start
-        self._watchdog = Watchdog(settings.drain_timeout, self._last_words)
+        self._watchdog = Watchdog(settings.drain_timeout, self._last_words, lambda: self._loading)
         self._watchdog.start()
         self._strays = StrayOutputReader(streams.stray_out, streams.stray_err)
         self._strays.start()

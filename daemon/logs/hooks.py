@@ -202,7 +202,7 @@ def _hook_warnings() -> Undo:
 
 
 def _hook_logging() -> Undo:
-    from .structlog_bridge import redirect_logging
+    from .stdlib_bridge import redirect_logging
 
     return redirect_logging()
 

@@ -26,6 +26,11 @@ from ..logs import log
 GRACE_SECONDS: Final = 0.25
 """How much longer an orderly end may take on a busy machine."""
 
+LOADING_SECONDS: Final = 10.0
+"""How much later the window ends at most, where the event loop is still being loaded when the daemon is to end."""
+
+LOADING_LOOK_SECONDS: Final = 0.02
+
 SWITCH_SECONDS: Final = 0.0005
 """The interpreter's switch interval while the daemon ends: handlers that spin must not use up the window."""
 
@@ -35,12 +40,14 @@ class Watchdog:
     """Once armed, ends the process `window` seconds later with the status that `last_words()` returns.
 
     Its thread stands from `start` on: at the end there may be none left to start. `last_words()` runs in it and flushes
-    what it can within its own bound.
+    what it can within its own bound. While `is_loading()` the window does not begin, for at most `LOADING_SECONDS`: on a busy
+    machine the event loop, which gives the last answers, may take longer to load than the window is.
     """
 
-    def __init__(self, window: float, last_words: Callable[[], int]) -> None:
+    def __init__(self, window: float, last_words: Callable[[], int], is_loading: Callable[[], bool]) -> None:
         self._window = window
         self._last_words = last_words
+        self._is_loading = is_loading
         self._ends_at: float | None = None
         self._armed = allocate_lock()
         self._armed.acquire()
@@ -60,6 +67,10 @@ class Watchdog:
     def _wait(self) -> None:
         self._armed.acquire()
         assert self._ends_at is not None
+        latest = self._ends_at + LOADING_SECONDS
+        while self._is_loading() and monotonic() < latest:
+            sleep(LOADING_LOOK_SECONDS)
+            self._ends_at = monotonic() + self._window + GRACE_SECONDS
         sleep(max(0.0, self._ends_at - monotonic()))
         status = EXIT_FAILED
         try:

@@ -36,7 +36,8 @@ def keep() -> None:
 def end(status: int) -> None:
     sys.setprofile(None)
     modules = [name for name in sys.modules if name.partition(".")[0] == "discreet"]
-    found = {"kept": kept, "modules": len(modules), "all_modules": len(sys.modules)}
+    installed = sorted({name.partition(".")[0] for name in sys.modules} - sys.stdlib_module_names)
+    found = {"kept": kept, "modules": len(modules), "installed": installed}
     Path(os.environ["COUNTS"]).write_text(json.dumps(found))
     leave(status)
 

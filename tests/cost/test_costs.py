@@ -266,12 +266,27 @@ def faults_of(found: Cost, expected: Cost) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("kind", "modules"), [("inline", 148), ("coroutine", 148)])
+LIGHT = {
+    "__main__",
+    "_distutils_hack",
+    "anyio",
+    "counted_app",
+    "discreet",
+    "idna",
+    "msgspec",
+    "sniffio",
+    "typing_extensions",
+}
+"""Which installed packages the first answers may load. structlog is not among them: it loads rich, and that 180 ms of modules."""
+
+
+@pytest.mark.parametrize(("kind", "modules"), [("inline", 109), ("coroutine", 109)])
 def test_the_first_answer_loads_few_modules(kind: str, modules: int, tmp_path: Path) -> None:
     daemon = CountedDaemon(kind, tmp_path / "counts.json")
     daemon.call(1, 1, 1)
-    found = daemon.end()["modules"]
-    assert modules / TOLERANCE <= found <= modules * TOLERANCE, found
+    found = daemon.end()
+    assert modules / TOLERANCE <= found["modules"] <= modules * TOLERANCE, found
+    assert {"discreet", "msgspec"} <= set(found["installed"]) <= LIGHT, found
 
 
 def test_an_idle_daemon_sleeps(tmp_path: Path) -> None:

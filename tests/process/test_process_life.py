@@ -118,6 +118,19 @@ def test_a_machine_that_loads_the_event_loop_slowly_is_no_reason_to_give_up_the_
     assert "client.unresponsive" not in child.stderr()
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_waits_for_a_loop_that_loads_slowly_is_answered_after_a_signal(
+    spawn: Spawn, app_directory: Path, backend: str
+) -> None:
+    (app_directory / "slow.py").write_text(SLOW_LOOP + "@app.query()\nasync def wait() -> None: ...\n")
+    child = spawn("serve", "./slow.py:app", "--drain-timeout", "0.5", "--backend", backend)
+    child.write(request(1, "app/wait") + request("v", "version"))
+    assert child.read()["id"] == "v"
+    child.signal(signal.SIGTERM)
+    assert [message["id"] for message in child.read_all()] == [1]
+    assert child.wait() == 0
+
+
 def test_a_handler_that_keeps_the_loop_busy_can_not_keep_the_process_alive(spawn: Spawn, app_directory: Path) -> None:
     child = spawn("serve", "./app.py:app", "--drain-timeout", "0.3")
     child.write(request(1, "version"))
