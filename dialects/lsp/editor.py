@@ -14,8 +14,11 @@ from .capabilities import has_capability
 from .generated.base import Diagnostic, Range
 from .generated.diagnostics import PublishDiagnosticsParams
 from .generated.edits import WorkspaceEdit
-from .generated.session import WorkDoneProgressBegin, WorkDoneProgressEnd, WorkDoneProgressReport
-from .generated.window import (
+from .generated.workspace import (
+    ApplyWorkspaceEditParams,
+    ApplyWorkspaceEditResult,
+    ConfigurationItem,
+    ConfigurationParams,
     LogMessageParams,
     MessageActionItem,
     MessageType,
@@ -23,12 +26,9 @@ from .generated.window import (
     ShowDocumentResult,
     ShowMessageParams,
     ShowMessageRequestParams,
-)
-from .generated.workspace import (
-    ApplyWorkspaceEditParams,
-    ApplyWorkspaceEditResult,
-    ConfigurationItem,
-    ConfigurationParams,
+    WorkDoneProgressBegin,
+    WorkDoneProgressEnd,
+    WorkDoneProgressReport,
 )
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, Final  # Any: a schema is JSON
 
 from json_schema import Reader
-from model import ANY, NONE, Plain, Type, one_of
+from model import ANY, NONE, Plain, Type, load, one_of
 from python_text import Group, Style, heading, name_ambiguous_unions, write_modules
-from schema_file import load
 
 VERSION: Final = 1
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final, TypeAlias  # Any: a schema is JSON
 
-from model import ANY, Enumeration, Exactly, ListOf, MapOf, Member, Model, Named, Plain, Structure, Type, one_of
-from names import pascal
+from model import ANY, Enumeration, Exactly, ListOf, MapOf, Member, Model, Named, Plain, Structure, Type, one_of, pascal
 
 Schema: TypeAlias = dict[str, Any]
 

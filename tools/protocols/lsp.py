@@ -7,12 +7,146 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final  # Any: the meta model is JSON
 
-from choices import is_ambiguous
 from lsp_model import names_in_json, read_model, type_of
-from lsp_tables import structures_at, tables_module
-from model import ANY, ListOf, MapOf, Model, without_none
-from python_text import Group, Style, group_modules, heading, name_ambiguous_unions, quoted_lines, write_modules
-from schema_file import load
+from model import ANY, ListOf, MapOf, Model, OneOf, Type, load, names_in, without_none
+from python_text import (
+    Group,
+    Style,
+    group_modules,
+    heading,
+    is_ambiguous,
+    name_ambiguous_unions,
+    quoted_lines,
+    type_text,
+    write_modules,
+)
+
+HEAD: Final = '''"""Methods, error codes, and the members of options. Plain data, no structs.
+
+Types are written as in Python, with the names of the structs. Paths lead from `ServerCapabilities` and
+`ClientCapabilities` along members as they are on the wire.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+
+class Method(NamedTuple):
+    """What is empty, the protocol does not give."""
+
+    params: str = ""
+    result: str = ""
+    partial_result: str = ""
+    server_capability: str = ""
+    dynamic_registration: str = ""
+    """The client capability that allows `client/registerCapability` for this method."""
+    registration_method: str = ""
+    """Under which name it is registered, if not under its own."""
+    registration_options: tuple[str, ...] = ()
+    """Rows of OPTIONS, all of which apply. Only of methods without a server capability."""
+    direction: Literal["clientToServer", "serverToClient", "both"] = "clientToServer"
+
+'''
+
+
+def tables_module(raw: dict[str, Any], model: Model) -> str:
+    """`model` is as it was read: unions have no names yet."""
+    rows = raw["requests"] + raw["notifications"]
+    roots = {of["name"] for row in rows for of in _registration_options(row)}
+    owners = sorted(model.reachable("ServerCapabilities", *roots) & model.structures.keys())
+    members = {name: model.all_members(name) for name in owners}
+    options = {owner: {one.name: _text(one.type, model) for one in found} for owner, found in members.items()}
+    required = {owner: tuple(one.name for one in found if not one.optional) for owner, found in members.items()}
+    codes = [each for name in ("ErrorCodes", "LSPErrorCodes") for each in model.enumerations[name].values]
+    return "\n".join(
+        [
+            HEAD,
+            f"REQUESTS: Final[dict[str, Method]] = {_methods(raw['requests'], model)}\n",
+            f"NOTIFICATIONS: Final[dict[str, Method]] = {_methods(raw['notifications'], model)}\n",
+            f"OPTIONS: Final[dict[str, dict[str, str]]] = {options!r}",
+            '"""The type of each member, by its name on the wire."""\n',
+            f"REQUIRED: Final[dict[str, tuple[str, ...]]] = { ({key: names for key, names in required.items() if names})!r}",
+            '"""The members of options that must be there."""\n',
+            f"ERROR_CODES: Final[dict[str, int]] = {dict(codes)!r}\n",
+        ]
+    )
+
+
+def _methods(rows: list[dict[str, Any]], model: Model) -> str:
+    """A dict as text."""
+    written = "".join(
+        f"{row['method']!r}: Method({', '.join(_arguments(row, model))}), "
+        for row in sorted(rows, key=lambda row: str(row["method"]))
+    )
+    return f"{{{written}}}"
+
+
+def _arguments(row: dict[str, Any], model: Model) -> Iterator[str]:
+    for name, value in _method(row, model):
+        if name in ("params", "result"):
+            yield repr(value)
+        elif value:
+            yield f"{name}={value!r}"
+
+
+def _method(row: dict[str, Any], model: Model) -> Iterator[tuple[str, Any]]:
+    for key, name in (("params", "params"), ("result", "result"), ("partialResult", "partial_result")):
+        yield name, type_text(type_of(row[key])) if key in row else ""
+    if path := row.get("serverCapability"):
+        yield "server_capability", _checked(path, "ServerCapabilities", model)
+    if path := row.get("clientCapability"):
+        yield "dynamic_registration", _dynamic_registration(_checked(path, "ClientCapabilities", model), model)
+    yield "registration_method", row.get("registrationMethod")
+    yield "registration_options", tuple(option["name"] for option in _registration_options(row))
+    if row["messageDirection"] != "clientToServer":
+        yield "direction", row["messageDirection"]
+
+
+def _registration_options(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The types of a method's options, all of which apply; none where a server capability tells of it."""
+    raw = row.get("registrationOptions")
+    if raw is None or "serverCapability" in row:
+        return []
+    found: list[dict[str, Any]] = raw["items"] if raw["kind"] == "and" else [raw]
+    return found
+
+
+def structures_at(path: str, root: str, model: Model) -> list[set[str]]:
+    """The structures on the way, from the root to the last member; an empty set where a member is none."""
+    found = [{root}]
+    for name in path.split("."):
+        types = [member.type for at in found[-1] for member in model.all_members(at) if member.name == name]
+        if not types:
+            raise ValueError(f"{root} has no {path}")
+        found.append({part for of in types for part in names_in(of) if part in model.structures})
+    return found
+
+
+def _checked(path: str, root: str, model: Model) -> str:
+    structures_at(path, root, model)
+    return path
+
+
+def _dynamic_registration(path: str, model: Model) -> str | None:
+    """The member `dynamicRegistration` nearest to the end of the path."""
+    steps = path.split(".")
+    on_the_way = structures_at(path, "ClientCapabilities", model)
+    for depth in range(len(steps), 0, -1):
+        names = {member.name for at in on_the_way[depth] for member in model.all_members(at)}
+        if "dynamicRegistration" in names:
+            return ".".join([*steps[:depth], "dynamicRegistration"])
+    return None
+
+
+def _text(of: Type, model: Model) -> str:
+    """The type of a member. Aliases are followed, since the tables have rows of structures alone."""
+    of = model.follow(of)
+    parts = of.items if isinstance(of, OneOf) else (of,)
+    return " | ".join(
+        type_text(ListOf(model.follow(part.item)) if isinstance(part, ListOf) else part) for part in parts
+    )
+
 
 BASE: Final = (
     "Command Diagnostic LSPAny LSPArray LSPObject Location MarkupContent PartialResultParams Position "
@@ -110,23 +244,13 @@ FAMILIES: Final = (
         methods="notebookDocument/",
     ),
     Family(
-        "session",
-        "The begin of a session, registrations, progress, cancellation and traces.",
+        "workspace",
+        "The session: its begin, registrations, progress, messages, and the files, folders and configuration of the workspace.",
         definitions=(
             "ErrorCodes LSPErrorCodes WorkDoneProgressBegin WorkDoneProgressReport "
             "WorkDoneProgressEnd WorkspaceFoldersInitializeParams"
         ),
-        methods="initialize client/ $/ window/workDone",
-    ),
-    Family(
-        "workspace",
-        "Files, folders and configuration of the workspace.",
-        methods="workspace/",
-    ),
-    Family(
-        "window",
-        "Messages, and documents to show.",
-        methods="window/ telemetry/",
+        methods="initialize client/ $/ workspace/ window/ telemetry/",
     ),
 )
 """In this order a module imports from those before it only. What none of them claims is not written."""

@@ -1,9 +1,41 @@
-"""The model between a schema and Python: structures, enumerations, aliases, types of members. Reads and writes nothing."""
+"""The model between a schema and Python: structures, enumerations, aliases and types of members; and Python's names for those of
+the wire. Writes nothing.
+"""
 
 from __future__ import annotations
 
+import json
+import keyword
+import re
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias  # Any: a schema is JSON
+
+_WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*|[0-9]+")
+
+
+def snake(name: str) -> str:
+    """`textDocument` → `text_document`, `io.example/clientInfo` → `client_info`, `_meta` → `meta`, `from` → `from_`."""
+    found = "_".join(_WORDS.findall(name.rpartition("/")[2])).lower()
+    return f"{found}_" if keyword.iskeyword(found) or found in {"self"} else found
+
+
+def camel(name: str) -> str:
+    """What msgspec makes of a name with `rename="camel"`."""
+    first, *rest = name.strip("_").split("_")
+    return first + "".join(part.title() for part in rest)
+
+
+def constant(name: str) -> str:
+    """`RefactorExtract` → `REFACTOR_EXTRACT`, `c++` → `C_PLUS_PLUS`, `LaTeX` → `LATEX`."""
+    name = name.replace("+", " Plus ").replace("#", " Sharp ").replace("TeX", "Tex")
+    words = "_".join(_WORDS.findall(name)).upper()
+    return words if words and not words[0].isdigit() else f"N_{words}"
+
+
+def pascal(name: str) -> str:
+    """`agent_message_chunk` → `AgentMessageChunk`."""
+    return "".join(word[0].upper() + word[1:] for word in _WORDS.findall(name.rpartition("/")[2]))
 
 
 @dataclass(frozen=True)
@@ -170,3 +202,9 @@ def _plain(of: Exactly) -> str:
 
 def without_none(of: Type) -> Type:
     return one_of(*(item for item in of.items if item != NONE)) if isinstance(of, OneOf) else of
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The schema in a file."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found

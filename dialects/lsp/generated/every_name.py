@@ -13,7 +13,5 @@ from .hover import *  # noqa: F403
 from .navigation import *  # noqa: F403
 from .notebooks import *  # noqa: F403
 from .options import *  # noqa: F403
-from .session import *  # noqa: F403
 from .symbols import *  # noqa: F403
-from .window import *  # noqa: F403
 from .workspace import *  # noqa: F403

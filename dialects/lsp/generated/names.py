@@ -97,21 +97,16 @@ _NAMES: Final = {
         "NotebookDocumentCellContentChanges NotebookDocumentChangeEvent NotebookDocumentIdentifier "
         "VersionedNotebookDocumentIdentifier "
     ),
-    "session": (
-        "CancelParams ClientInfo ErrorCodes InitializeParams InitializedParams LSPErrorCodes LogTraceParams "
-        "ProgressParams Registration RegistrationParams SetTraceParams TraceValue Unregistration UnregistrationParams "
-        "WorkDoneProgressBegin WorkDoneProgressCancelParams WorkDoneProgressCreateParams WorkDoneProgressEnd "
-        "WorkDoneProgressReport WorkspaceFoldersInitializeParams "
-    ),
     "workspace": (
-        "ApplyWorkspaceEditParams ApplyWorkspaceEditResult ConfigurationItem ConfigurationParams CreateFilesParams "
-        "DeleteFilesParams DidChangeConfigurationParams DidChangeWatchedFilesParams DidChangeWorkspaceFoldersParams "
-        "FileChangeType FileCreate FileDelete FileEvent FileRename RenameFilesParams TextDocumentContentParams "
-        "TextDocumentContentRefreshParams TextDocumentContentResult WorkspaceEditMetadata WorkspaceFoldersChangeEvent "
-    ),
-    "window": (
-        "LogMessageParams MessageActionItem MessageType ShowDocumentParams ShowDocumentResult ShowMessageParams "
-        "ShowMessageRequestParams "
+        "ApplyWorkspaceEditParams ApplyWorkspaceEditResult CancelParams ClientInfo ConfigurationItem ConfigurationParams "
+        "CreateFilesParams DeleteFilesParams DidChangeConfigurationParams DidChangeWatchedFilesParams "
+        "DidChangeWorkspaceFoldersParams ErrorCodes FileChangeType FileCreate FileDelete FileEvent FileRename "
+        "InitializeParams InitializedParams LSPErrorCodes LogMessageParams LogTraceParams MessageActionItem MessageType "
+        "ProgressParams Registration RegistrationParams RenameFilesParams SetTraceParams ShowDocumentParams "
+        "ShowDocumentResult ShowMessageParams ShowMessageRequestParams TextDocumentContentParams "
+        "TextDocumentContentRefreshParams TextDocumentContentResult TraceValue Unregistration UnregistrationParams "
+        "WorkDoneProgressBegin WorkDoneProgressCancelParams WorkDoneProgressCreateParams WorkDoneProgressEnd "
+        "WorkDoneProgressReport WorkspaceEditMetadata WorkspaceFoldersChangeEvent WorkspaceFoldersInitializeParams "
     ),
 }
 HOMES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
