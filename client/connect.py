@@ -122,10 +122,10 @@ async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and thos
 
         address = parse_address(server)
         require_http()
-        from .http.a2a import A2A_KINDS
+        from .http.a2a import A2A, A2A_KINDS
         from .http.connection import open_http
 
-        async with open_http(address, ssl_context=ssl_context) as http:
+        async with open_http(address, A2A(), ssl_context=ssl_context) as http:
             yield endpoint.fixed_peer(http, kinds=A2A_KINDS)
         return
     check_command(server)

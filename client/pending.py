@@ -93,7 +93,8 @@ class PendingStream:
     """A subscription: the events that its consumer has not taken yet, and how it ended.
 
     `abandoned` is set when the consumer was garbage-collected; the next event then cancels the subscription. `consumer_waits`
-    is whether the consumer waits at an empty stream. `taken` and `received` count events. `on_taken` is called when the
+    is whether the consumer waits at an empty stream. `taken` and `received` count events. `last_event_id` is that of the last
+    one that was taken, where events have ids. `on_taken` is called when the
     consumer has taken an event, or waits for one: the connection sets it.
     """
 
@@ -120,7 +121,8 @@ class PendingStream:
         self._window = window
         self._told = 0
         self._untold_bytes = 0
-        self._events: deque[Raw] = deque()
+        self.last_event_id: str | None = None
+        self._events: deque[tuple[Raw, str | None]] = deque()
         self._bytes = 0
         self._make_error: ErrorFactory | None = None
         self._changed = ChangeSignal()
@@ -133,7 +135,7 @@ class PendingStream:
         """Whether this event fits as well. An empty stream has room for any."""
         return not self._events or not (self.full or self._bytes + _size(value) > MAX_BUFFERED_BYTES)
 
-    def push(self, seq: int, value: Raw) -> None:
+    def push(self, seq: int, value: Raw, event_id: str | None = None) -> None:
         """Add one event. A gap in `seq`, or more bytes than may be buffered, ends the stream."""
         size = _size(value)
         if seq != self.received + 1:
@@ -145,7 +147,7 @@ class PendingStream:
         else:
             self.received = seq
             self.consumer_waits = False  # no longer at an empty stream, although the consumer has not run yet
-            self._events.append(value.copy())  # otherwise it would keep the whole message in memory
+            self._events.append((value.copy(), event_id))  # otherwise it would keep the whole message in memory
             self._bytes += size
             self._changed.notify()
 
@@ -178,7 +180,7 @@ class PendingStream:
                 await self._changed.wait()
             finally:
                 self.consumer_waits = False
-        event = self._events.popleft()
+        event, self.last_event_id = self._events.popleft()
         self.taken += 1
         self._untold_bytes += _size(event)
         self._bytes -= _size(event)

@@ -117,6 +117,11 @@ class Subscription(AsyncIterator[T], Generic[T]):
         self._closed = False
         self._in_anext = False
 
+    @property
+    def last_event_id(self) -> str | None:
+        """The id of the last event that was taken, by HTTP and where the server numbers its events."""
+        return None if self._stream is None else self._stream.last_event_id
+
     def __aiter__(self) -> Self:
         return self
 

@@ -67,15 +67,17 @@ def require_http() -> None:
 
 def upstream_of(name: str, target: Target, identity: MountIdentity = NOBODY) -> Upstream:
     """What calls the daemon. `name` is that of the import in the log. Raises `ImportFailed` for an address that is refused."""
+    from .daemon.calls import PeerUpstream  # late: each loads what it needs
+
     if isinstance(target, Url):
         require_http()
-        from .daemon.http_calls import UrlUpstream  # late: each loads what it needs
+        from .daemon.gateway import address_of, gateway_peer
 
         try:
-            return UrlUpstream(name, target, identity)
+            address_of(target)
         except ValueError as exc:
             raise ImportFailed(f"{target.name}: {exc}") from None
-    from .daemon.calls import PeerUpstream
+        return PeerUpstream(name, partial(gateway_peer, target), identity, by_http=True)
     from .daemon.process import restarted
 
     return PeerUpstream(name, partial(restarted, target, name), identity)

@@ -13,7 +13,7 @@ from ...a2a.card.model import AgentCard, AgentInterface
 from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
 from ..connect import ConnectOptions
 from ..errors import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout
-from ..http.wire import AUTHORIZATION, parse_address, require_http, status_error
+from ..http.wire import A2A_VERSION, AUTHORIZATION, parse_address, require_http, status_error
 from ..outbound.ssrf import Destination
 from ..peer import DEFAULT_TIMEOUT
 from ..validation import check_strings, check_timeout
@@ -44,12 +44,14 @@ async def find_agent(url: str, options: ConnectOptions) -> AgentPlace:
     check_strings("service_params", service_params)
     address = parse_address(url)
     require_http()
-    from ..http.connection import open_http  # late: an extra
+    from ..http.a2a import A2A  # late: these load what an extra installs
+    from ..http.connection import open_http
 
     card_address = _card_address(address)
+    asked = {A2A_VERSION: VERSION, **(service_params or {})}
     with anyio.move_on_after(timeout):
-        async with open_http(address, ssl_context=options.get("ssl_context")) as http:
-            response, body = await http.get(card_address, service_params or {}, limit=MAX_CARD_BYTES)
+        async with open_http(address, A2A(), ssl_context=options.get("ssl_context")) as http:
+            response, body = await http.get(card_address, asked, limit=MAX_CARD_BYTES)
         if response.status == HTTPStatus.NOT_FOUND and card_address != address:
             return AgentPlace(url)
         if response.status != HTTPStatus.OK:

@@ -19,7 +19,11 @@ from msgspec import Raw
 from ...a2a.methods import V03_METHODS, V10_METHODS
 from ...a2a.types import INTERRUPTED, TERMINAL, TaskState
 from ...errors.decoders import decoder_for
-from ..messages import DECODE_ERRORS, OutgoingRequest, outgoing_request
+from ...framing.http.sse import SseEvent
+from ..errors import ClientError, ConnectionFailed, DeclaredErrors, OperationTimedOut, Overloaded, Unavailable
+from ..messages import DECODE_ERRORS, MAX_MESSAGE_BYTES, OutgoingRequest, outgoing_request
+from ..outbound.connection import Response
+from .wire import A2A_VERSION, JSON, checked_headers, read_result, result_of
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -52,9 +56,25 @@ class A2AKinds:
 A2A_KINDS: Final = A2AKinds()
 
 
-def version_of(method: str) -> str | None:
-    """The version of A2A that has this method; None for a method of something else."""
-    return _VERSIONS.get(method)
+@final
+class A2A:
+    """An `HttpProtocol`: JSON-RPC of A2A (A2A 1.0 section 9)."""
+
+    passing: tuple[type[ClientError], ...] = (ConnectionFailed, OperationTimedOut, Overloaded, Unavailable)
+    max_event = MAX_MESSAGE_BYTES
+
+    def write(self, message: OutgoingRequest) -> tuple[str, dict[str, str], bytes]:
+        version = _VERSIONS.get(message.method)
+        named = {} if version is None else {A2A_VERSION: version}
+        headers = {"content-type": JSON, **named, **checked_headers(message.service_params or {})}
+        return "", headers, message.encode(service_params=False)
+
+    async def read_result(self, response: Response, request_id: int, errors: DeclaredErrors) -> Raw:
+        body = await response.read_all(MAX_MESSAGE_BYTES)
+        return read_result(response, body, request_id=request_id, errors=errors)
+
+    def stream(self, message: OutgoingRequest, errors: DeclaredErrors) -> TaskEvents:
+        return TaskEvents(message, errors)
 
 
 class StreamMethod(msgspec.Struct, frozen=True):
@@ -118,11 +138,14 @@ class _Sent(msgspec.Struct, frozen=True):
 
 
 @final
-class Resumption:
-    """What is known of one stream. `None` from `request` means that it can't go on."""
+class TaskEvents:
+    """An `EventStream`. It ends as HTTP ends: A2A has no other sign."""
 
-    def __init__(self, message: OutgoingRequest) -> None:
+    is_incomplete = False
+
+    def __init__(self, message: OutgoingRequest, errors: DeclaredErrors) -> None:
         self._message = message
+        self._errors = errors
         self._method = STREAM_METHODS.get(message.method)
         self._sends = self._method is not None and self._method.sends
         self._sent = _decode(message.params or b"", _Sent) or _Sent()
@@ -135,8 +158,12 @@ class Resumption:
         self._resumed = False
         self._new_events = False
 
-    def take(self, value: Raw, event_id: str | None) -> bool:
-        """Note an event. False for one that came before the loss, too, which the caller must drop."""
+    def read(self, event: SseEvent) -> Raw | None:
+        value = result_of(event.data, request_id=self._message.id, errors=self._errors)
+        return value if self._take(value, event.id) else None
+
+    def _take(self, value: Raw, event_id: str | None) -> bool:
+        """Note an event. False for one that came before the loss, too."""
         if self._resumed and self._was_before(event_id):
             return False
         self._last_id = event_id or self._last_id
@@ -147,24 +174,19 @@ class Resumption:
 
     @property
     def is_over(self) -> bool:
-        """Whether to stop reading: the subscription goes on where the answer to a message would have ended."""
+        """The subscription goes on where the answer to a message would have ended."""
         return self._ended and self._resumed and self._sends
 
     @property
     def ended(self) -> bool:
-        """Whether nothing follows the last event."""
         return self._ended
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether a stream that ended in order, as far as HTTP goes, may have been cut: by a proxy, or a server that ends.
-
-        If it was subscribed to again and has ended at once, that was all. Without numbers nobody could tell what is missing.
-        """
+        """One that was subscribed to again and has ended at once was all. Without numbers nobody could tell what is missing."""
         return self._last_id is not None and self._new_events
 
     def request(self, request_id: int) -> OutgoingRequest | None:
-        """The request that gives the events behind the last one."""
         if self._method is None or not self._task_id or not (self._last_id or self._only_task):
             return None
         self._resumed, self._new_events = True, False

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from ssl import SSLContext
-from typing import Final, final
+from typing import Final, Protocol, final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,18 +17,17 @@ from msgspec import Raw
 
 from ...change_signal import ChangeSignal
 from ...errors.backoff import SYSTEM_TIMING, Timing
+from ...framing.http.sse import SseEvent
 from ..connection import CLOSED
 from ..error_replies import type_mismatch
 from ..errors import (
     ClientError,
     ConnectionFailed,
     ConnectionLoss,
+    DeclaredErrors,
     InvalidReply,
-    OperationTimedOut,
-    Overloaded,
-    Unavailable,
 )
-from ..messages import MAX_MESSAGE_BYTES, OutgoingRequest
+from ..messages import OutgoingRequest
 from ..outbound.connection import EventReader, OutboundError, Response
 from ..outbound.pool import ConnectionPool
 from ..outbound.reconnect import Reconnection
@@ -37,35 +36,89 @@ from ..pending import PendingCall, PendingRequest, PendingStream
 from ..retry import retry_after
 from ..task_group import background_tasks
 from ..validation import check_instance
-from .a2a import Resumption
-from .wire import A2A_VERSION, EVENT_STREAM, JSON, checked_headers, headers_of, read_result, result_of
+from .wire import EVENT_STREAM, JSON, checked_headers
 
 MAX_CONNECTIONS: Final = 1_000_000
 """At the same time: as many as there are calls and streams."""
 
-_PASSING: Final = (ConnectionFailed, OperationTimedOut, Overloaded, Unavailable)
-"""Failures after which a stream is taken up again."""
+
+class EventStream(Protocol):
+    """What is known of one stream: where it stands, and how it goes on after a loss."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether to stop reading."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing follows the last event."""
+        ...
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether a stream that ended in order, as far as HTTP goes, may have been cut: by a proxy, or a server that ends."""
+        ...
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether a stream that ends now has certainly lost its connection."""
+        ...
+
+    def read(self, event: SseEvent) -> Raw | None:
+        """The value of an event; None for one that is not to be passed on. Raises `ClientError`."""
+        ...
+
+    def request(self, request_id: int) -> OutgoingRequest | None:
+        """The request that gives the events behind the last one; None where nobody could say which those are."""
+        ...
+
+
+class HttpProtocol(Protocol):
+    """How requests are written as HTTP, and what their responses mean. `passing` are the failures after which a stream is
+    taken up again. `max_event` is the bytes of the largest event."""
+
+    passing: tuple[type[ClientError], ...]
+    max_event: int
+
+    def write(self, message: OutgoingRequest) -> tuple[str, dict[str, str], bytes]:
+        """The path below the address, the headers and the body of a request. Raises `ValueError`."""
+        ...
+
+    async def read_result(self, response: Response, request_id: int, errors: DeclaredErrors) -> Raw:
+        """The result in a response. Raises `ClientError` and `OutboundError`."""
+        ...
+
+    def stream(self, message: OutgoingRequest, errors: DeclaredErrors) -> EventStream:
+        """What reads the events of a stream that this request begins."""
+        ...
 
 
 def client_error(exc: OutboundError, shown: str) -> ConnectionFailed | InvalidReply:
     """The exception of a call that got no response from the server at the address `shown`."""
     told = f"{shown}: {exc.phrase}"
-    if exc.reason in ("encoding", "too-large"):
+    if exc.reason in ("encoding", "protocol", "too-large"):
         return InvalidReply(told)
-    return ConnectionFailed(ConnectionLoss(told), sent=exc.sent)
+    return ConnectionFailed(ConnectionLoss(told, gave_up=exc.reason in ("address", "tls")), sent=exc.sent)
 
 
 @asynccontextmanager
 async def open_http(
-    to: Destination, *, ssl_context: SSLContext | None = None, timing: Timing = SYSTEM_TIMING
+    to: Destination,
+    protocol: HttpProtocol,
+    *,
+    ssl_context: SSLContext | None = None,
+    allow_private: bool = True,
+    max_connections: int = MAX_CONNECTIONS,
+    timing: Timing = SYSTEM_TIMING,
 ) -> AsyncGenerator[HttpConnection]:
     """A connection to a server. Leaving it ends what still runs."""
     check_instance("ssl_context", ssl_context, SSLContext, optional=True)
-    pool = ConnectionPool(allow_private=True, max_connections=MAX_CONNECTIONS, ssl_context=ssl_context)
+    pool = ConnectionPool(allow_private=allow_private, max_connections=max_connections, ssl_context=ssl_context)
     connection: HttpConnection | None = None
     try:
         async with background_tasks() as tasks:
-            connection = HttpConnection(pool, to, tasks, timing=timing)
+            connection = HttpConnection(pool, to, protocol, tasks, timing=timing)
             yield connection
     finally:
         if connection is not None:
@@ -91,10 +144,13 @@ class _Exchange:
 class HttpConnection:
     """Requests to one address. Any number of them run at once; connections to the server are reused."""
 
-    def __init__(self, pool: ConnectionPool, to: Destination, tasks: TaskGroup, *, timing: Timing) -> None:
+    def __init__(
+        self, pool: ConnectionPool, to: Destination, protocol: HttpProtocol, tasks: TaskGroup, *, timing: Timing
+    ) -> None:
         self.checks_subscriptions: Final = False
         self._pool = pool
         self._to = to
+        self._protocol = protocol
         self._tasks = tasks
         self._timing = timing
         self._running: dict[int, _Exchange] = {}
@@ -125,7 +181,7 @@ class HttpConnection:
         return exchange.sent
 
     async def send(self, body: bytes) -> None:
-        raise RuntimeError("there are no notifications by HTTP: A2A has none")
+        raise RuntimeError("there are no notifications by HTTP")
 
     async def send_raw(self, data: bytes) -> None:
         raise RuntimeError("no bytes can be sent between the messages of HTTP")
@@ -139,7 +195,7 @@ class HttpConnection:
 
     async def get(self, to: Destination, service_params: Mapping[str, str], *, limit: int) -> tuple[Response, bytes]:
         """A document of the same server. Raises `ConnectionFailed`, and `InvalidReply` for more bytes."""
-        headers = {"accept": JSON, A2A_VERSION: "1.0", **checked_headers(service_params)}
+        headers = {"accept": JSON, **checked_headers(service_params)}
         try:
             async with self._pool.connection(to) as connection:
                 response = await connection.request("GET", to, headers)
@@ -157,7 +213,7 @@ class HttpConnection:
                     async with self._open(exchange, message, JSON) as response:
                         if response.media_type == EVENT_STREAM:
                             raise type_mismatch()
-                        request.set_result(await self._whole_result(response, message, request))
+                        request.set_result(await self._protocol.read_result(response, message.id, request.errors))
                 else:
                     await self._stream(exchange, request, message)
             except ClientError as exc:
@@ -168,71 +224,68 @@ class HttpConnection:
     @asynccontextmanager
     async def _open(self, exchange: _Exchange, message: OutgoingRequest, accept: str) -> AsyncGenerator[Response]:
         """The response, whose body has not been read. Errors of the network within the block are translated, too."""
-        headers, body = headers_of(message, accept=accept), message.encode(service_params=False)
+        path, headers, body = self._protocol.write(message)
         try:
             async with self._pool.connection(self._to) as connection:
                 exchange.sent = True
-                yield await connection.request("POST", self._to, headers, body)
+                yield await connection.request("POST", self._to, {"accept": accept, **headers}, body, path=path)
         except OutboundError as exc:
             raise client_error(exc, self._to.shown) from exc
-
-    async def _whole_result(self, response: Response, message: OutgoingRequest, request: PendingRequest) -> Raw:
-        body = await response.read_all(MAX_MESSAGE_BYTES)
-        return read_result(response, body, request_id=message.id, errors=request.errors)
 
     # -- streams -----------------------------------------------------------------------------------------------
 
     async def _stream(self, exchange: _Exchange, stream: PendingStream, message: OutgoingRequest) -> None:
-        resumption, reconnection = Resumption(message), Reconnection(self._timing)
+        events, reconnection = self._protocol.stream(message, stream.errors), Reconnection(self._timing)
         next_message: OutgoingRequest | None = message
         while next_message is not None:
             before = stream.received
             error: ClientError | None = None
             try:
-                await self._take_events(exchange, stream, next_message, resumption)
-            except _PASSING as exc:
+                await self._take_events(exchange, stream, next_message, events)
+            except self._protocol.passing as exc:
                 error = exc
             if stream.done or stream.abandoned:
                 return
-            if resumption.ended or (error is None and not resumption.is_cut_off):
+            if events.ended or (error is None and not events.is_cut_off):
                 break
             if stream.received > before:
                 reconnection.progressed()
-            next_message = resumption.request(message.id) if exchange.opened else None
+            next_message = events.request(message.id) if exchange.opened else None
             may_go_on = reconnection.may_go_on() and next_message is not None
             if error is not None and not may_go_on:
                 raise error
             if next_message is not None:
-                await reconnection.pause(
-                    max(exchange.retry_seconds or 0.0, 0.0 if error is None else retry_after(error))
-                )
+                asked = 0.0 if error is None else retry_after(error)
+                await reconnection.pause(max(exchange.retry_seconds or 0.0, asked))
         stream.complete(stream.received)
 
     async def _take_events(
-        self, exchange: _Exchange, stream: PendingStream, message: OutgoingRequest, resumption: Resumption
+        self, exchange: _Exchange, stream: PendingStream, message: OutgoingRequest, events: EventStream
     ) -> None:
         """Take events until the stream ends. Raises `ClientError`; `ConnectionFailed` where it was cut off."""
         async with self._open(exchange, message, f"{EVENT_STREAM}, {JSON};q=0.5") as response:
             if not (response.media_type == EVENT_STREAM and response.is_success):
-                raise type_mismatch(await self._whole_result(response, message, stream))
+                raise type_mismatch(await self._protocol.read_result(response, message.id, stream.errors))
             exchange.opened = True
-            events = EventReader(response, limit=MAX_MESSAGE_BYTES)
-            async for event in events:
-                exchange.retry_seconds = events.retry_seconds
-                value = result_of(event.data, request_id=message.id, errors=stream.errors)
-                if resumption.take(value, event.id):
-                    await self._push(stream, value)
-                    if stream.abandoned or stream.done or resumption.is_over:
-                        return
-            exchange.retry_seconds = events.retry_seconds
+            reader = EventReader(response, limit=self._protocol.max_event)
+            async for event in reader:
+                exchange.retry_seconds = reader.retry_seconds
+                value = events.read(event)
+                if value is not None:
+                    await self._push(stream, value, event.id if event.has_own_id else None)
+                if stream.abandoned or stream.done or events.is_over:
+                    return
+            exchange.retry_seconds = reader.retry_seconds
+            if events.is_incomplete:
+                raise OutboundError("lost")
 
-    async def _push(self, stream: PendingStream, value: Raw) -> None:
+    async def _push(self, stream: PendingStream, value: Raw, event_id: str | None) -> None:
         """Pass one event on, once its consumer has room for it."""
         while not (stream.has_room(value) or stream.abandoned):
             with anyio.move_on_after(ABANDONED_SECONDS):
                 await self._taken.wait()
         if not stream.abandoned:
-            stream.push(stream.received + 1, value)
+            stream.push(stream.received + 1, value, event_id)
 
 
 ABANDONED_SECONDS: Final = 1.0

@@ -19,9 +19,8 @@ from ...errors.wire import NO_CODE, ErrorObject
 from ...framing.http.retry_after import retry_after_seconds
 from ..error_replies import ERROR_CLASSES, remote_error
 from ..errors import ClientError, DeclaredErrors, InvalidReply, RemoteError
-from ..messages import DECODE_ERRORS, OutgoingRequest, Response, decode_message
+from ..messages import DECODE_ERRORS, Response, decode_message
 from ..outbound.ssrf import Destination, parse_url
-from .a2a import version_of
 
 INSTALL: Final = "pip install 'discreet[http]'"
 
@@ -64,17 +63,6 @@ def parse_address(text: str) -> Destination:
     if "@" in re.split("[/?#]", text.partition("://")[2], maxsplit=1)[0]:
         raise ValueError("url must not hold credentials: send them as the service param `authorization`")
     raise ValueError("url must be http://HOST:PORT/, https://HOST/ or unix:PATH, of printable ASCII characters")
-
-
-def headers_of(message: OutgoingRequest, *, accept: str) -> dict[str, str]:
-    """The headers of a request. Raises `ValueError` for a service param that can't be one; its text holds no value."""
-    version = version_of(message.method)
-    return {
-        "content-type": JSON,
-        "accept": accept,
-        **({} if version is None else {A2A_VERSION: version}),
-        **checked_headers(message.service_params or {}),
-    }
 
 
 def checked_headers(service_params: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Calls the operations of a daemon by a peer to it, such as one that is started as a process. One connection for all calls."""
+"""Calls the operations of a daemon by a peer to it: to one that is started as a process, or to a gateway."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from msgspec import Raw
 
 from ...client.errors import ClientError, ConnectionFailed
 from ...client.peer import Peer
-from ...daemon.operations.context import LAST_EVENT_ID, Context
+from ...daemon.operations.context import LAST_EVENT_ID, LONGEST_NUMBER, Context
+from ...daemon.operations.spec import ServerEvent
 from ...errors.exceptions import FailureError
 from ...errors.failures import Unavailable
 from ..model import ImportedOperation
-from .carried import NOBODY, MountIdentity, carried
+from .carried import NOBODY, MountIdentity, carried, hold
 from .failures import raised_for
 from .model import DaemonOperation
 
@@ -31,12 +32,16 @@ OpenPeer: TypeAlias = Callable[[], AbstractAsyncContextManager[Peer]]
 
 @final
 class PeerUpstream:
-    """`name` is that of the import in the log."""
+    """`name` is that of the import in the log. `by_http` is whether the peer is one to a gateway: then streams have connections
+    of their own, and events may have numbers."""
 
-    def __init__(self, name: str, open_peer: OpenPeer, identity: MountIdentity = NOBODY) -> None:
+    def __init__(
+        self, name: str, open_peer: OpenPeer, identity: MountIdentity = NOBODY, *, by_http: bool = False
+    ) -> None:
         self._name = name
         self._open_peer = open_peer
         self._identity = identity
+        self._by_http = by_http
         self._peers: list[tuple[object, Peer]] = []
 
     @asynccontextmanager
@@ -52,7 +57,8 @@ class PeerUpstream:
 
     async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
         assert isinstance(operation, DaemonOperation)
-        on_progress = None if ctx.progress_token is None or operation.positions is not None else ctx.progress
+        told = not self._by_http and ctx.progress_token is not None and operation.positions is None
+        hold.set(ctx.hold_memory)
         params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._identity)
         for attempt in range(ATTEMPTS):
             try:
@@ -62,7 +68,7 @@ class PeerUpstream:
                     type=Raw,
                     timeout=None,
                     service_params=service_params,
-                    on_progress=on_progress,
+                    on_progress=ctx.progress if told else None,
                 )
             except ClientError as exc:
                 if attempt + 1 < ATTEMPTS and _may_repeat(operation, exc):
@@ -72,7 +78,7 @@ class PeerUpstream:
 
     async def stream(
         self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
-    ) -> AsyncGenerator[Raw, None]:
+    ) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         assert isinstance(operation, DaemonOperation)
         params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._identity)
         if (last := ctx.service_params.get(LAST_EVENT_ID)) is not None:
@@ -80,13 +86,18 @@ class PeerUpstream:
         begun = False
         for attempt in range(ATTEMPTS):
             subscription = self._peer.subscribe(
-                operation.method, params, type=Raw, service_params=service_params, window=WINDOW
+                operation.method,
+                params,
+                type=Raw,
+                service_params=service_params,
+                window=None if self._by_http else WINDOW,
             )
             try:
                 async with subscription:
                     async for event in subscription:
                         begun = True
-                        yield event
+                        number = _number(subscription.last_event_id) if operation.numbered else None
+                        yield event if number is None else ServerEvent(event, id=number)
                 return
             except ClientError as exc:
                 unsent = isinstance(exc, ConnectionFailed) and not exc.sent
@@ -115,6 +126,12 @@ def params_of(operation: DaemonOperation, arguments: Mapping[str, Any]) -> Any: 
     while given and operation.positions[len(given) - 1] not in arguments:
         given.pop()
     return given
+
+
+def _number(event_id: str | None) -> int | None:
+    if event_id is None or not (event_id.isascii() and event_id.isdecimal() and len(event_id) <= LONGEST_NUMBER):
+        return None
+    return int(event_id)
 
 
 def _may_repeat(operation: DaemonOperation, exc: ClientError) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Final
 
 from msgspec import Struct
@@ -67,6 +68,13 @@ class MountIdentity(Struct, frozen=True):
         token = credentials[self.credential] if self.credential else self.token
         return {"authorization": f"Bearer {token}"} if token else {}
 
+
+def _hold_nothing(size: int) -> None:
+    """Nobody counts what is read before a daemon serves."""
+
+
+hold: Final[ContextVar[Callable[[int], None]]] = ContextVar("hold", default=_hold_nothing)
+"""Counts what a large result takes while it is read, for the call in whose context it is."""
 
 NOBODY: Final = MountIdentity()
 

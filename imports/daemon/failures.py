@@ -33,8 +33,8 @@ def raised_for(exc: ClientError, operation: DaemonOperation, name: str) -> Upstr
             return raised_for_failure(exc.failure, operation, name, number=exc.number, data=exc.error.data)
         case ConnectionFailed():
             log.warning("import.unavailable", import_=name, operation=operation.method, reason=exc.loss.reason)
-            if exc.sent and not operation.repeatable:
-                return FailureError(failures.Internal())  # it may have had its effect: nobody may make it again
+            if exc.loss.gave_up or (exc.sent and not operation.repeatable):
+                return FailureError(failures.Internal())  # it would fail again, or may have had its effect
             return FailureError(failures.Unavailable(upstream=True))
         case StreamOverrun():
             log.warning("import.stream_overrun", import_=name, operation=operation.method)

@@ -1,56 +1,56 @@
-"""Requests to the gateway of another daemon: one to call, one to take a stream, one for its document. Retries nothing."""
+"""Operations of another daemon by its gateway: how they are called by HTTP, and what its answers mean."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, TypeAlias, final
+from typing import Final, final
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Raw
+from msgspec.structs import replace
 
-from ... import call_tracing
-from ...client.outbound.connection import ResponseHead
-from ...client.outbound.pool import ConnectionPool
+from ...client.connect import Endpoint
+from ...client.dialects import PLAIN
+from ...client.error_replies import ERROR_CLASSES
+from ...client.errors import (
+    ClientError,
+    ConnectionFailed,
+    DeclaredErrors,
+    InvalidReply,
+    Overloaded,
+    RemoteError,
+    Unavailable,
+)
+from ...client.http.connection import open_http
+from ...client.http.wire import JSON, checked_headers, status_error
+from ...client.messages import OutgoingRequest
+from ...client.outbound.connection import Response
 from ...client.outbound.ssrf import EXPECTED_PUBLIC_URL, Destination, parse_url
-from ...framing.http.sse import SseEvent, SseParser, TooLarge
-from ..http.exchange import Response
-from ..http.faults import UpstreamFault
-from .model import Url
+from ...client.peer import Peer
+from ...daemon.operations.context import LAST_EVENT_ID
+from ...daemon.rpc.text import json_failure
+from ...errors.call_error import CallError, failure_of_call_error
+from ...errors.decoders import DECODE_ERRORS, decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import Failure
+from ...errors.wire import NO_CODE, ErrorObject
+from ...framing.http.sse import SseEvent
+from .carried import hold
+from .model import DaemonImport, Url
+from .own_document import read_own_document
 
 MAX_REPLY_BYTES: Final = 10 * 1024 * 1024
 """How large a result may be, or one event."""
 
 MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
 
-MAX_STREAMS: Final = 1024
-"""Streams at the same time; each takes a connection of its own. The gateway's own limit is the same."""
+MAX_CONNECTIONS: Final = 1024
+"""Calls and streams at the same time; each takes a connection of its own. The gateway's own limit is the same."""
 
 DOCUMENT: Final = "openapi.json"
 
 _EVENTS: Final = "text/event-stream"
-
-Hold: TypeAlias = Callable[[int], None]
-"""Counts bytes against the daemon's memory budget; negative ones give them back."""
-
-
-class Reply(Struct, frozen=True):
-    """A whole response."""
-
-    head: ResponseHead
-    body: bytes
-
-    @property
-    def status(self) -> int:
-        return self.head.status
-
-
-class Refused(Exception):
-    """A stream did not begin: the reply in its place."""
-
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(reply.status)
-        self.reply = reply
 
 
 def address_of(url: Url) -> Destination:
@@ -67,86 +67,115 @@ def address_of(url: Url) -> Destination:
     return found
 
 
+@asynccontextmanager
+async def gateway_peer(url: Url) -> AsyncGenerator[Peer]:
+    """A peer whose calls are those of a gateway's operations."""
+    at, operations = address_of(url), Operations()
+    async with open_http(
+        at, operations, allow_private=url.allow_private, max_connections=MAX_CONNECTIONS
+    ) as connection:
+        yield Endpoint(PLAIN).fixed_peer(connection)
+
+
+async def ask_gateway(url: Url, headers: Mapping[str, str]) -> DaemonImport:
+    """What a gateway offers to who sends these headers. Raises `ValueError` that says what is wrong."""
+    at = address_of(url)
+    document = replace(at, request_target=at.request_target + DOCUMENT)
+    try:
+        async with open_http(at, Operations(), allow_private=url.allow_private) as http:
+            response, body = await http.get(document, headers, limit=MAX_DOCUMENT_BYTES)
+    except ClientError as exc:
+        raise ValueError(str(exc).removeprefix(f"{document.shown}: ")) from exc
+    if response.status == 404:
+        raise ValueError(f"it has no {DOCUMENT}: start it with --http-operations")
+    if response.status in (401, 403):
+        raise ValueError(f"it does not accept this caller (HTTP {response.status})")
+    if response.status != 200:
+        raise ValueError(f"it answered HTTP {response.status}")
+    found = read_own_document(body)
+    if found is None:
+        raise ValueError(f"its {DOCUMENT} is not one that discreet writes: from_openapi takes any")
+    return found
+
+
 @final
-class Gateway:
-    """The gateway at an address, for one event loop. Its methods raise `OutboundError` and `UpstreamFault`."""
+class Operations:
+    """An `HttpProtocol`: `POST operations/NAME` with the params, answered by the result or by a stream of events."""
 
-    def __init__(self, at: Destination, *, allow_private: bool) -> None:
-        self._at = at
-        self._calls = ConnectionPool(allow_private=allow_private)
-        self._streams = ConnectionPool(allow_private=allow_private, max_connections=MAX_STREAMS)
+    passing: tuple[type[ClientError], ...] = (ConnectionFailed, Overloaded, Unavailable)
+    max_event = MAX_REPLY_BYTES
 
-    async def document(self, headers: Mapping[str, str]) -> Reply:
-        """The OpenAPI document of what the caller may call."""
-        async with self._asked(self._calls, "GET", DOCUMENT, {**headers, "accept": "application/json"}) as response:
-            return await _whole(response, MAX_DOCUMENT_BYTES, _hold_nothing)
+    def write(self, message: OutgoingRequest) -> tuple[str, dict[str, str], bytes]:
+        headers = {"content-type": JSON, **checked_headers(message.service_params or {})}
+        return f"operations/{quote(message.method, safe='/')}", headers, message.params or b"{}"
 
-    async def call(self, method: str, body: bytes, headers: Mapping[str, str], hold: Hold) -> Reply:
-        """The answer to a call of an operation. `hold` counts what a large one takes while it is read."""
-        async with self._asked(self._calls, "POST", _path(method), {**headers, **_JSON}, body) as response:
-            return await _whole(response, MAX_REPLY_BYTES, hold)
-
-    async def events(
-        self, method: str, body: bytes, headers: Mapping[str, str], hold: Hold
-    ) -> AsyncGenerator[SseEvent, None]:
-        """The events of a subscription, until the stream ends, in order or not. Nothing is read before it is asked for.
-
-        Raises `Refused`.
-        """
-        asked = {**headers, **_JSON, "accept": _EVENTS}
-        async with self._asked(self._streams, "POST", _path(method), asked, body) as response:
-            if response.status != 200 or not response.head.value(b"content-type").lower().startswith(_EVENTS):
-                raise Refused(await _whole(response, MAX_REPLY_BYTES, hold))
-            parser = SseParser(limit=MAX_REPLY_BYTES)
-            try:
-                while piece := await response.read():
-                    for event in parser.feed(piece):
-                        yield event
-            except TooLarge:
-                raise UpstreamFault("too-large") from None
-
-    async def aclose(self) -> None:
-        """Close what is not in use."""
-        await self._calls.aclose()
-        await self._streams.aclose()
-
-    @asynccontextmanager
-    async def _asked(
-        self, pool: ConnectionPool, verb: str, path: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> AsyncGenerator[Response]:
-        to, tracer = self._at, call_tracing.tracer
-        length = {"content-length": str(len(body))} if verb == "POST" else {}
-        span = None if tracer is None else tracer.http_request(verb, to.host, to.port)
-        traced = {} if span is None else span.headers
-        error: BaseException | None = None
+    async def read_result(self, response: Response, request_id: int, errors: DeclaredErrors) -> Raw:
         try:
-            async with pool.connection(to) as connection:
-                sent = {"host": to.authority, **length, **traced, **headers}
-                await connection.send(verb, to.request_target + path, list(sent.items()), body)
-                response = Response(await connection.read_head(), connection)
-                if span is not None:
-                    span.answered(response.status)
-                yield response
-        except GeneratorExit:  # the consumer has enough
-            raise
-        except BaseException as exc:
-            error = exc
-            raise
-        finally:
-            if span is not None:
-                span.end(error)
+            body = await response.read_all(MAX_REPLY_BYTES, hold.get())
+        except FailureError as exc:  # there is no memory for it
+            raise _remote(exc.failure) from None
+        if response.status == 204:
+            return Raw(b"null")
+        if response.status != 200:
+            raise _told(body) or status_error(response, body)
+        if response.media_type != JSON:
+            raise InvalidReply("the gateway's answer is no JSON")
+        return _json(body)
+
+    def stream(self, message: OutgoingRequest, errors: DeclaredErrors) -> OperationEvents:
+        return OperationEvents(message)
 
 
-_JSON: Final = {"content-type": "application/json"}
+@final
+class OperationEvents:
+    """An `EventStream`. One whose events have numbers is asked for again with the last of them."""
+
+    def __init__(self, message: OutgoingRequest) -> None:
+        self._message = message
+        self._last_id: str | None = (message.service_params or {}).get(LAST_EVENT_ID)
+        self.ended = False
+        self.is_cut_off = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended
+
+    @property
+    def is_incomplete(self) -> bool:
+        return not self.ended
+
+    def read(self, event: SseEvent) -> Raw | None:
+        match event.type:
+            case "completed":
+                self.ended = True
+                return None
+            case "error":
+                raise _told(event.data) or InvalidReply("the gateway's error is none")
+            case _:
+                self._last_id = event.id if event.has_own_id else self._last_id
+                return _json(event.data)
+
+    def request(self, request_id: int) -> OutgoingRequest | None:
+        if self._last_id is None:
+            return None
+        params = {**(self._message.service_params or {}), LAST_EVENT_ID: self._last_id}
+        return replace(self._message, service_params=params)
 
 
-def _path(method: str) -> str:
-    return f"operations/{quote(method, safe='/')}"
+def _json(text: bytes) -> Raw:
+    if json_failure(text) is not None:
+        raise InvalidReply("the gateway's answer is no JSON")
+    return Raw(text)
 
 
-def _hold_nothing(size: int) -> None:
-    """Nobody counts what is read before a daemon serves."""
+def _told(text: bytes) -> ClientError | None:
+    """The error in a text as discreet writes it. Another one comes from what stands between: it has a status only."""
+    try:
+        error = decoder_for(CallError)(text)
+    except DECODE_ERRORS:
+        return None
+    return _remote(failure_of_call_error(error), error.message)
 
 
-async def _whole(response: Response, limit: int, hold: Hold) -> Reply:
-    return Reply(response.head, await response.read_all(limit, hold))
+def _remote(failure: Failure, message: str = "") -> RemoteError:
+    return ERROR_CLASSES[type(failure)](failure, ErrorObject(NO_CODE, message))

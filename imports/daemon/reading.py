@@ -66,9 +66,9 @@ def read_daemon(target: Target, *, token: str = "", seconds: float = READ_SECOND
         if isinstance(target, Command):
             found = ask_in_thread(partial(_ask_command, target, service_params), seconds)
         else:
-            from .http_reading import ask_url  # late: HTTP takes time to load
+            from .gateway import ask_gateway  # late: HTTP takes time to load
 
-            found = ask_in_thread(partial(ask_url, target, service_params), seconds)
+            found = ask_in_thread(partial(ask_gateway, target, service_params), seconds)
     except TimeoutError:
         raise _failed(target, f"it did not tell its operations within {seconds:g} s") from None
     except ConnectionFailed as exc:

@@ -32,6 +32,7 @@ from discreet.client import (
     Unavailable,
     connect,
 )
+from discreet.client.http.a2a import A2A
 from discreet.client.http.connection import open_http
 from discreet.client.http.wire import parse_address
 from support.http_server import HttpRequest, http_server
@@ -290,7 +291,7 @@ async def test_a_body_is_read_up_to_its_limit(limit: int) -> None:
     async def long(request: HttpRequest) -> None:
         await request.answer(200, b"x" * 12)
 
-    async with http_server(long) as server, open_http(parse_address(server.url)) as http:
+    async with http_server(long) as server, open_http(parse_address(server.url), A2A()) as http:
         if limit == 12:
             assert (await http.get(parse_address(server.url), {}, limit=limit))[1] == b"x" * 12
         else:

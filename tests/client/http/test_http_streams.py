@@ -25,6 +25,7 @@ from discreet.client import (
 from discreet.client.connector import FixedConnector
 from discreet.client.dialects import PLAIN
 from discreet.client.handlers import Handlers
+from discreet.client.http.a2a import A2A
 from discreet.client.http.connection import open_http
 from discreet.client.http.wire import parse_address
 from discreet.client.outbound.reconnect import MAX_RECONNECTIONS, RECONNECT_CAP, RECONNECT_INITIAL
@@ -279,7 +280,7 @@ async def test_an_error_that_does_not_pass_ends_the_stream() -> None:
 
 @asynccontextmanager
 async def timed(url: str, timing: FakeTiming) -> AsyncIterator[Peer]:
-    async with open_http(parse_address(url), timing=timing) as connection:
+    async with open_http(parse_address(url), A2A(), timing=timing) as connection:
         yield Peer(FixedConnector(connection), Handlers(PLAIN))
 
 

@@ -16,7 +16,6 @@ pytest.importorskip("uvicorn")
 from discreet import Service, from_daemon, from_openapi
 from discreet.client.errors import InternalError, OperationTimedOut, Overloaded, RemoteError, Unavailable
 from discreet.gateway.openapi.document import About, document_text, openapi_document
-from discreet.imports.daemon.http_calls import RECONNECT_CAP, RECONNECT_INITIAL, reconnect_pause
 from discreet.imports.model import ImportFailed
 from discreet.testing import in_memory
 from support.cutting_proxy import cutting_proxy
@@ -244,11 +243,3 @@ async def test_a_document_of_our_own_form_does_not_switch_off_the_check_of_answe
             else:
                 with pytest.raises(InternalError):
                     await peer.call("m/far/count", {"what": "a"})
-
-
-def test_only_the_first_reconnection_of_a_stream_is_immediate() -> None:
-    assert reconnect_pause(1, 0) == 0
-    assert reconnect_pause(1, 1) == RECONNECT_INITIAL  # behind an event
-    pauses = [reconnect_pause(failures, failures) for failures in range(1, 9)]
-    assert pauses == sorted(pauses)
-    assert pauses[-1] <= RECONNECT_CAP
