@@ -131,9 +131,9 @@ class PendingStream:
     def full(self) -> bool:
         return len(self._events) >= MAX_BUFFERED_EVENTS
 
-    def has_room(self, value: Raw) -> bool:
-        """Whether this event fits as well. An empty stream has room for any."""
-        return not self._events or not (self.full or self._bytes + _size(value) > MAX_BUFFERED_BYTES)
+    def has_room(self, value: Raw, most: int = MAX_BUFFERED_EVENTS) -> bool:
+        """Whether this event fits as well, where at most so many wait. An empty stream has room for any."""
+        return not self._events or (len(self._events) < most and self._bytes + _size(value) <= MAX_BUFFERED_BYTES)
 
     def push(self, seq: int, value: Raw, event_id: str | None = None) -> None:
         """Add one event. A gap in `seq`, or more bytes than may be buffered, ends the stream."""

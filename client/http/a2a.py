@@ -23,6 +23,7 @@ from ...framing.http.sse import SseEvent
 from ..errors import ClientError, ConnectionFailed, DeclaredErrors, OperationTimedOut, Overloaded, Unavailable
 from ..messages import DECODE_ERRORS, MAX_MESSAGE_BYTES, OutgoingRequest, outgoing_request
 from ..outbound.connection import Response
+from ..pending import MAX_BUFFERED_EVENTS
 from .wire import A2A_VERSION, JSON, checked_headers, read_result, result_of
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -62,6 +63,7 @@ class A2A:
 
     passing: tuple[type[ClientError], ...] = (ConnectionFailed, OperationTimedOut, Overloaded, Unavailable)
     max_event = MAX_MESSAGE_BYTES
+    max_waiting = MAX_BUFFERED_EVENTS
 
     def write(self, message: OutgoingRequest) -> tuple[str, dict[str, str], bytes]:
         version = _VERSIONS.get(message.method)

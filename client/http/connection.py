@@ -76,10 +76,11 @@ class EventStream(Protocol):
 
 class HttpProtocol(Protocol):
     """How requests are written as HTTP, and what their responses mean. `passing` are the failures after which a stream is
-    taken up again. `max_event` is the bytes of the largest event."""
+    taken up again. `max_event` is the bytes of the largest event, `max_waiting` how many may wait for their consumer."""
 
     passing: tuple[type[ClientError], ...]
     max_event: int
+    max_waiting: int
 
     def write(self, message: OutgoingRequest) -> tuple[str, dict[str, str], bytes]:
         """The path below the address, the headers and the body of a request. Raises `ValueError`."""
@@ -281,7 +282,7 @@ class HttpConnection:
 
     async def _push(self, stream: PendingStream, value: Raw, event_id: str | None) -> None:
         """Pass one event on, once its consumer has room for it."""
-        while not (stream.has_room(value) or stream.abandoned):
+        while not (stream.has_room(value, self._protocol.max_waiting) or stream.abandoned):
             with anyio.move_on_after(ABANDONED_SECONDS):
                 await self._taken.wait()
         if not stream.abandoned:

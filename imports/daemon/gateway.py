@@ -29,7 +29,7 @@ from ...client.outbound.connection import Response
 from ...client.outbound.ssrf import EXPECTED_PUBLIC_URL, Destination, parse_url
 from ...client.peer import Peer
 from ...daemon.operations.context import LAST_EVENT_ID
-from ...daemon.rpc.text import json_failure
+from ...daemon.rpc.envelope import json_failure
 from ...errors.call_error import CallError, failure_of_call_error
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
@@ -104,6 +104,7 @@ class Operations:
 
     passing: tuple[type[ClientError], ...] = (ConnectionFailed, Overloaded, Unavailable)
     max_event = MAX_REPLY_BYTES
+    max_waiting = 1  # who asks here has a buffer, too
 
     def write(self, message: OutgoingRequest) -> tuple[str, dict[str, str], bytes]:
         headers = {"content-type": JSON, **checked_headers(message.service_params or {})}

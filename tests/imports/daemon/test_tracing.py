@@ -50,5 +50,5 @@ async def test_a_call_by_http_is_a_span_too(spans: Spans, tmp_path: Path) -> Non
         mount = from_daemon(url, namespace="m", expose=True, allow_private=True)
         async with in_memory(mount, otel=True) as peer:
             came = await peer.call("m/far/carried")
-    posts = {f"{span.context.span_id:016x}" for span in spans.all() if span.name == "POST" and span.context}
-    assert ids(came["traceparent"])[1] in posts
+    calls = {f"{span.context.span_id:016x}" for span in spans.all() if span.name == "far/carried" and span.context}
+    assert ids(came["traceparent"])[1] in calls
