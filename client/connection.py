@@ -70,12 +70,12 @@ class Connection:
         handlers: Handlers,
         framing: Framing,
         explain: Callable[[], Awaitable[ConnectionLoss]],
-        max_message: int = MAX_MESSAGE_BYTES,
+        max_message: int | None = None,
         stall_seconds: float = STALL_SECONDS,
         junk_seconds: float = JUNK_SECONDS,
     ) -> None:
-        self._parser = parser_for(framing, FrameLimits(max_body=max_message))
-        self._max_message = max_message
+        self._max_message = max_message or MAX_MESSAGE_BYTES
+        self._parser = parser_for(framing, FrameLimits(max_body=self._max_message))
         self._stall_seconds = stall_seconds
         self._junk_seconds = junk_seconds
         self._junk_since = math.inf
@@ -322,7 +322,7 @@ async def open_connection(
     *,
     framing: Framing,
     explain: Callable[[], Awaitable[ConnectionLoss]],
-    max_message: int = MAX_MESSAGE_BYTES,
+    max_message: int | None = None,
 ) -> AsyncGenerator[Connection]:
     """A connection over a transport, for as long as the block runs. Leaving flushes it, in bounded time."""
     connection: Connection | None = None

@@ -28,8 +28,8 @@ LOGGER_NAME: Final = "discreet.client"
 MAX_SERVER_REQUESTS: Final = 1024
 """Requests of the server that may run at once. A server that sends more is broken."""
 
-MAX_REQUEST_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of requests that may run at once. A single request may be larger."""
+MAX_OPEN_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of requests that run, and of replies that the server has not read. A single one may be larger."""
 
 RequestHandler: TypeAlias = Callable[[Any], Awaitable[Any] | Any]  # JSON values in, anything that msgspec encodes out
 NotificationHandler: TypeAlias = Callable[[Any], object]  # JSON values in
@@ -90,8 +90,8 @@ class ServerRequests:
             request = ServerRequest(request.id, request.method, None, len(request.id))
         if self._count >= MAX_SERVER_REQUESTS:
             self._overrun(f"the server sent more than {MAX_SERVER_REQUESTS} requests at once")
-        elif self._bytes and self._bytes + request.size > MAX_REQUEST_BYTES:
-            self._overrun(f"the server sent more than {MAX_REQUEST_BYTES} bytes of requests at once")
+        elif self._bytes and self._bytes + request.size > MAX_OPEN_BYTES:
+            self._overrun(f"the server sent more than {MAX_OPEN_BYTES} bytes of requests at once")
         else:
             self._count += 1
             self._bytes += request.size
@@ -108,11 +108,17 @@ class ServerRequests:
             scope.cancel()
 
     async def _answer(self, request: ServerRequest, handler: RequestHandler | None, scope: CancelScope) -> None:
+        size = request.size
         try:
-            await self._reply(await self._outcome(request, handler, scope))
+            reply = await self._outcome(request, handler, scope)
+            self._bytes += len(reply) - size
+            size = len(reply)
+            if size < self._bytes > MAX_OPEN_BYTES:
+                self._overrun(f"the server left more than {MAX_OPEN_BYTES} bytes of replies unread")
+            await self._reply(reply)
         finally:
             self._count -= 1
-            self._bytes -= request.size
+            self._bytes -= size
 
     async def _outcome(self, request: ServerRequest, handler: RequestHandler | None, scope: CancelScope) -> bytes:
         """The body of the reply."""

@@ -282,7 +282,7 @@ async def test_reading_pauses_at_a_full_stream_before_its_waiting_consumer_has_r
     stream = limits.PendingStream(1, b"")
     waiting.add(stream)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stream.next, lambda: None)
+        tasks.start_soon(stream.next)
         await anyio.wait_all_tasks_blocked()
         assert stream.consumer_waits
         for seq in range(1, limits.MAX_BUFFERED_EVENTS + 1):

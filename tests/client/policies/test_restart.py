@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.client import PLAIN, ConnectionFailed, ConnectionLoss, Peer, RequestTimeout, RestartPolicy
-from discreet.client.connection import Connection
-from discreet.client.connector import open_connection
+from discreet.client.connection import Connection, open_connection
 from discreet.client.handlers import Handlers
 from discreet.client.peer import CallDefaults
 from discreet.client.restart import RestartHistory, RestartingConnector
