@@ -1,13 +1,18 @@
-"""What an import offers as one text of bytes: an index, and each operation and type by itself, decoded when somebody asks.
+"""What an import offers as one text of bytes: each operation and type by itself, decoded when somebody asks.
 
-A document of some megabytes would be ten times as large as Python objects, of which a daemon needs few. The same bytes are what a
-cache keeps. Reads no document and calls nothing.
+A document of some megabytes would be ten times as large as Python objects, of which a daemon needs few. The same bytes are kept in
+files of the user's cache, so that a daemon starts without the document. Reads no document and calls nothing.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from stat import S_ISREG
+from time import time
 from typing import Any, Final, Generic, TypeVar, final
 
 import msgspec
@@ -16,6 +21,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from ..daemon.operations.spec import OperationKind
 from ..errors.decoders import build_msgpack_decoder
 from .model import Imported, ImportedOperation, JsonSchema, Schema
+
+try:
+    from _blake2 import blake2b  # hashlib loads OpenSSL first, which takes as long as all of this
+except ImportError:
+    from hashlib import blake2b
 
 FORMAT: Final = 8
 """The version of these bytes. Increment it with every change of the structs that they hold."""
@@ -111,14 +121,110 @@ class ImportArchive(Generic[Operation]):
 
 
 def references(schema: Any) -> Iterator[str]:
-    """The names of the shared types that a schema refers to itself."""
-    pending = [schema]
+    """Yield the names of the shared types that a schema refers to itself."""
+    for part in objects_in(schema):
+        reference = part.get("$ref")
+        if isinstance(reference, str) and reference.startswith(_REFERENCE):
+            yield reference.removeprefix(_REFERENCE).partition("/")[0].replace("~1", "/").replace("~0", "~")
+
+
+def objects_in(value: Any) -> Iterator[dict[str, Any]]:  # Any: JSON
+    """Yield all objects in a value, it among them."""
+    pending = [value]
     while pending:
         part = pending.pop()
         if isinstance(part, dict):
-            reference = part.get("$ref")
-            if isinstance(reference, str) and reference.startswith(_REFERENCE):
-                yield reference.removeprefix(_REFERENCE).partition("/")[0].replace("~1", "/").replace("~0", "~")
+            yield part
             pending += part.values()
-        elif isinstance(part, list):
+        elif isinstance(part, list | tuple):
             pending += part
+
+
+# -- the user's cache ------------------------------------------------------------------------------------------
+#
+# Files hold data alone, no code. One that belongs to somebody else, or was made of another document, is not used. A cache that
+# can't be read or written costs time and nothing else.
+
+_LARGEST: Final = 256 * 1024 * 1024
+"""Bytes of a file that is read."""
+_PRIVATE: Final = 0o700
+
+
+class Cached(Struct, frozen=True, array_like=True):
+    """An import, and the digest of each document that it was made of, by its address. `made` is a Unix time."""
+
+    made: float
+    digests: dict[str, bytes]
+    data: bytes
+
+
+_decode_cached: Final = msgspec.msgpack.Decoder(Cached).decode
+
+
+def digest_of(text: bytes) -> bytes:
+    """What a document is recognised by."""
+    return blake2b(text, digest_size=32).digest()
+
+
+def read_cached(key: bytes) -> Cached | None:
+    """What was kept under a key; None where there is nothing that can be used."""
+    folder = _folder()
+    if folder is None:
+        return None
+    try:
+        with open(_path(folder, key), "rb", opener=_open_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if (
+                not S_ISREG(status.st_mode)
+                or status.st_size > _LARGEST
+                or (hasattr(os, "geteuid") and status.st_uid != os.geteuid())
+            ):
+                return None
+            return _decode_cached(file.read())
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def keep(key: bytes, data: bytes, digests: Mapping[str, bytes]) -> None:
+    """Keep this under a key, in place of what is there."""
+    folder = _folder()
+    if folder is None:
+        return
+    with suppress(OSError):
+        os.makedirs(folder, mode=_PRIVATE, exist_ok=True)
+        name = os.path.join(folder, f"{os.urandom(8).hex()}.tmp")
+        try:
+            with open(name, "xb", opener=_open_private) as file:
+                file.write(_encode(Cached(time(), dict(digests), data)))
+            os.replace(name, _path(folder, key))
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """A FIFO of that name would otherwise wait for its writer."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _path(folder: str, key: bytes) -> str:
+    return os.path.join(folder, f"{blake2b(key, digest_size=16).hexdigest()}.import")
+
+
+def _folder() -> str | None:
+    """The folder of the cache; None where there is none."""
+    home = os.path.expanduser("~")
+    if home == "~":
+        return None
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
+    elif sys.platform == "darwin":
+        base = os.path.join(home, "Library", "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return os.path.join(base, "discreet", "imports") if os.path.isabs(base) else None

@@ -24,9 +24,8 @@ from ..daemon.operations.service import Changes, Service
 from ..daemon.operations.spec import Timeout, check_name
 from ..errors.nearest import nearest_hint
 from ..version import __version__
-from .archive import ImportArchive, pack
+from .archive import ImportArchive, keep, pack, read_cached
 from .arguments import check_arguments, check_expose, check_matches, tell_notes
-from .cache import keep, read_cached
 from .mcp.model import Command, McpImport, McpOperation, Target, Url
 from .model import ImportFailed, Note
 from .service import ImportOptions, Upstream, Validate, imported_service

@@ -17,9 +17,8 @@ from msgspec import UNSET, Struct
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import Timeout
 from ..version import __version__
-from .archive import ImportArchive, pack
+from .archive import Cached, ImportArchive, keep, pack, read_cached
 from .arguments import check_arguments, check_expose, tell_left_out
-from .cache import Cached, keep, read_cached
 from .http.faults import UNDECLARED
 from .http.model import HttpImport, HttpOperation
 from .model import ImportFailed

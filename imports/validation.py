@@ -6,7 +6,7 @@ and are never read. `format` is an annotation, as the specification has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, Final, TypeAlias, final
 
@@ -15,6 +15,7 @@ from msgspec import Struct
 from ..daemon.operations.input_errors import is_plain, unknown_member
 from ..daemon.schemas.phrases import closed_list, describe_schema, json_kind, part_at
 from ..errors.failures import InvalidParams, JsonScalar
+from .archive import objects_in
 from .complexity import TooMuchWork, Unbounded, Workload
 from .model import ImportFailed, JsonSchema
 
@@ -119,7 +120,10 @@ class Checker:
     def _shown(self, path: _Path, prefix: str) -> str:
         """A path in declared names; for the caller's own keys, `*`."""
         shown = prefix
-        declared = frozenset(_property_names(self._document)) if any(isinstance(part, str) for part in path) else ()
+        declared: set[str] = set()
+        if any(isinstance(part, str) for part in path):
+            tables = [each.get("properties") for each in objects_in(self._document)]
+            declared.update(name for table in tables if isinstance(table, dict) for name in table)
         for part in path:
             if isinstance(part, int):
                 shown = f"{shown or '$'}[{part}]"
@@ -175,15 +179,3 @@ def _value_at(value: Any, path: _Path) -> Any:
 
 def _member(path: str, name: str) -> str:
     return f"{path}.{name}" if path and path != "$" else name
-
-
-def _property_names(schema: Any) -> Iterator[str]:
-    pending = [schema]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Mapping):
-            if isinstance(part.get("properties"), Mapping):
-                yield from part["properties"]
-            pending += part.values()
-        elif isinstance(part, list | tuple):
-            pending += part

@@ -30,8 +30,16 @@ from .faults import UNDECLARED, FaultReason, UpstreamFault, failure_of
 from .media_types import STREAMS
 from .model import HttpImport, HttpOperation, Reply
 from .replies import NULL, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type
-from .request import HttpRequest, build_request
-from .security import Alternatives, Chosen, Credentials, authorize, check_schemes, choose_security
+from .request import (
+    Alternatives,
+    Chosen,
+    Credentials,
+    HttpRequest,
+    authorize,
+    build_request,
+    check_schemes,
+    choose_security,
+)
 
 if TYPE_CHECKING:
     from ...client.outbound.network import Network

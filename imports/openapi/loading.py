@@ -13,8 +13,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from msgspec import Struct
 
 from ...client.outbound.ssrf import Destination, parse_url
+from ..archive import digest_of
 from ..asking import ask_in_thread
-from ..cache import digest_of
 from .parsing import DocumentError, quoted
 
 MAX_BYTES: Final = 64 << 20

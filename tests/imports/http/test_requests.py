@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import FailureError, InvalidParams
 from discreet.imports.http.model import Body, Param, Serialization
-from discreet.imports.http.request import HttpRequest, build_request
-from discreet.imports.http.security import Authorization
+from discreet.imports.http.request import Authorization, HttpRequest, build_request
 from support.raw_upstream import HttpOperation, operation
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
