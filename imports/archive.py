@@ -1,7 +1,7 @@
 """What an import offers as one text of bytes: each operation and type by itself, decoded when somebody asks.
 
-A document of some megabytes would be ten times as large as Python objects, of which a daemon needs few. The same bytes are kept in
-files of the user's cache, so that a daemon starts without the document. Reads no document and calls nothing.
+A document of some megabytes would be ten times as large as Python objects, of which a daemon needs few. The same bytes are
+kept in files of the user's cache, so that a daemon starts without the document. Reads no document and calls nothing.
 """
 
 from __future__ import annotations
