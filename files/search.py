@@ -138,11 +138,10 @@ class _SearchRun:
         self._start = start
         self._limits = limits
         self._pace = pace
-        self._limit = query.limit
+        self._query = query
         self._resume = resume
         self._resume_offset = 0 if query.resume is None else query.resume.offset
         self._glob = None if query.glob is None else _glob_matcher(query.glob)
-        self._occurrences = _Occurrences(query, pace)
         self._open: tuple[PathParts, Directory] | None = None
         # The next one last: an entry, or, with a name, the entries of a directory that sort after that name.
         self._pending: list[tuple[PathParts, str | None]] = []
@@ -243,15 +242,13 @@ class _SearchRun:
         path = "/".join(parts)
         cursor = _Cursor(text)
         begin = len(text.encode()[: self._resume_offset].decode(errors="ignore")) if parts == self._resume else 0
-        for at in self._occurrences.find(text, begin):
-            if len(self._matches) == self._limit or self._chars > self._limits.result_chars:
+        for at, is_match in _occurrences(text, begin, self._query, self._pace):
+            if not is_match or len(self._matches) == self._query.limit or self._chars > self._limits.result_chars:
                 self._next = SearchPlace(path, cursor.advance(at))
                 return
             match = cursor.match(path, at)
             self._matches.append(match)
             self._chars += len(match.path) + len(match.text)
-        if self._occurrences.stopped_at is not None:
-            self._next = SearchPlace(path, cursor.advance(self._occurrences.stopped_at))
 
 
 @final
@@ -289,39 +286,31 @@ class _Cursor:
         return text[begin : end if end >= 0 else begin + LINE_CHARS].removesuffix("\r")
 
 
-@final
-class _Occurrences:
-    """Finds the text of a query, slice by slice. After a run, `stopped_at` is the character where time ran out."""
-
-    def __init__(self, query: SearchQuery, pace: _Pace) -> None:
-        self._needle = _folded(query.text) if query.ignore_case else query.text
-        self._ignore_case = query.ignore_case
-        self._words = query.words
-        self._pace = pace
-        self.stopped_at: int | None = None
-
-    def find(self, text: str, begin: int) -> Iterator[int]:
-        """The places from `begin` on where the text stands. They do not overlap. At least one slice is searched."""
-        size = len(self._needle)
-        while begin < len(text):
-            end = begin + _SLICE
-            part = text[begin : end + size - 1]
-            self._pace.step()
-            part = _folded(part) if self._ignore_case else part
-            at = part.find(self._needle)
-            while at >= 0:
-                self._pace.step()
-                here = begin + at
-                if self._words and (_is_word(text, here - 1) or _is_word(text, here + size)):
-                    at = part.find(self._needle, at + 1)
-                    continue
-                yield here
-                end = max(end, here + size)
-                at = part.find(self._needle, at + size)
-            begin = end
-            if self._pace.exhausted and begin < len(text):
-                self.stopped_at = begin
-                return
+def _occurrences(text: str, begin: int, query: SearchQuery, pace: _Pace) -> Iterator[tuple[int, bool]]:
+    """The places from `begin` on where the text of a query stands. They do not overlap. Searches slice by slice, at least one;
+    where time runs out, the last place is where to go on, with False.
+    """
+    needle = _folded(query.text) if query.ignore_case else query.text
+    size = len(needle)
+    while begin < len(text):
+        end = begin + _SLICE
+        part = text[begin : end + size - 1]
+        pace.step()
+        part = _folded(part) if query.ignore_case else part
+        at = part.find(needle)
+        while at >= 0:
+            pace.step()
+            here = begin + at
+            if query.words and (_is_word(text, here - 1) or _is_word(text, here + size)):
+                at = part.find(needle, at + 1)
+                continue
+            yield here, True
+            end = max(end, here + size)
+            at = part.find(needle, at + size)
+        begin = end
+        if pace.exhausted and begin < len(text):
+            yield begin, False
+            return
 
 
 def _folded(text: str) -> str:

@@ -77,23 +77,6 @@ def test_pytest_is_not_shown_the_inside_of_the_check() -> None:
     assert broken.traceback[-1].ishidden(broken)
 
 
-@pytest.mark.parametrize(
-    "members",
-    [
-        {"operation": 5},
-        {"error": ValueError},
-        {"error": OperationError},
-        {"error": 5},
-        {"events": 5},
-        {"events": "ab"},
-        {"service_params": {"a": 1}},
-    ],
-)
-def test_an_example_of_other_types_is_refused(members: dict[str, Any]) -> None:
-    with pytest.raises(TypeError):
-        Example(**{"operation": "m", **members})
-
-
 def test_an_example_has_one_outcome() -> None:
     with pytest.raises(ValueError, match="or"):
         Example("m", result=1, error="X")

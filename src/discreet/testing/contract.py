@@ -23,7 +23,7 @@ from ..daemon.schemas.documents import Snapshot, read_snapshot, snapshot
 from ..errors.exceptions import OperationError
 from ..errors.failures import DomainFailure
 from ..errors.wire import failure_of
-from .examples import Example, ExampleFailed, Scenario, checked_examples, run_example, run_scenario
+from .examples import Example, ExampleFailed, Scenario, run_example, run_scenario
 from .memory import in_memory, refuse_event_loop
 
 # Observes which operations run and which errors they raise, in calls from clients and from other operations. Changes neither.
@@ -179,7 +179,7 @@ def check_contract(
         if not isinstance(service, Service):
             raise TypeError(f"check_contract takes services, not {type(service).__name__}")
     check_errors(unprovoked, "unprovoked")
-    examples = None if examples is None else checked_examples(examples)
+    examples = None if examples is None else tuple(examples)
     external = {spec.name: spec for service in services for spec in service.operations if spec.visibility == "external"}
     seen = OperationObserver()
     violations: list[Violation] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from traceback import FrameSummary, extract_tb
 from typing import Any, TypeAlias
 
@@ -12,7 +12,6 @@ from msgspec import UNSET, UnsetType
 
 from ..client import ClientError, Peer, RemoteError
 from ..client.peer import DEFAULT_TIMEOUT
-from ..client.validation import check_method, check_strings, is_async, is_declared
 from ..daemon.operations.spec import OperationSpec
 from ..errors.decoders import ExternalSchema, decoder_for
 from ..errors.exceptions import OperationError
@@ -29,7 +28,7 @@ class Example(msgspec.Struct, frozen=True):
     left out, any of the declared type are accepted. A subscription without `events` must end by itself.
     With `error`, `events` are those before the error. `service_params` are sent with the request: credentials, for example.
 
-    Raises `TypeError` for members of other types, and `ValueError` for a `result` beside `events` or `error`.
+    Raises `ValueError` for a `result` beside `events` or `error`.
     """
 
     operation: str
@@ -40,12 +39,6 @@ class Example(msgspec.Struct, frozen=True):
     service_params: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        check_method(self.operation)
-        check_strings("service_params", self.service_params)
-        if not (self.error is None or isinstance(self.error, str) or is_declared(self.error)):
-            raise TypeError("error must be a subclass of OperationError, or a code")
-        if self.events is not UNSET and not isinstance(self.events, list | tuple):
-            raise TypeError("events must be a list")
         if self.result is not UNSET and (self.error is not None or self.events is not UNSET):
             raise ValueError("an example has a result, or events, or an error")
 
@@ -103,17 +96,6 @@ def _place(exc: BaseException, scenario: Scenario) -> FrameSummary:
     frames = extract_tb(exc.__traceback__)
     file = getattr(getattr(scenario, "__code__", None), "co_filename", None)
     return next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
-
-
-def checked_examples(examples: Iterable[Example | Scenario]) -> tuple[Example | Scenario, ...]:
-    """The examples. Raises `TypeError` for what is none."""
-    if isinstance(examples, Example) or not isinstance(examples, Iterable):
-        raise TypeError(f"examples must be a list, not {type(examples).__name__}")
-    found = tuple(examples)
-    for each in found:
-        if not isinstance(each, Example) and not is_async(each):
-            raise TypeError(f"an example must be an Example or a coroutine function, not {type(each).__name__}")
-    return found
 
 
 async def _result(peer: Peer, example: Example, returns: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, final
 
 import anyio
 
-from ..client.validation import Backend, StrPath, check_backend, check_timeout
+from ..client.validation import Backend, StrPath
 from ..daemon.operations.access import IdentityProvider
 from ..daemon.operations.service import Service
 from ..errors.redaction import load_environment
@@ -52,19 +52,14 @@ def replayed(
     message of the server, in seconds. The other arguments are those of `in_memory`. The recorded framing has no effect.
 
     Returns the report, with notes on what could not be played. Raises `RecordingDiffers` (an `AssertionError`) with all
-    differences, `RecordingError` for a file that is no recording or can't be read, `ValueError` for another `backend`, a wrong
-    `timeout` or an `ignore` that names no field, `TypeError` without a service, `RuntimeError` where an event loop runs, and
-    what `in_memory` raises.
+    differences, `RecordingError` for a file that is no recording or can't be read, `ValueError` for an `ignore` that names no
+    field, `TypeError` without a service, `RuntimeError` where an event loop runs, and what `in_memory` raises.
     """
     __tracebackhide__ = True  # pytest shows the test's line, not this module
     refuse_event_loop("replayed")
     check_hosted(services)
     if not services:
         raise TypeError("no service is given: replayed(path, notes)")
-    if isinstance(ignore, str):
-        raise TypeError("ignore is a list of fields, not one string")
-    check_backend(backend)
-    check_timeout(timeout)
     script = build_script(read_recording(path))
     load_environment(os.environ)
 
