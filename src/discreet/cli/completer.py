@@ -11,10 +11,11 @@ import argparse
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, final
+from typing import Any, Final
 
 import anyio
 import msgspec
+from msgspec import UNSET, Struct
 
 from ..client import ClientError, EndBounds, Peer, attach, spawn
 from ..client.dialects import DIALECTS
@@ -23,6 +24,7 @@ from ..daemon import plugins
 from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
 from ..daemon.settings.flags import FlagParser
+from ..errors.decoders import convert
 from ..errors.printable import printable
 from .call.credentials import read_service_params
 from .call.hints import ask_operation
@@ -37,9 +39,6 @@ _END_BOUNDS: Final = EndBounds(eof=0.1, terminate=0.05, kill=0.05)
 
 _MAX_DEPTH: Final = 8
 """How many references and alternatives are followed into each other. A schema may refer to itself."""
-
-_MAX_VISITED: Final = 1000
-"""How many schemas of one param are read. A server may nest alternatives without end."""
 
 _MAX_COMPLETIONS: Final = 1000
 """More would not fit on a screen."""
@@ -128,7 +127,7 @@ async def _ask_daemon(args: argparse.Namespace, words: Sequence[str], prefix: st
                 attach(process, framing=framing, timeout=DAEMON_SECONDS, service_params=service_params) as peer,
             ):
                 return _fitting(await _completions(peer, words), prefix)
-    except ClientError:
+    except (ClientError, msgspec.ValidationError):
         pass
     return []
 
@@ -137,63 +136,41 @@ async def _completions(peer: Peer, words: Sequence[str]) -> list[str]:
     """The operations, or the params of the one that is named, which were not given yet."""
     if not words:
         return sorted(one.name for one in await peer.call("services/list", type=list[ListedOperation]))
-    schemas = ParamSchemas((await ask_operation(peer, words[0], None)).input_schema)
-    return list(_params(schemas, {word.partition("=")[0] for word in words[1:]}))
+    schema: _Params = convert((await ask_operation(peer, words[0], None)).input_schema, _Params)
+    given = {word.partition("=")[0] for word in words[1:]}
+    return [word for name in schema.properties if name not in given for word in _words_of(name, schema)]
 
 
-def _params(schemas: ParamSchemas, given: set[str]) -> Iterator[str]:
-    """Yield `name=` for each param that is not given yet, and `name=value` for params with a closed list of values."""
-    for name in schemas.names():
-        if name not in given:
-            yield f"{name}="
-            yield from (f"{name}={value}" for value in schemas.values(name))
+class _Schema(Struct):
+    """The part of a JSON Schema that is read here."""
+
+    ref: str = msgspec.field(default="", name="$ref")
+    any_of: list[_Schema] = msgspec.field(default=[], name="anyOf")
+    enum: list[Any] = []
+    const: Any = UNSET
+    type: Any = None
 
 
-@final
-class ParamSchemas:
-    """The params of one operation, by the `inputSchema` (JSON Schema) of its `services/schema`.
+class _Params(Struct):
+    """The schema of an operation's params."""
 
-    Reads what a server sent, so any JSON is taken. A schema that is not understood says nothing.
-    """
-
-    def __init__(self, schema: dict[str, Any]) -> None:  # Any: JSON Schema
-        properties, definitions = schema.get("properties"), schema.get("$defs")
-        self._properties: dict[str, Any] = properties if isinstance(properties, dict) else {}
-        self._definitions: dict[str, Any] = definitions if isinstance(definitions, dict) else {}
-
-    def names(self) -> list[str]:
-        """The params, in the order of their declaration."""
-        return list(self._properties)
-
-    def values(self, name: str) -> list[str]:
-        """The values of a closed list, as they are written on a command line; none where any value may come."""
-        return list(dict.fromkeys(_written(value) for plain in self._plain(name) for value in _listed(plain)))
-
-    def _plain(self, name: str) -> Iterator[dict[str, Any]]:
-        """The alternatives of a param that are neither references nor alternatives themselves."""
-        waiting, visited = [(self._properties.get(name), 0)], 0
-        while waiting and visited < _MAX_VISITED:
-            schema, depth = waiting.pop(0)
-            visited += 1
-            if not isinstance(schema, dict) or depth > _MAX_DEPTH:
-                continue
-            reference, branches = schema.get("$ref"), schema.get("anyOf", schema.get("oneOf"))
-            if isinstance(reference, str):
-                waiting.append((self._definitions.get(reference.removeprefix("#/$defs/")), depth + 1))
-            elif isinstance(branches, list):
-                waiting += [(branch, depth + 1) for branch in branches[:_MAX_VISITED]]
-            else:
-                yield schema
+    properties: dict[str, _Schema] = {}
+    definitions: dict[str, _Schema] = msgspec.field(default={}, name="$defs")
 
 
-def _listed(schema: dict[str, Any]) -> list[Any]:
-    if "const" in schema:
-        return [schema["const"]]
-    if schema.get("type") == "boolean":
-        return [True, False]
-    values = schema.get("enum")
-    return values if isinstance(values, list) else []
+def _words_of(name: str, schema: _Params) -> Iterator[str]:
+    """Yield `name=`, and `name=value` for each value of a closed list."""
+    yield f"{name}="
+    for value in dict.fromkeys(_values(schema.properties[name], schema.definitions, _MAX_DEPTH)):
+        yield f"{name}={value}"
 
 
-def _written(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _values(schema: _Schema, definitions: dict[str, _Schema], depth: int) -> Iterator[str]:
+    """The values of a closed list, as they are written on a command line; none where any value may come."""
+    listed = [True, False] if schema.type == "boolean" else schema.enum if schema.const is UNSET else [schema.const]
+    for value in listed:
+        yield value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    target = definitions.get(schema.ref.removeprefix("#/$defs/"))
+    for branch in (*schema.any_of, *([target] if target else ())):
+        if depth:
+            yield from _values(branch, definitions, depth - 1)

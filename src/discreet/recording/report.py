@@ -108,16 +108,14 @@ class ReplayReport(msgspec.Struct, frozen=True):
         return f"messages: {self.sent} sent, {self.compared} compared; differences: {len(self.differences)}"
 
 
-def compare(
-    script: Script, result: ReplayResult, *, ignore: Iterable[str] = (), hide_paths: bool = False
-) -> ReplayReport:
+def compare(script: Script, result: ReplayResult, *, ignore: Iterable[str] = ()) -> ReplayReport:
     """Compare a replay with its script. `ignore` are patterns of paths in messages (`result.*.mtime`) that may differ.
 
     An ignored path is ignored with everything below it. Messages are matched by their request's id, by their stream, or by
     their method; order counts within a stream and within a series of notifications. Scrubbed places are not compared, nor
     what a server sends after the end of a recording that was cut off. Raises `ValueError` for an `ignore` that is no pattern.
     """
-    comparison = _Comparison(script, [parse_pattern(text) for text in ignore], MessageScrubber(hide_paths=hide_paths))
+    comparison = _Comparison(script, [parse_pattern(text) for text in ignore], MessageScrubber())
     groups = [*script.expected, *(group for group in result.received if group not in script.expected)]
     found = [
         difference
