@@ -45,6 +45,7 @@ EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "postgres": ("psycopg", "tasks can't be kept in PostgreSQL", "'discreet[postgres]'"),
     "push": ("h11", "agents send no push notifications", "'discreet[push]'"),
     "redis": ("redis", "tasks can't be kept in Redis", "'discreet[redis]'"),
+    "uvloop": ("uvloop", "there is no --backend uvloop", "'discreet[uvloop]'"),
     "watch": ("watchfiles", "fs/watch lists directories at intervals", "'discreet[watch]'"),
     "trio": ("trio", "the backend is asyncio", "trio"),
 }
