@@ -84,10 +84,14 @@ class AcpDialect(Dialect):
         self._sessions = sessions
 
     def receive(self, call: Call) -> Failure | Ignored | None:
-        if call.method == "session/prompt" and call.id is not None:
-            self._sessions.note_prompt(_session_of(call), call.id)
-        elif call.method == "session/cancel":
-            self._sessions.cancel(_session_of(call))
+        if call.method in ("session/prompt", "session/cancel"):
+            session = self._sessions.find(_session_of(call))
+            if session is None:
+                return None
+            if call.method == "session/cancel":
+                session.cancel()
+            elif call.id is not None:
+                session.note_prompt(call.id)
         return None
 
     def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:

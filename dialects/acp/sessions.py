@@ -175,18 +175,6 @@ class Sessions:
         self._bytes -= session.size
         del self._open[session_id]
 
-    def note_prompt(self, session_id: str, call_id: bytes) -> None:
-        """A prompt was read, for whatever session it names."""
-        session = self._open.get(session_id)
-        if session is not None:
-            session.note_prompt(call_id)
-
-    def cancel(self, session_id: str) -> None:
-        """A cancellation was read. One of an unknown session is ignored."""
-        session = self._open.get(session_id)
-        if session is not None:
-            session.cancel()
-
     def __iter__(self) -> Iterator[OpenSession]:
         return iter(self._open.values())
 

@@ -59,6 +59,22 @@ class _LogMessage(msgspec.Struct):
     data: Any  # JSON
 
 
+class SubscriptionFilter(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
+    """What a request wants to hear of (2026-07-28, `SubscriptionFilter`)."""
+
+    prompts_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    resource_subscriptions: list[str] | None = None
+    tools_list_changed: bool | None = None
+
+
+class Listener(Struct, frozen=True):
+    """What one request wants to hear of. `end()` answers it."""
+
+    wanted: SubscriptionFilter
+    end: Callable[[], None]
+
+
 def _takes_all(method: str, meta: Meta | None) -> None: ...
 
 
@@ -81,7 +97,14 @@ class McpDialect(Dialect):
 
     def __init__(self, guard: Guard, memory: MemoryBudget) -> None:
         self._guard = guard
-        self.subscriptions: Final = Subscriptions(memory)
+        self._memory = memory
+        self.uris: dict[str, None] = {}
+        """What a legacy client has subscribed to. The URIs count in `memory` until `close`."""
+        self.listeners: dict[bytes, Listener] = {}
+        """The requests `subscriptions/listen`, by their ids (JSON texts)."""
+        self.left: dict[bytes, SubscriptionFilter] = {}
+        """Those that one program leaves to the next, unanswered."""
+        self._left_calls: list[Call] = []
         self._progress: dict[str | int, float] = {}
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
@@ -145,7 +168,7 @@ class McpDialect(Dialect):
             told.message = None
         return envelope.encode_notification(self.progress_method, told)
 
-    # -- log messages and changes ------------------------------------------------------------------------------
+    # -- log messages ------------------------------------------------------------------------------
 
     def encode_log(self, rendering: AnyRendering | None, level: str, data: object) -> bytes | None:
         protocol = rendering.protocol if isinstance(rendering, Rendering) else None
@@ -154,55 +177,83 @@ class McpDialect(Dialect):
             return None
         return envelope.encode_notification(self.log_method, _LogMessage(level, data))
 
+    # -- who hears of changes ----------------------------------------------------------------------------------
+
+    def subscribe(self, uri: str) -> None:
+        """Raises `FailureError` where there are too many, and for a URI that is too long to be kept."""
+        if len(uri) > MAX_URI_LENGTH:
+            raise FailureError(InvalidParams("uri", f"at most {MAX_URI_LENGTH} characters", "more"))
+        if uri in self.uris:
+            return
+        if len(self.uris) >= MAX_SUBSCRIBED or not self._memory.fits(len(uri)):
+            raise FailureError(Overloaded())
+        self._add(uri)
+
+    def _add(self, uri: str) -> None:
+        self.uris[uri] = None
+        self._memory.add("sessions", len(uri))
+
+    def unsubscribe(self, uri: str) -> None:
+        if uri in self.uris:
+            del self.uris[uri]
+            self._memory.add("sessions", -len(uri))
+
+    def encode_updates(self, uri: str) -> Sequence[bytes]:
+        messages = [_updated(uri, {})] if uri in self.uris else []
+        for request_id, listener in list(self.listeners.items()):
+            if uri in (listener.wanted.resource_subscriptions or ()):
+                messages.append(_updated(uri, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}}))
+        return messages
+
     def close(self) -> None:
-        self.subscriptions.close()
+        for uri in [*self.uris]:
+            self.unsubscribe(uri)
         self.on_close()
         self.on_close = lambda: None
         self._guard = _takes_all  # that of the session holds it, and this is a part of it
 
     def drain(self) -> None:
-        self.subscriptions.end()
+        for listener in self.listeners.values():
+            listener.end()
 
     def hand_over(self) -> None:
-        self.subscriptions.leave()
+        self.left = {request_id: listener.wanted for request_id, listener in self.listeners.items()}
+        self.drain()
+
+    def take_over(self, uris: Iterable[str], left: Mapping[str, SubscriptionFilter], client: ClientInfo) -> None:
+        """Go on with what the program before this one knew and left."""
+        for uri in uris:
+            self._add(uri)
+        self.left = {request_id.encode(): wanted for request_id, wanted in left.items()}
+        meta = Meta(MODERN_REVISION, {"name": client.name, "version": client.version}, client.capabilities)
+        for request_id, wanted in self.left.items():
+            params = Raw(msgspec.json.encode({"_meta": meta, "notifications": wanted}))
+            self._left_calls.append(Call("subscriptions/listen", request_id, params, {}, size=len(params)))
 
     def open_calls(self) -> Iterable[Call]:
-        return self.subscriptions.take_left_calls()
-
-    def encode_updates(self, uri: str) -> Sequence[bytes]:
-        return self.subscriptions.encode_updates(uri)
+        calls, self._left_calls = self._left_calls, []
+        return calls
 
 
 def _progress_of(token: str | int, value: object, last: float) -> _Progress | None:
     """Progress of what a handler gave: a number, `(progress, total)`, or members of these names; a text goes one further."""
     following = 1.0 if last == -math.inf else last + 1
-    match value:
-        case str():
-            told = _Progress(token, following, message=value)
-        case int() | float():
-            told = _Progress(token, value)
-        case [int() | float() as progress, int() | float() | None as total]:
-            told = _Progress(token, progress, total)
-        case _:
-            return _from_members(token, value, following)
-    return told if _finite(told) else None
-
-
-def _from_members(token: str | int, value: object, following: float) -> _Progress | None:
     try:
-        members = msgspec.to_builtins(value)
-        if not isinstance(members, dict):
-            return None
-        if "percentage" in members:
-            members = {"progress": members["percentage"], "total": 100, "message": members.get("message")}
-        told = convert({"progress": following, **members, "progressToken": token}, _Progress)
+        match value:
+            case str():
+                members: dict[str, Any] = {"message": value}
+            case int() | float():
+                members = {"progress": value}
+            case [progress, total]:
+                members = {"progress": progress, "total": total}
+            case _:
+                members = msgspec.to_builtins(value)
+                if "percentage" in members:
+                    members = {"progress": members["percentage"], "total": 100, "message": members.get("message")}
+        told: _Progress = convert({"progress": following, **members, "progressToken": token}, _Progress)
     except (TypeError, ValueError, RecursionError):  # `ValidationError` is a `ValueError`
         return None
-    return told if _finite(told) else None
-
-
-def _finite(told: _Progress) -> bool:
-    return math.isfinite(told.progress) and (told.total is None or math.isfinite(told.total))
+    return told if math.isfinite(told.progress) and (told.total is None or math.isfinite(told.total)) else None
 
 
 class Outcome(Struct, frozen=True):
@@ -276,97 +327,6 @@ class ToolEvents(Events):
     def result(self, completed: bytes) -> bytes:
         omitted = b',"omitted":%d' % self._omitted if self._omitted else b""
         return b'{"result":[%b]%b}' % (b",".join(self._events), omitted)
-
-
-class SubscriptionFilter(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
-    """What a request wants to hear of (2026-07-28, `SubscriptionFilter`)."""
-
-    prompts_list_changed: bool | None = None
-    resources_list_changed: bool | None = None
-    resource_subscriptions: list[str] | None = None
-    tools_list_changed: bool | None = None
-
-
-class Listener(Struct, frozen=True):
-    """What one request wants to hear of. `end()` answers it."""
-
-    wanted: SubscriptionFilter
-    end: Callable[[], None]
-
-
-@final
-class Subscriptions:
-    """Those of one session. The URIs count in `memory` until `close`."""
-
-    def __init__(self, memory: MemoryBudget) -> None:
-        self._memory = memory
-        self.uris: dict[str, None] = {}
-        """What a legacy client has subscribed to."""
-        self.listeners: dict[bytes, Listener] = {}
-        """The requests `subscriptions/listen`, by their ids (JSON texts)."""
-        self.left: dict[bytes, SubscriptionFilter] = {}
-        """Those that one program leaves to the next, unanswered."""
-        self._left_calls: list[Call] = []
-
-    def subscribe(self, uri: str) -> None:
-        """Raises `FailureError` where there are too many, and for a URI that is too long to be kept."""
-        if len(uri) > MAX_URI_LENGTH:
-            raise FailureError(InvalidParams("uri", f"at most {MAX_URI_LENGTH} characters", "more"))
-        if uri in self.uris:
-            return
-        if len(self.uris) >= MAX_SUBSCRIBED or not self._memory.fits(len(uri)):
-            raise FailureError(Overloaded())
-        self._add(uri)
-
-    def _add(self, uri: str) -> None:
-        self.uris[uri] = None
-        self._memory.add("sessions", len(uri))
-
-    def restore(self, uris: Iterable[str]) -> None:
-        """Those that the program before this one knew."""
-        for uri in uris:
-            self._add(uri)
-
-    def unsubscribe(self, uri: str) -> None:
-        if uri in self.uris:
-            del self.uris[uri]
-            self._memory.add("sessions", -len(uri))
-
-    def close(self) -> None:
-        """The client has gone: hold nothing for it."""
-        for uri in [*self.uris]:
-            self.unsubscribe(uri)
-
-    def encode_updates(self, uri: str) -> Sequence[bytes]:
-        """The messages that tell of a change of a resource."""
-        messages = [_updated(uri, {})] if uri in self.uris else []
-        for request_id, listener in list(self.listeners.items()):
-            if uri in (listener.wanted.resource_subscriptions or ()):
-                messages.append(_updated(uri, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}}))
-        return messages
-
-    def end(self) -> None:
-        """Answer all requests that listen."""
-        for listener in self.listeners.values():
-            listener.end()
-
-    def leave(self) -> None:
-        """End them unanswered: the next program goes on with them."""
-        self.left = {request_id: listener.wanted for request_id, listener in self.listeners.items()}
-        self.end()
-
-    def take_over(self, left: Mapping[str, SubscriptionFilter], client: ClientInfo) -> None:
-        """Go on with what the program before this one has left."""
-        self.left = {request_id.encode(): wanted for request_id, wanted in left.items()}
-        meta = Meta(MODERN_REVISION, {"name": client.name, "version": client.version}, client.capabilities)
-        for request_id, wanted in self.left.items():
-            params = Raw(msgspec.json.encode({"_meta": meta, "notifications": wanted}))
-            self._left_calls.append(Call("subscriptions/listen", request_id, params, {}, size=len(params)))
-
-    def take_left_calls(self) -> Iterable[Call]:
-        """The requests that were left, to be taken as if they came now. Once."""
-        calls, self._left_calls = self._left_calls, []
-        return calls
 
 
 def _updated(uri: str, members: dict[str, Any]) -> bytes:  # Any: JSON

@@ -94,31 +94,31 @@ def add_resources(service: Service, state: McpState) -> None:
         """Hear of the changes of a resource."""
         spec, _, _ = _find(state, params.uri, state.protocol(params.meta))
         state.check_access(spec, ctx)
-        state.subscriptions.subscribe(params.uri)
+        state.dialect.subscribe(params.uri)
         return EMPTY
 
     @service.mutation("resources/unsubscribe", inline=True)
     def unsubscribe(params: UriParams, /) -> Raw:
         """Hear no more of them."""
-        state.subscriptions.unsubscribe(params.uri)
+        state.dialect.unsubscribe(params.uri)
         return EMPTY
 
 
 def add_subscriptions(service: Service, state: McpState) -> None:
     """Add `subscriptions/listen` to a service: how modern clients hear of changes."""
-    subscriptions = state.subscriptions
+    dialect = state.dialect
 
     @service.query("subscriptions/listen", timeout=None, limit=MAX_LISTENING)
     async def listen(ctx: Context, params: ListenParams, /) -> Raw:
         """Hear of changes until the request is cancelled, or the daemon ends."""
         own_id = (ctx.request_id or "null").encode()
-        is_left = subscriptions.left.pop(own_id, None) is not None
+        is_left = dialect.left.pop(own_id, None) is not None
         if not is_left:  # else the program before this one has checked it
             _check_uris(params.notifications.resource_subscriptions or [], state, ctx)
         wanted = state.supported(params.notifications)
         meta = {SUBSCRIPTION_ID: Raw(own_id)}
         ended = anyio.Event()
-        subscriptions.listeners[own_id] = Listener(wanted, ended.set)
+        dialect.listeners[own_id] = Listener(wanted, ended.set)
         try:
             if is_left:
                 state.announce_changes(wanted, {"_meta": meta})
@@ -126,8 +126,8 @@ def add_subscriptions(service: Service, state: McpState) -> None:
                 await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
             await ended.wait()
         finally:
-            del subscriptions.listeners[own_id]
-        if own_id in subscriptions.left:  # the next program goes on with it
+            del dialect.listeners[own_id]
+        if own_id in dialect.left:  # the next program goes on with it
             raise FailureError(Cancelled())
         return Raw(msgspec.json.encode(modern_members({"_meta": meta}, state.server)))
 

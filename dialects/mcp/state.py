@@ -96,7 +96,6 @@ class McpState:
         self.connection = connection
         self.host = connection.host
         self.dialect = McpDialect(self._refusal, self.host.memory)
-        self.subscriptions = self.dialect.subscriptions
         self.revision: str | None = None
         self.client = ClientInfo()
         self._offered = offered
@@ -212,7 +211,7 @@ class McpState:
         """Tell whoever listens that the tools are others."""
         if self.revision is not None:
             self.announce_changes(_TOOLS, {})
-        for request_id, listener in self.subscriptions.listeners.items():
+        for request_id, listener in self.dialect.listeners.items():
             if listener.wanted.tools_list_changed:
                 self.announce_changes(_TOOLS, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}})
 
@@ -232,9 +231,9 @@ class McpState:
                 self.revision,
                 self.client,
                 self.dialect.log_level,
-                [*self.subscriptions.uris],
+                [*self.dialect.uris],
                 self.seal_key,
-                {request_id.decode(): wanted for request_id, wanted in self.subscriptions.left.items()},
+                {request_id.decode(): wanted for request_id, wanted in self.dialect.left.items()},
             )
         )
 
@@ -242,8 +241,7 @@ class McpState:
         last = decoder_for(Saved)(saved)
         self.dialect.log_level = last.log_level
         self.seal_key = last.seal
-        self.subscriptions.restore(last.subscribed)
-        self.subscriptions.take_over(last.listeners, last.client)
+        self.dialect.take_over(last.subscribed, last.listeners, last.client)
         if last.revision is not None:
             self.agree(last.revision, last.client)
             self.announce_changes(self.supported(_ALL_LISTS), {})

@@ -67,7 +67,7 @@ COSTS: Final[dict[tuple[str, int], Cost]] = {
     ("tools/call", 1): Cost(101.3, 82.4, 113.4, 4.02),
     ("tools/call", WINDOW): Cost(77.1, 67.9, 78.8, 0.12),
     ("hover", 1): Cost(61.2, 58.3, 73.2, 4.02),
-    ("hover", WINDOW): Cost(40.5, 42.4, 42.8, 0.08),
+    ("hover", WINDOW): Cost(38.6, 43.4, 39.8, 0.08),
     ("SendMessage", 1): Cost(337.2, 198.3, 488.2, 6.02),
     ("SendMessage", WINDOW): Cost(319.7, 188.2, 451.5, 1.14),
     ("HTTP operation", 1): Cost(154.3, 128.3, 261.8, 2.59),
