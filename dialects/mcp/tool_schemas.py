@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count, repeat
 from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
@@ -195,11 +197,16 @@ def inlined(schema: JsonSchema) -> JsonSchema:
     body = {name: part for name, part in schema.items() if name not in ("$schema", "$defs")}
     uses = {name: _references(part) for name, part in definitions.items()}
     recursive = {name for name in uses if name in _reachable(name, uses)}
-    sizes: dict[str, int] = {}
-    if definitions and _size(body, definitions, recursive, sizes) > MAX_INLINED:
+    try:
+        body = _in_place(body, definitions, recursive, count() if definitions else repeat(0))
+    except _TooLarge:
         return body | {"$defs": definitions}
-    kept = {name: _in_place(definitions[name], definitions, recursive) for name in sorted(recursive)}
-    return {**_in_place(body, definitions, recursive), **({"$defs": kept} if kept else {})}
+    kept = {name: _in_place(definitions[name], definitions, recursive, repeat(0)) for name in sorted(recursive)}
+    return {**body, **({"$defs": kept} if kept else {})}
+
+
+class _TooLarge(Exception):
+    """A schema has more nodes than `MAX_INLINED`."""
 
 
 def _references(part: Any) -> set[str]:  # Any: JSON, here and below
@@ -224,33 +231,20 @@ def _reachable(name: str, uses: dict[str, set[str]]) -> set[str]:
     return found
 
 
-def _size(part: Any, definitions: dict[str, JsonSchema], recursive: set[str], known: dict[str, int]) -> int:
-    match part:
-        case dict():
-            total = 1 + sum(_size(item, definitions, recursive, known) for item in part.values())
-            name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
-            if name is not None and name not in recursive and name in definitions:
-                if name not in known:
-                    known[name] = _size(definitions[name], definitions, recursive, known)
-                total += known[name]
-            return total
-        case list():
-            return 1 + sum(_size(item, definitions, recursive, known) for item in part)
-        case _:
-            return 1
-
-
 def _is_discriminator(key: str, item: Any) -> bool:
     """Whether this keyword names definitions, which will be in place."""
     return key == "discriminator" and isinstance(item, dict) and isinstance(item.get("propertyName"), str)
 
 
-def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]) -> Any:
+def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str], nodes: Iterator[int]) -> Any:
+    """A part with definitions for references. Raises `_TooLarge` where `nodes`, which counts its own, comes too far."""
+    if next(nodes) > MAX_INLINED:
+        raise _TooLarge
     match part:
         case dict():
             name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
             beside = {
-                key: _in_place(item, definitions, recursive)
+                key: _in_place(item, definitions, recursive, nodes)
                 for key, item in part.items()
                 if (name is None or key != "$ref") and not _is_discriminator(key, item)
             }
@@ -258,9 +252,9 @@ def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str]
                 return beside
             if name in recursive or name not in definitions:
                 return {"$ref": part["$ref"]} | beside
-            return {**_in_place(definitions[name], definitions, recursive), **beside}
+            return {**_in_place(definitions[name], definitions, recursive, nodes), **beside}
         case list():
-            return [_in_place(item, definitions, recursive) for item in part]
+            return [_in_place(item, definitions, recursive, nodes) for item in part]
         case _:
             return part
 

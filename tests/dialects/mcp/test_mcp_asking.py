@@ -9,7 +9,7 @@ import pytest
 from discreet import DeclarationError, Service, mcp
 from discreet.daemon.operations.access import Access
 from discreet.daemon.operations.identity import Identity
-from support.mcp_wire import MCP, MODERN, McpClient
+from support.mcp_wire import MCP, MODERN, McpClient, mcp_client
 
 pytestmark = pytest.mark.anyio
 
@@ -28,11 +28,9 @@ async def answer(client: McpClient, **result: Any) -> dict[str, Any]:
 
 
 async def test_a_legacy_client_is_asked_before_the_tool_runs(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(elicitation={})
+    async with mcp_client(serving, shop, elicitation={}) as client:
         call = client.request("tools/call", ORDER)
-        await wire.send(call)
+        await client.wire.send(call)
         sure = await answer(client, **YES)
         assert sure["message"] == "Really?"
         properties = {"sure": {"type": "string", "enum": ["no", "yes"]}}
@@ -44,36 +42,30 @@ async def test_a_legacy_client_is_asked_before_the_tool_runs(serving: Any, shop:
 
 
 async def test_a_user_who_declines_ends_the_call(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(elicitation={})
+    async with mcp_client(serving, shop, elicitation={}) as client:
         call = client.request("tools/call", ORDER)
-        await wire.send(call)
+        await client.wire.send(call)
         await answer(client, action="decline")
         result = (await client.answer(call))["result"]
         assert (result["isError"], result["structuredContent"]["code"]) == (True, "DECLINED")
 
 
 async def test_a_client_that_fails_to_ask_ends_the_call(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(elicitation={})
+    async with mcp_client(serving, shop, elicitation={}) as client:
         call = client.request("tools/call", ORDER)
-        await wire.send(call)
+        await client.wire.send(call)
         asked = await client.receive()
-        await wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "no"}})
+        await client.wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "no"}})
         assert (await client.answer(call))["result"]["structuredContent"]["code"] == "NO_ANSWER"
 
 
 async def test_a_cancelled_call_takes_its_question_back(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(elicitation={})
+    async with mcp_client(serving, shop, elicitation={}) as client:
         call = client.request("tools/call", ORDER)
-        await wire.send(call)
+        await client.wire.send(call)
         asked = await client.receive()
         cancel = {"requestId": call["id"]}
-        await wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel})
+        await client.wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel})
         taken_back = await client.receive()
         assert taken_back["method"] == "notifications/cancelled"
         assert taken_back["params"] == {"requestId": asked["id"]}
@@ -81,9 +73,7 @@ async def test_a_cancelled_call_takes_its_question_back(serving: Any, shop: Serv
 
 
 async def test_a_legacy_client_that_can_ask_nobody_is_told_so(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin()
+    async with mcp_client(serving, shop) as client:
         assert (await client.tool(**ORDER))["structuredContent"]["code"] == "CLIENT_CANNOT_ASK"
 
 
@@ -99,8 +89,7 @@ async def test_a_model_can_not_answer_for_the_user(serving: Any, shop: Service) 
 
 
 async def test_a_modern_client_brings_the_answers_with_its_next_request(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         first = (await client.call("tools/call", ORDER))["result"]
         assert (first["resultType"], list(first["inputRequests"])) == ("input_required", ["sure", "address"])
         state = {"requestState": first["requestState"]}
@@ -112,8 +101,7 @@ async def test_a_modern_client_brings_the_answers_with_its_next_request(serving:
 
 
 async def test_a_state_that_was_changed_or_is_of_another_call_is_refused(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         state = (await client.call("tools/call", ORDER))["result"]["requestState"]
         answers = {"sure": YES, "address": HOME}
         other = {**ORDER, "arguments": {"name": "gold"}}
@@ -131,16 +119,14 @@ async def test_a_state_that_was_changed_or_is_of_another_call_is_refused(serving
 
 async def test_a_state_expires(serving: Any, shop: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.dialects.mcp.seal.STATE_SECONDS", -1.0)
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         state = (await client.call("tools/call", ORDER))["result"]["requestState"]
         params = {**ORDER, "requestState": state, "inputResponses": {"sure": YES, "address": HOME}}
         assert (await client.call("tools/call", params))["error"]["code"] == -32602
 
 
 async def test_answers_without_a_state_are_asked_for_again(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         params = {**ORDER, "inputResponses": {"sure": YES, "address": HOME}}
         assert (await client.call("tools/call", params))["result"]["resultType"] == "input_required"
 
@@ -161,10 +147,11 @@ async def test_who_may_not_call_the_tool_is_refused_before_anybody_is_asked(serv
 
     nobody = Access(Identity("parent", frozenset()))
     async with serving(service, access=nobody, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(elicitation={})
-        assert (await client.call("tools/call", {"name": "s_erase"}))["error"]["code"] == -32000
-        assert client.asked == []
+        modern, legacy = McpClient(wire, MODERN), McpClient(wire)
+        await legacy.begin(elicitation={})
+        for client in (modern, legacy):
+            assert (await client.call("tools/call", {"name": "s_erase"}))["error"]["code"] == -32000
+            assert client.asked == []
 
 
 async def test_to_other_clients_it_is_a_param_like_any_other(serving: Any, shop: Service) -> None:

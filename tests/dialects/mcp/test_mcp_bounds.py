@@ -12,7 +12,7 @@ from discreet.daemon.operations.access import Access
 from discreet.daemon.operations.identity import Identity
 from discreet.dialects.mcp.dialect import MAX_SUBSCRIBED, MAX_URI_LENGTH
 from discreet.dialects.mcp.revision import MAX_META_BYTES, MAX_TOKEN_LENGTH
-from support.mcp_wire import MCP, META, MODERN, McpClient
+from support.mcp_wire import MCP, META, MODERN, McpClient, mcp_client
 
 pytestmark = pytest.mark.anyio
 
@@ -42,8 +42,7 @@ def vault() -> Service:
 
 @pytest.mark.parametrize("method", ["tools/call", "server/discover", "nothing"])
 async def test_meta_that_is_too_large_is_refused_before_it_is_decoded(serving: Any, shop: Service, method: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         large = {CAPABILITIES: {"a": [[]] * (MAX_META_BYTES // 3)}}
         refused = await client.call(method, {"name": "shop_greet", "_meta": large})
         assert (refused["error"]["code"], refused["error"]["data"]["param"]) == (-32602, "_meta")
@@ -54,18 +53,14 @@ async def test_meta_that_is_too_large_is_refused_before_it_is_decoded(serving: A
 async def test_a_request_with_a_token_that_is_too_long_is_told_no_progress(
     serving: Any, shop: Service, length: int, told: bool
 ) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin()
+    async with mcp_client(serving, shop) as client:
         counted = await client.tool("shop_count", _meta={"progressToken": "t" * length})
         assert counted["structuredContent"] == {"result": 3}
         assert ("notifications/progress" in [note["method"] for note in client.notes]) == told
 
 
 async def test_a_uri_that_is_too_long_to_be_kept_is_refused(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin()
+    async with mcp_client(serving, shop) as client:
         uri = f"shop://items/{'i' * MAX_URI_LENGTH}/1"
         assert (await client.call("resources/subscribe", {"uri": uri}))["error"]["data"]["param"] == "uri"
         assert "result" in await client.call("resources/read", {"uri": uri})
@@ -120,8 +115,6 @@ async def test_completions_that_are_no_texts_are_a_fault_of_the_app(serving: Any
     async def advise(about: str) -> str:
         return about
 
-    async with serving(service, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin()
+    async with mcp_client(serving, service) as client:
         params = {"ref": {"type": "ref/prompt", "name": "s_advise"}, "argument": {"name": "about", "value": ""}}
         assert (await client.call("completion/complete", params))["error"]["code"] == -32603

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet import Context, Service
-from support.mcp_wire import MCP, META, MODERN, McpClient
+from support.mcp_wire import MCP, META, MODERN, McpClient, mcp_client
 
 pytestmark = pytest.mark.anyio
 
@@ -27,8 +27,7 @@ async def test_a_server_is_discovered_without_a_handshake(serving: Any, shop: Se
 
 
 async def test_every_result_says_its_type_and_its_server(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         for method, params in (
             ("tools/list", {}),
             ("tools/call", {"name": "shop_greet"}),
@@ -41,8 +40,7 @@ async def test_every_result_says_its_type_and_its_server(serving: Any, shop: Ser
 
 
 async def test_a_version_that_is_not_spoken_is_refused_with_those_that_are(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         for version in ("2027-01-01", "2025-11-25"):
             error = (await client.call("tools/list", {"_meta": {VERSION: version}}))["error"]
             assert (error["code"], error["data"]) == (-32022, {"requested": version, "supported": [MODERN]})
@@ -78,8 +76,7 @@ async def test_both_eras_are_spoken_in_one_session(serving: Any, shop: Service) 
 
 
 async def test_log_messages_are_sent_only_where_a_request_asks_for_them(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         await client.tool("shop_count")
         assert client.notes == []
         await client.tool("shop_count", _meta={"io.modelcontextprotocol/logLevel": "debug"})
@@ -94,8 +91,7 @@ async def test_a_modern_client_is_asked_nothing(serving: Any) -> None:
         await ctx.request("roots/list")
         return "answered"
 
-    async with serving(service, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, service, MODERN) as client:
         assert (await client.tool("s_ask"))["isError"] is True
         assert client.asked == []
 
@@ -113,11 +109,10 @@ async def test_the_client_is_who_the_request_says(serving: Any) -> None:
 
 
 async def test_a_listener_hears_of_the_resources_it_named(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         wanted = {"resourceSubscriptions": ["shop://prices"], "toolsListChanged": True}
         listening = client.request("subscriptions/listen", {"notifications": wanted})
-        await wire.send(listening)
+        await client.wire.send(listening)
         acknowledged = await client.receive()
         meta = {"io.modelcontextprotocol/subscriptionId": listening["id"]}
         assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
@@ -127,19 +122,18 @@ async def test_a_listener_hears_of_the_resources_it_named(serving: Any, shop: Se
         assert client.notes[-1]["params"] == {"uri": "shop://prices", "_meta": meta}
         client.notes.clear()
         params = {"requestId": listening["id"]}
-        await wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        await client.wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
         await client.tool("shop_greet")
         await client.tool("shop_change")
         assert client.notes == []
 
 
 async def test_a_listener_is_answered_when_the_daemon_ends(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, shop, MODERN) as client:
         listening = client.request("subscriptions/listen", {"notifications": {}})
-        await wire.send(listening)
+        await client.wire.send(listening)
         await client.receive()
-        wire.transport.send_eof()
+        client.wire.transport.send_eof()
         result = (await client.answer(listening))["result"]
         assert result["_meta"]["io.modelcontextprotocol/subscriptionId"] == listening["id"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from discreet import DeclarationError, Service
 from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS
-from support.mcp_wire import MCP, MODERN, McpClient
+from support.mcp_wire import MCP, MODERN, McpClient, mcp_client
 
 pytestmark = pytest.mark.anyio
 
@@ -18,16 +18,8 @@ def revision(request: Any) -> str:
     return str(request.param)
 
 
-async def client_of(wire: Any, revision: str) -> McpClient:
-    client = McpClient(wire, revision)
-    if revision != MODERN:
-        await client.begin()
-    return client
-
-
 async def test_resources_and_templates_are_listed_and_read(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         listed = (await client.call("resources/list"))["result"]["resources"]
         assert [each["uri"] for each in listed] == ["shop://prices", "shop://logo"]
         assert ("title" in listed[0]) == (revision >= "2025-06-18")
@@ -46,8 +38,7 @@ async def test_resources_and_templates_are_listed_and_read(serving: Any, shop: S
 
 
 async def test_what_is_no_resource_is_refused(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         for uri in ("shop://nothing", "shop://items/a", "shop://items/a/b/1", ""):
             error = (await client.call("resources/read", {"uri": uri}))["error"]
             assert error["code"] == (-32602 if revision == MODERN else -32002)
@@ -56,8 +47,7 @@ async def test_what_is_no_resource_is_refused(serving: Any, shop: Service, revis
 
 
 async def test_who_subscribed_to_a_resource_hears_of_its_changes(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, "2025-11-25")
+    async with mcp_client(serving, shop, "2025-11-25") as client:
         await client.tool("shop_change")
         assert client.notes == []
         await client.call("resources/subscribe", {"uri": "shop://prices"})
@@ -72,7 +62,8 @@ async def test_who_subscribed_to_a_resource_hears_of_its_changes(serving: Any, s
 
 async def test_clients_that_came_another_way_hear_of_changes_too(serving: Any, shop: Service) -> None:
     async with serving(shop, **MCP) as wire:
-        client, host = await client_of(wire, "2025-11-25"), wire.daemon.host
+        client, host = McpClient(wire), wire.daemon.host
+        await client.begin()
         heard: list[str] = []
         host.resource_watchers.append(heard.append)
         await client.tool("shop_change")
@@ -91,8 +82,7 @@ async def test_subscriptions_of_a_client_are_bounded(
     serving: Any, shop: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("discreet.dialects.mcp.dialect.MAX_SUBSCRIBED", 2)
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, "2025-11-25")
+    async with mcp_client(serving, shop, "2025-11-25") as client:
         for count in (1, 2, 1):
             assert "result" in await client.call("resources/subscribe", {"uri": f"shop://items/a/{count}"})
         refused = await client.call("resources/subscribe", {"uri": "shop://items/a/3"})
@@ -100,8 +90,7 @@ async def test_subscriptions_of_a_client_are_bounded(
 
 
 async def test_prompts_are_listed_and_filled(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         advise = (await client.call("prompts/list"))["result"]["prompts"][0]
         assert advise["name"] == "shop_advise"
         required = [(each["name"], each["required"]) for each in advise["arguments"]]
@@ -120,8 +109,7 @@ async def test_prompts_are_listed_and_filled(serving: Any, shop: Service, revisi
 
 
 async def test_values_are_completed(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
 
         async def values(ref: dict[str, str], name: str, value: str) -> Any:
             params = {"ref": ref, "argument": {"name": name, "value": value}}

@@ -12,7 +12,7 @@ from discreet.dialects.mcp.questions import Questions
 from discreet.dialects.mcp.revision import ProtocolRevision
 from discreet.dialects.mcp.seal import State
 from support.mcp_rounds import ALL, PARIS, capable, rounds
-from support.mcp_wire import MCP, MODERN, McpClient
+from support.mcp_wire import MCP, MODERN, McpClient, mcp_client
 
 pytestmark = pytest.mark.anyio
 
@@ -52,8 +52,7 @@ class Files:
 
 async def test_a_function_that_returns_none_asks_nothing(serving: Any) -> None:
     files = Files()
-    async with serving(files.service, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, files.service, MODERN) as client:
         result = await client.tool("files_write", {"path": "new"})
         assert result["structuredContent"] == {"result": "new True [1, 2]"}
         assert client.notes == []
@@ -76,38 +75,21 @@ async def test_a_declared_error_of_a_function_is_that_of_the_tool(serving: Any) 
         assert (result["isError"], result["structuredContent"]["code"]) == (True, "NO_SUCH_FILE")
 
 
-async def test_wrong_arguments_are_refused_before_anybody_is_asked(serving: Any) -> None:
-    files = Files()
-    async with serving(files.service, **MCP) as wire:
-        for revision in ("2025-11-25", MODERN):
-            client = McpClient(wire, revision)
-            if revision != MODERN:
-                await client.begin(elicitation={})
-            result = await client.tool("files_write", {"path": "old", "lines": ["x"]})
-            found = result["structuredContent"]
-            assert (found["code"], found["details"]["param"]) == ("INVALID_INPUT", "arguments.lines[0]")
-            assert client.asked == []
-
-
 async def test_log_messages_of_a_legacy_call_that_asked_are_sent(serving: Any) -> None:
-    async with serving(Files().service, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin()
+    async with mcp_client(serving, Files().service) as client:
         assert (await client.tool("files_write", {"path": "old"}))["structuredContent"]["result"] == "old True [1, 2]"
         assert [note["params"]["data"] for note in client.notes] == ["begun"]
 
 
 async def test_a_call_that_waits_for_an_answer_does_not_count_towards_the_limit(serving: Any) -> None:
-    async with serving(Files().service, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(elicitation={})
+    async with mcp_client(serving, Files().service, elicitation={}) as client:
         waiting = client.request("tools/call", {"name": "files_write", "arguments": {"path": "old"}})
-        await wire.send(waiting)
+        await client.wire.send(waiting)
         request = await client.receive()
         other = await client.tool("files_write", {"path": "new"})
         assert other["structuredContent"] == {"result": "new True [1, 2]"}
         result = {"action": "accept", "content": {"sure": True}}
-        await wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        await client.wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
         answer = (await client.answer(waiting))["result"]
         assert answer["structuredContent"] == {"result": "old True [1, 2]"}
 
@@ -123,16 +105,14 @@ async def test_a_call_whose_answer_came_is_refused_while_the_limit_is_reached(se
             await anyio.sleep_forever()
         return sure
 
-    async with serving(service, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(elicitation={})
+    async with mcp_client(serving, service, elicitation={}) as client:
         call = client.request("tools/call", {"name": "s_work", "arguments": {"wait": False}})
-        await wire.send(call)
+        await client.wire.send(call)
         request = await client.receive()
-        await wire.send(client.request("tools/call", {"name": "s_work", "arguments": {"wait": True}}))
+        await client.wire.send(client.request("tools/call", {"name": "s_work", "arguments": {"wait": True}}))
         await running.wait()
         result = {"action": "accept", "content": {"sure": True}}
-        await wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        await client.wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
         assert (await client.answer(call))["result"]["structuredContent"]["code"] == "OVERLOADED"
 
 

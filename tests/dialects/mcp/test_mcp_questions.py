@@ -1,16 +1,13 @@
 """What the server chooses to ask: of the user, of the model, of the client; at once or in rounds; for tools, prompts, resources."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 
-from discreet import Service, mcp
-from discreet.daemon.operations.access import Access
-from discreet.daemon.operations.identity import Identity
 from discreet.dialects.mcp.seal import MAX_STATE_BYTES
 from support.mcp_everything import server
 from support.mcp_rounds import ALL, PARIS, capable, rounds
-from support.mcp_wire import MCP, MODERN, McpClient
+from support.mcp_wire import MCP, MODERN, McpClient, mcp_client
 
 pytestmark = pytest.mark.anyio
 
@@ -37,8 +34,7 @@ async def reply(client: McpClient, method: str, result: dict[str, Any]) -> dict[
 
 
 async def test_the_model_of_the_client_is_asked(serving: Any) -> None:
-    async with serving(server, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, server, MODERN) as client:
         tool = {"name": "test_input_required_result_sampling"}
         first, last = await rounds(client, "tools/call", tool, {"capital_question": PARIS})
         content = {"type": "text", "text": "What is the capital of France?"}
@@ -78,8 +74,7 @@ async def test_a_question_that_depends_on_an_answer_is_asked_after_it(serving: A
 
 
 async def test_a_prompt_asks_and_does_not_list_what_it_asks_for(serving: Any) -> None:
-    async with serving(server, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, server, MODERN) as client:
         name = "test_input_required_result_prompt"
         listed = {prompt["name"]: prompt for prompt in (await client.call("prompts/list"))["result"]["prompts"]}
         assert "arguments" not in listed[name]
@@ -99,8 +94,7 @@ async def test_a_resource_asks(serving: Any) -> None:
 
 
 async def test_a_client_is_asked_only_for_what_it_is_capable_of(serving: Any) -> None:
-    async with serving(server, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, server, MODERN) as client:
         tool = {"name": "test_input_required_result_capabilities"}
         sampling, _ = await rounds(client, "tools/call", tool, {"capital": PARIS}, sampling={})
         assert asked(sampling) == {"capital": "sampling/createMessage"}
@@ -121,11 +115,9 @@ async def test_everything_that_a_client_lacks_is_told_at_once(serving: Any) -> N
 
 
 async def test_a_legacy_client_is_asked_for_all_of_it_too(serving: Any) -> None:
-    async with serving(server, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(**ALL)
+    async with mcp_client(serving, server, **ALL) as client:
         call = client.request("tools/call", {"name": "test_input_required_result_multiple_inputs"})
-        await wire.send(call)
+        await client.wire.send(call)
         await reply(client, "elicitation/create", ALICE)
         assert (await reply(client, "sampling/createMessage", PARIS))["maxTokens"] == 50
         await reply(client, "roots/list", ROOTS)
@@ -133,26 +125,22 @@ async def test_a_legacy_client_is_asked_for_all_of_it_too(serving: Any) -> None:
 
 
 async def test_a_legacy_client_is_asked_in_the_order_of_dependence(serving: Any) -> None:
-    async with serving(server, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(**ALL)
+    async with mcp_client(serving, server, **ALL) as client:
         call = client.request("prompts/get", {"name": "test_input_required_result_prompt"})
-        await wire.send(call)
+        await client.wire.send(call)
         await reply(client, "elicitation/create", {"action": "accept", "content": {"context": "x"}})
         assert "result" in await client.answer(call)
         call = client.request("tools/call", {"name": "test_input_required_result_multi_round"})
-        await wire.send(call)
+        await client.wire.send(call)
         await reply(client, "elicitation/create", ALICE)
         assert (await reply(client, "elicitation/create", BLUE))["message"].endswith("Alice?")
         assert (await client.answer(call))["result"]["content"][0]["text"] == "Alice likes blue"
 
 
 async def test_an_answer_that_fits_no_param_ends_a_legacy_call(serving: Any) -> None:
-    async with serving(server, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin(**ALL)
+    async with mcp_client(serving, server, **ALL) as client:
         call = client.request("tools/call", {"name": "test_input_required_result_list_roots"})
-        await wire.send(call)
+        await client.wire.send(call)
         await reply(client, "roots/list", {"roots": "none"})
         assert (await client.answer(call))["result"]["structuredContent"]["code"] == "NO_ANSWER"
 
@@ -185,8 +173,7 @@ async def test_only_what_was_asked_can_be_answered(serving: Any) -> None:
 
 
 async def test_a_state_holds_for_its_own_operation_alone(serving: Any) -> None:
-    async with serving(server, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, server, MODERN) as client:
         (first,) = await rounds(client, "tools/call", {"name": "test_input_required_result_request_state"})
         other = {"name": "test_input_required_result_tampered_state", "requestState": first["requestState"]}
         answers = {"confirm": {"action": "accept", "content": {"ok": True}}}
@@ -195,23 +182,10 @@ async def test_a_state_holds_for_its_own_operation_alone(serving: Any) -> None:
 
 
 async def test_answers_that_are_too_long_for_another_round_are_refused(serving: Any) -> None:
-    async with serving(server, **MCP) as wire:
-        client = McpClient(wire, MODERN)
+    async with mcp_client(serving, server, MODERN) as client:
         tool = {"name": "test_input_required_result_multi_round"}
         (first,) = await rounds(client, "tools/call", tool)
         long = {"action": "accept", "content": {"name": "x" * MAX_STATE_BYTES}}
         more = {"inputResponses": {"step1": long}, "requestState": first["requestState"]}
         result = (await client.call("tools/call", {**tool, **more, **capable(**ALL)}))["result"]
         assert result["structuredContent"]["details"]["param"] == "inputResponses"
-
-
-async def test_who_may_not_call_a_tool_is_refused_before_a_modern_client_is_asked(serving: Any) -> None:
-    service = Service("s")
-
-    @service.mutation(scopes=["s:admin"])
-    async def erase(sure: Annotated[bool, mcp.Ask("Sure?")]) -> bool:
-        return sure
-
-    nobody = Access(Identity("parent", frozenset()))
-    async with serving(service, access=nobody, **MCP) as wire:
-        assert (await McpClient(wire, MODERN).call("tools/call", {"name": "s_erase"}))["error"]["code"] == -32000

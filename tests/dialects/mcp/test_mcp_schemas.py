@@ -13,7 +13,7 @@ from discreet import OperationError, Service
 from discreet.daemon.declarations import variables_of
 from discreet.dialects.mcp.tool_schemas import MAX_INLINED, inlined
 from discreet.dialects.mcp.tools import Tool, tool_name
-from support.mcp_wire import MCP, MODERN, McpClient, check
+from support.mcp_wire import MODERN, check, mcp_client
 
 
 class Odd(msgspec.Struct):
@@ -138,9 +138,7 @@ async def test_the_structure_of_results_and_of_errors_fits_the_schema(serving: A
 
     work.__annotations__["return"] = returns
     service.query(errors=[Refused])(work)
-    async with serving(service, **MCP) as wire:
-        client = McpClient(wire)
-        await client.begin()
+    async with mcp_client(serving, service) as client:
         (tool,) = (await client.call("tools/list"))["result"]["tools"]
         schema = Draft202012Validator(tool["outputSchema"])
         for arguments in ({}, {"fail": True}, {"fail": 5}):

@@ -15,18 +15,11 @@ from discreet.daemon.operations.identity import Identity
 from discreet.daemon.settings import Settings
 from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from discreet.dialects.mcp.state import Offered
-from support.mcp_wire import MCP, McpClient
+from support.mcp_wire import MCP, McpClient, mcp_client
 
 pytestmark = pytest.mark.anyio
 
 REVISIONS = (*LEGACY_REVISIONS, MODERN_REVISION)
-
-
-async def client_of(wire: Any, revision: str, **capabilities: Any) -> McpClient:
-    client = McpClient(wire, revision)
-    if revision != MODERN_REVISION:
-        assert (await client.begin(**capabilities))["protocolVersion"] == revision
-    return client
 
 
 @pytest.fixture(params=REVISIONS)
@@ -49,8 +42,7 @@ async def test_a_client_agrees_on_the_newest_legacy_revision_if_its_own_is_unkno
 async def test_tools_are_the_external_operations_in_the_order_of_declaration(
     serving: Any, shop: Service, revision: str
 ) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         tools = (await client.call("tools/list"))["result"]["tools"]
         names = [tool["name"].removeprefix("shop_") for tool in tools]
         assert names == "price count basket wait greet picture deliveries change order books".split()
@@ -72,7 +64,8 @@ async def test_tools_are_the_external_operations_in_the_order_of_declaration(
 
 async def test_what_the_caller_may_not_call_is_not_listed(serving: Any, shop: Service) -> None:
     async with serving(shop, **MCP, access=Access(Identity("parent", frozenset()))) as wire:
-        client = await client_of(wire, "2025-11-25")
+        client = McpClient(wire)
+        await client.begin()
         tools = (await client.call("tools/list"))["result"]["tools"]
         assert "shop_books" not in [tool["name"] for tool in tools]
         assert (await client.call("tools/call", {"name": "shop_books"}))["error"]["code"] == -32000
@@ -81,8 +74,7 @@ async def test_what_the_caller_may_not_call_is_not_listed(serving: Any, shop: Se
 async def test_a_result_is_text_for_the_model_and_structure_for_programs(
     serving: Any, shop: Service, revision: str
 ) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         price = await client.tool("shop_price", {"name": "pen", "amount": 2})
         assert price["content"] == [{"type": "text", "text": '{"name":"pen","price":5.0}'}]
         greeting = await client.tool("shop_greet")
@@ -96,8 +88,7 @@ async def test_a_result_is_text_for_the_model_and_structure_for_programs(
 
 
 async def test_json_in_a_string_is_read_where_no_string_is_taken(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, "2025-11-25")
+    async with mcp_client(serving, shop, "2025-11-25") as client:
         given = {"name": "7", "amount": "2", "labels": '["a"]'}
         assert (await client.tool("shop_price", given))["structuredContent"] == {"name": "7", "price": 5.0}
         refused = await client.tool("shop_price", {"name": "7", "amount": "two"})
@@ -105,8 +96,7 @@ async def test_json_in_a_string_is_read_where_no_string_is_taken(serving: Any, s
 
 
 async def test_content_that_a_revision_does_not_know_becomes_text(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         kinds = [content["type"] for content in (await client.tool("shop_picture"))["content"]]
         audio = "audio" if revision >= "2025-03-26" else "text"
         link = "resource_link" if revision >= "2025-06-18" else "text"
@@ -114,8 +104,7 @@ async def test_content_that_a_revision_does_not_know_becomes_text(serving: Any, 
 
 
 async def test_a_declared_error_tells_its_code_and_details(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         result = await client.tool("shop_price", {"name": "none"})
         assert result["isError"] is True
         assert "ITEM_NOT_FOUND" in result["content"][0]["text"]
@@ -125,16 +114,14 @@ async def test_a_declared_error_tells_its_code_and_details(serving: Any, shop: S
 
 
 async def test_a_crash_tells_nothing_of_itself(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         result = await client.tool("shop_price", {"name": "crash"})
         assert result["isError"] is True
         assert result["content"] == [{"type": "text", "text": "The tool failed with an internal error."}]
 
 
 async def test_wrong_arguments_are_for_the_model_since_2025_11_25(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         answer = await client.call("tools/call", {"name": "shop_price", "arguments": {"nam": 1}})
         if revision >= "2025-11-25":
             assert answer["result"]["isError"] is True
@@ -144,8 +131,7 @@ async def test_wrong_arguments_are_for_the_model_since_2025_11_25(serving: Any, 
 
 
 async def test_an_unknown_tool_is_an_error_of_the_protocol(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         for name in ("shop_hidden", "shop_told", "shop_prices", "shop/price", "nothing"):
             error = (await client.call("tools/call", {"name": name}))["error"]
             named = "tool" if "/" in name else f"tool {name}"  # only plain words are repeated
@@ -153,8 +139,7 @@ async def test_an_unknown_tool_is_an_error_of_the_protocol(serving: Any, shop: S
 
 
 async def test_progress_rises_and_ends_with_the_result(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         await client.tool("shop_count", {"steps": 3}, _meta={"progressToken": "t"})
         told = [note["params"] for note in client.notes if note["method"] == "notifications/progress"]
         assert told == [{"progressToken": "t", "progress": n, "total": 3} for n in range(3)]
@@ -164,8 +149,7 @@ async def test_progress_rises_and_ends_with_the_result(serving: Any, shop: Servi
 
 
 async def test_a_subscription_is_a_tool_whose_events_are_progress(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         result = await client.tool("shop_deliveries", {"number": 2}, _meta={"progressToken": 7})
         told = [note["params"] for note in client.notes]
         assert [each["progress"] for each in told] == [1, 2]
@@ -183,19 +167,17 @@ async def test_the_result_of_a_long_subscription_is_bounded_and_says_what_is_mis
         for _ in range(300):
             yield "x" * 1000
 
-    async with serving(service, **MCP) as wire:
-        client = await client_of(wire, "2025-11-25")
+    async with mcp_client(serving, service, "2025-11-25") as client:
         result = (await client.tool("s_many"))["structuredContent"]
         assert len(result["result"]) + result["omitted"] == 300
         assert 200 < len(result["result"]) < 300
 
 
 async def test_a_cancelled_request_is_not_answered(serving: Any, shop: Service, revision: str) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, shop, revision) as client:
         waiting = client.request("tools/call", {"name": "shop_wait"})
         cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": waiting["id"]}}
-        await wire.send(waiting, cancel)
+        await client.wire.send(waiting, cancel)
         assert (await client.call("tools/call", {"name": "shop_greet"}))["result"]["content"]
 
 
@@ -211,15 +193,13 @@ async def test_tools_have_no_deadline_of_the_daemons(serving: Any, logged: Any) 
     async def limited(ctx: Any) -> bool:
         return ctx.time_left is not None
 
-    async with serving(service, **MCP) as wire:
-        client = await client_of(wire, "2025-11-25")
+    async with mcp_client(serving, service, "2025-11-25") as client:
         assert (await client.tool("s_left"))["structuredContent"] == {"result": None}
         assert (await client.tool("s_limited"))["structuredContent"] == {"result": True}
 
 
 async def test_log_messages_are_of_the_level_that_was_asked_for(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, "2025-11-25")
+    async with mcp_client(serving, shop, "2025-11-25") as client:
         await client.tool("shop_count")
         assert [note["params"] for note in client.notes] == [{"level": "warning", "data": {"counted": 3}}]
         client.notes.clear()
@@ -244,17 +224,15 @@ async def test_initializers_run_before_initialize_is_answered(serving: Any, shop
 
 
 async def test_a_request_without_a_proper_id_is_refused(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, "2025-11-25")
-        await wire.send({"jsonrpc": "2.0", "id": None, "method": "ping"}, b"[]", b"{")
+    async with mcp_client(serving, shop, "2025-11-25") as client:
+        await client.wire.send({"jsonrpc": "2.0", "id": None, "method": "ping"}, b"[]", b"{")
         told = [await client.receive() for _ in range(3)]
         assert [each["error"]["code"] for each in told] == [-32600, -32600, -32700]
 
 
 async def test_lists_come_in_pages(serving: Any, monkeypatch: pytest.MonkeyPatch, shop: Service) -> None:
     monkeypatch.setattr("discreet.dialects.mcp.tools.PAGE", 4)
-    async with serving(shop, **MCP) as wire:
-        client = await client_of(wire, "2025-11-25")
+    async with mcp_client(serving, shop, "2025-11-25") as client:
         names: list[str] = []
         cursor: dict[str, Any] = {}
         while True:
@@ -328,8 +306,7 @@ async def test_options_of_a_tool_a_resource_and_a_prompt_are_listed(serving: Any
     def sell() -> str:
         return ""
 
-    async with serving(service, **MCP) as wire:
-        client = await client_of(wire, revision)
+    async with mcp_client(serving, service, revision) as client:
         price_tool, clear_tool = (await client.call("tools/list"))["result"]["tools"]
         assert ("title" in price_tool) == (revision >= "2025-06-18")
         assert ("icons" in price_tool) == (revision >= "2025-11-25")
@@ -407,8 +384,7 @@ async def test_what_is_no_string_may_come_as_json_in_a_string_anywhere(serving: 
     def buy(order: Order, more: list[Order]) -> None:
         seen.append((order, more))
 
-    async with serving(service, **MCP) as wire:
-        client = await client_of(wire, "2025-11-25")
+    async with mcp_client(serving, service, "2025-11-25") as client:
         arguments = {"order": order, "more": [order]}
         answer = await client.call("tools/call", {"name": "shop_buy", "arguments": arguments})
         assert "isError" not in answer["result"]

@@ -4,6 +4,8 @@ at hand."""
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,18 @@ class McpClient:
         assert "result" in answer, answer
         result: dict[str, Any] = answer["result"]
         return result
+
+
+@asynccontextmanager
+async def mcp_client(
+    serving: Any, hosted: Any, revision: str = "2025-11-25", **capabilities: Any
+) -> AsyncGenerator[McpClient]:
+    """A client of what is served. A legacy one has agreed on its revision."""
+    async with serving(hosted, **MCP) as wire:
+        client = McpClient(wire, revision)
+        if revision != MODERN:
+            assert (await client.begin(**capabilities))["protocolVersion"] == revision
+        yield client
 
 
 def result_type(revision: str, method: str) -> str:
