@@ -191,6 +191,14 @@ def test_words_behind_the_first_dashes_are_the_servers(tmp_path: Path) -> None:
     assert out == repr(["--output", "x", "--", "-h"]).encode()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="names that are no UTF-8 are POSIX's")
+def test_words_that_are_no_utf8_are_passed_on_and_recorded_with_escapes(tmp_path: Path) -> None:
+    code = "import os, sys; os.write(1, os.fsencode(sys.argv[1]))"
+    session, out, _ = record(tmp_path, python(code, os.fsdecode(b"a\xff")))
+    assert out == b"a\xff"
+    assert session.recording.start.command[-1] == "a\\udcff"
+
+
 @pytest.mark.parametrize(
     ("command", "status"), [(["no-such-command-anywhere"], 127), (["/"], 126)], ids=["missing", "unusable"]
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,11 @@ from discreet.recording.format import (
     read_recording,
 )
 from discreet.recording.recorder import (
-    BeginPacket,
     BytesPacket,
     EndPacket,
     Packet,
     Recorder,
+    RecordingOptions,
     SkippedPacket,
     encode_packet,
     read_packet,
@@ -34,7 +33,7 @@ from discreet.recording.recorder import (
 
 
 def begun(path: str | Path, **options: int) -> Recorder:
-    return Recorder(create_file(path), command=["serve"], framing="newline", **options)
+    return Recorder(create_file(path), RecordingOptions(("serve",), "newline"), **options)
 
 
 def said(recording: Recording) -> list[bytes]:
@@ -77,17 +76,9 @@ def test_a_full_disk_ends_the_recording_only() -> None:
     assert recorder.problem is not None and "space" in recorder.problem
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="names that are no UTF-8 are POSIX's")
-def test_words_that_are_no_utf8_are_escaped(tmp_path: Path) -> None:
-    recorder = Recorder(create_file(tmp_path / "a.jsonl"), command=[os.fsdecode(b"a\xff")], framing="newline")
-    recorder.finish(0)
-    assert recorder.problem is None
-    assert read_recording(tmp_path / "a.jsonl").start.command == ("a\\udcff",)
-
-
 def test_a_session_that_was_cut_off_is_recorded_up_to_there(tmp_path: Path) -> None:
     fd = create_file(tmp_path / "a.jsonl")
-    begin = encode_packet(BeginPacket(("serve",), "newline", hide_paths=False))
+    begin = encode_packet(RecordingOptions(("serve",), "newline"))
     one, two = (encode_packet(BytesPacket("client", 1.0, data)) for data in (b"1\n", b"2\n"))
     record(io.BytesIO(begin + one + two[:-1]), RecordingWriter(fd))
     os.close(fd)

@@ -139,4 +139,4 @@ class RecordingBuilder:
 def _scrubbed_command(command: Sequence[str]) -> tuple[str, ...]:
     scrubbed = scrub_fields(list(command))
     assert isinstance(scrubbed, list)  # the copy of a list is a list
-    return tuple(str(word).encode(errors="backslashreplace").decode() for word in scrubbed)  # a name may be no UTF-8
+    return tuple(map(str, scrubbed))

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from time import monotonic, sleep
@@ -53,12 +52,15 @@ class TailStyle(msgspec.Struct, frozen=True):
     encoding: str
 
 
-class BeginPacket(msgspec.Struct, frozen=True, tag=True):
-    """What is recorded, and how, and the server's process group."""
+class RecordingOptions(msgspec.Struct, frozen=True, tag=True):
+    """The first packet: what is recorded, and how.
+
+    With `tail` the session is printed to stderr. If the session's process dies, the process group `group` is killed.
+    """
 
     command: tuple[str, ...]
     framing: FramingChoice
-    hide_paths: bool
+    hide_paths: bool = False
     tail: TailStyle | None = None
     group: int | None = None
 
@@ -87,7 +89,7 @@ class EndPacket(msgspec.Struct, frozen=True, tag=True):
     status: int | None
 
 
-Packet: TypeAlias = BeginPacket | BytesPacket | SkippedPacket | EndPacket
+Packet: TypeAlias = RecordingOptions | BytesPacket | SkippedPacket | EndPacket
 
 
 def encode_packet(packet: Packet) -> bytes:
@@ -113,21 +115,8 @@ class Recorder:
     `max_queue` is in bytes. `problem` says why the recording is incomplete, once that is known.
     """
 
-    def __init__(
-        self,
-        fd: int,
-        *,
-        command: Sequence[str],
-        framing: FramingChoice,
-        hide_paths: bool = False,
-        tail: TailStyle | None = None,
-        group: int | None = None,
-        max_queue: int = QUEUE_BYTES,
-    ) -> None:
-        """Start recording to the descriptor `fd`, which is closed here, and with `tail` print to stderr. Raises `OSError`.
-
-        If this process dies before `finish`, the process group `group` is killed.
-        """
+    def __init__(self, fd: int, options: RecordingOptions, *, max_queue: int = QUEUE_BYTES) -> None:
+        """Start recording to the descriptor `fd`, which is closed here. Raises `OSError`."""
         self.problem: str | None = None
         self._began = monotonic()
         self._max_queue = max_queue
@@ -141,15 +130,14 @@ class Recorder:
                 [sys.executable, "-P", "-m", __name__],
                 stdin=subprocess.PIPE,
                 stdout=fd,
-                stderr=subprocess.DEVNULL if tail is None else None,
+                stderr=subprocess.DEVNULL if options.tail is None else None,
                 bufsize=0,
                 env={**os.environ, "PYTHONPATH": for_children()},
                 start_new_session=True,  # a Ctrl-C is for the session; the recording must outlast it
             )
         finally:
             os.close(fd)
-        words = tuple(word.encode(errors="backslashreplace").decode() for word in command)
-        self._queue.put(encode_packet(BeginPacket(words, framing, hide_paths, tail, group)))
+        self._queue.put(encode_packet(options))
         self._thread = threading.Thread(target=self._write_queue, name="discreet-recorder", daemon=True)
         self._thread.start()
 
@@ -216,7 +204,7 @@ def record(stream: IO[bytes], writer: RecordingWriter, tail_fd: int = _STDERR) -
     from .view.lines import Tail
 
     begin = read_packet(stream)
-    if not isinstance(begin, BeginPacket):
+    if not isinstance(begin, RecordingOptions):
         return
     tail = None if begin.tail is None else Tail(tail_fd, colour=begin.tail.colour, encoding=begin.tail.encoding)
 
@@ -236,7 +224,7 @@ def record(stream: IO[bytes], writer: RecordingWriter, tail_fd: int = _STDERR) -
             case EndPacket(ms, status):
                 builder.end(ms, status)
                 ended = True
-            case BeginPacket():
+            case RecordingOptions():
                 break
             case _:
                 assert_never(packet)

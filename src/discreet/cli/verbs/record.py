@@ -20,13 +20,12 @@ from ...client import ConnectionFailed, EndBounds, ServerProcess, spawn
 from ...client.task_group import background_tasks
 from ...daemon.lifecycle import EXIT_FAILED
 from ...daemon.settings import UsageError
-from ...framing.parser import FramingChoice
 from ...framing.stdio_guard import STDERR, STDIN, STDOUT
 from ...framing.transports.interface import StdoutClosed, is_open, require_output
 from ...framing.transports.stdio import StdioTransport
 from ...recording.format import ForeignFile, create_file, create_new_file
 from ...recording.proxy import ClientStreams, forward_stderr, reader_is_gone, relay, terminate
-from ...recording.recorder import Recorder, TailStyle
+from ...recording.recorder import Recorder, RecordingOptions, TailStyle
 from ..exit_status import EXIT_CANNOT_RUN, EXIT_NOT_FOUND, SIGNAL_BASE
 from ..output import has_colour, write_stderr
 
@@ -77,9 +76,14 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None:
         write_stderr(f"recording to {path}")
     tail = TailStyle(has_colour("stderr"), getattr(sys.stderr, "encoding", "utf-8")) if args.tail else None
-    start = partial(
-        _start_recording, file, command=command, framing=args.framing, hide_paths=args.hide_paths, tail=tail
-    )
+    words = tuple(word.encode(errors="backslashreplace").decode() for word in command)  # a name may be no UTF-8
+
+    def start(group: int) -> Recorder:
+        """Empty the file and start the recorder, once the server runs: a failed start loses no old recording."""
+        with suppress(OSError):  # of a pipe or a device
+            os.ftruncate(file, 0)
+        return Recorder(file, RecordingOptions(words, args.framing, args.hide_paths, tail, group))
+
     try:
         status, recorder = anyio.run(_run_session, command, start, bool(args.stderr))
     except ConnectionFailed as exc:
@@ -94,15 +98,6 @@ def run(args: argparse.Namespace) -> int:
     if status is None:
         return EXIT_FAILED
     return status if status >= 0 else SIGNAL_BASE - status
-
-
-def _start_recording(
-    file: int, group: int, *, command: list[str], framing: FramingChoice, hide_paths: bool, tail: TailStyle | None
-) -> Recorder:
-    """Empty the file and start the recorder. Called only once the server runs, so that a failed start loses no old recording."""
-    with suppress(OSError):  # of a pipe or a device
-        os.ftruncate(file, 0)
-    return Recorder(file, command=command, framing=framing, hide_paths=hide_paths, tail=tail, group=group)
 
 
 _FORWARDED: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
