@@ -86,11 +86,26 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
     _check_document(document)
     select = Selection(tags, paths, methods, operation_ids, include, exclude)
     try:
-        data, url = _packed(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
+        found, origin = _found(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
+        url = origin if origin.startswith(_URLS) else ""
+        if not isinstance(found, bytes):
+            from .from_daemon import document_service  # late: only documents of discreet need it
+
+            checked = ImportOptions(expose=expose, validate=validate, timeout=timeout, scopes=scopes, check_input=False)
+            return document_service(
+                found,
+                base_url or (urljoin(url, found.url) if url else found.url),
+                namespace=namespace,
+                credential=credentials if isinstance(credentials, str) else next(iter(credentials.values()), ""),
+                selection=select,
+                rename=rename or {},
+                allow_private=allow_private,
+                options=checked,
+            )
         _require_libraries()
         from .http.upstream import HttpUpstream  # late: only imports need it
 
-        packed = ImportArchive(data, HttpImport, HttpOperation)
+        packed = ImportArchive(found, HttpImport, HttpOperation)
         head = packed.head
         assert isinstance(head, HttpImport)
         names = [entry.name for entry in packed.entries]
@@ -106,19 +121,6 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
             credentials=credentials,
             allow_private=allow_private,
             error_bodies=error_bodies,
-        )
-    except _OwnDocument as own:
-        from .from_daemon import document_service  # late: only documents of discreet need it
-
-        return document_service(
-            own.found,
-            base_url or (urljoin(own.origin, own.found.url) if own.origin.startswith(_URLS) else own.found.url),
-            namespace=namespace,
-            credential=credentials if isinstance(credentials, str) else next(iter(credentials.values()), ""),
-            selection=select,
-            rename=rename or {},
-            allow_private=allow_private,
-            options=ImportOptions(expose=expose, validate=validate, timeout=timeout, scopes=scopes, check_input=False),
         )
     except (DocumentError, ValueError) as exc:
         raise ImportFailed(f"{_shown(document)}: {_reason(document, str(exc))}") from None
@@ -149,27 +151,6 @@ def _require_libraries() -> None:
         raise ImportFailed(f"from_openapi needs {' and '.join(missing)}: pip install 'discreet[openapi]'")
 
 
-class _OwnDocument(Exception):
-    """The document is one that discreet has written. `found` is what it offers."""
-
-    def __init__(self, found: DaemonImport, origin: str) -> None:
-        super().__init__(origin)
-        self.found = found
-        self.origin = origin
-
-
-def _require_foreign(document: bytes | Mapping[str, Any], origin: str) -> None:
-    """Raises `_OwnDocument` for a document of discreet."""
-    from .daemon.own_document import read_own_document  # late: not for what the cache has
-
-    try:
-        text = document if isinstance(document, bytes) else msgspec.json.encode(document)
-    except (TypeError, ValueError):  # dates of YAML
-        return
-    if (found := read_own_document(text)) is not None and found.operations:
-        raise _OwnDocument(found, origin)
-
-
 class _Key(Struct, frozen=True, array_like=True):
     """What else than its documents decides what an import is."""
 
@@ -181,42 +162,41 @@ class _Key(Struct, frozen=True, array_like=True):
     outside: bool
 
 
-def _packed(
+def _found(
     document: Document,
     select: Selection,
     rename: Mapping[str, str],
     variables: Mapping[str, str],
     outside: bool,
     max_age: float,
-) -> tuple[bytes, str]:
-    """The import, and the URL that it came from, if it did."""
-    if isinstance(document, bytes | Mapping):
-        _require_foreign(document, "")
-        _require_libraries()
-        from .openapi.reader import read_openapi  # late: what the cache has is not read
-
-        return pack(read_openapi(document, select=select, rename=rename, variables=variables)), ""
-    source = os.fspath(document)
-    is_url = source.startswith(_URLS)
-    where = source if is_url else os.path.abspath(source)
-    key = msgspec.msgpack.encode(_Key(__version__, where, select, rename, variables, outside), enc_hook=list)
-    cached = read_cached(key)
-    if cached is not None:
-        current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached, where, outside=outside)
-        if current:
-            return cached.data, source if is_url else ""
-    from .openapi.loading import load_document  # late, as above
+) -> tuple[bytes | DaemonImport, str]:
+    """The import as bytes, or what a document of discreet offers; and the address that the document came from, if it did."""
+    key = b""
+    if not isinstance(document, bytes | Mapping):
+        source = os.fspath(document)
+        is_url = source.startswith(_URLS)
+        where = source if is_url else os.path.abspath(source)
+        key = msgspec.msgpack.encode(_Key(__version__, where, select, rename, variables, outside), enc_hook=list)
+        cached = read_cached(key)
+        if cached is not None:
+            current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached, where, outside=outside)
+            if current:
+                return cached.data, where
+    from .daemon.own_document import read_own_document  # late: what the cache has is not read
+    from .openapi.loading import load_document
     from .openapi.reader import read_openapi
 
-    loaded = load_document(source, outside=outside)
-    _require_foreign(loaded.text, loaded.origin)
-    _require_libraries()
+    loaded = load_document(document, outside=outside)
+    own = read_own_document(loaded.text)
+    if own is not None and own.operations:
+        return own, loaded.origin
     imported = read_openapi(
         loaded.text, origin=loaded.origin, select=select, rename=rename, variables=variables, fetch=loaded.fetch
     )
     data = pack(imported)
-    keep(key, data, loaded.fetch.digests)
-    return data, loaded.origin if is_url else ""
+    if loaded.fetch is not None:
+        keep(key, data, loaded.fetch.digests)
+    return data, loaded.origin
 
 
 def _is_current(cached: Cached, path: str, *, outside: bool) -> bool:

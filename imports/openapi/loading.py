@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+import msgspec
 from msgspec import Struct
 
 from ...client.outbound.ssrf import Destination, parse_url
@@ -73,18 +75,26 @@ class Fetch:
 
 
 class Loaded(Struct, frozen=True):
-    """A document as it was found. `origin` is its own address, against which its references are resolved."""
+    """A document as it was found. `origin` is its own address, against which its references are resolved; empty for none."""
 
     text: bytes
-    origin: str
-    fetch: Fetch
+    origin: str = ""
+    fetch: Fetch | None = None
 
 
-def load_document(source: str | os.PathLike[str], *, outside: bool = False) -> Loaded:
-    """Gets a document from a path or an http(s) URL. `outside` allows what it refers to to stand anywhere.
+def load_document(source: str | os.PathLike[str] | bytes | Mapping[str, Any], *, outside: bool = False) -> Loaded:
+    """Return a document from a path or an http(s) URL, or the one that is given. `outside` allows what it refers to to stand
+    anywhere.
 
     Raises `DocumentError` with one line. Blocks.
     """
+    if isinstance(source, bytes):
+        return Loaded(source)
+    if isinstance(source, Mapping):
+        try:
+            return Loaded(msgspec.json.encode(source))
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise DocumentError("the document holds something that is no JSON") from exc
     given = os.fspath(source)
     if given.startswith(_HTTP):
         text, origin = _download(given, MAX_BYTES, outside=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from ..archive import references
 from ..complexity import TOO_MANY
@@ -22,7 +20,7 @@ _EVERYTHING: Final = Selection()
 
 
 def read_openapi(
-    document: bytes | Mapping[str, Any],
+    text: bytes,
     *,
     origin: str = "",
     select: Selection = _EVERYTHING,
@@ -42,20 +40,12 @@ def read_openapi(
     collects = gc.isenabled()
     gc.disable()  # it would look again and again through all that is made here, and find nothing
     try:
-        text = document if isinstance(document, bytes) else _encoded(document)
         return _read(Documents(text, origin, fetch), select, rename or {}, variables or {})
     except RecursionError as exc:
         raise DocumentError("nested too deeply") from exc
     finally:
         if collects:
             gc.enable()
-
-
-def _encoded(document: Mapping[str, Any]) -> bytes:
-    try:
-        return msgspec.json.encode(document)
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise DocumentError("the document holds something that is no JSON") from exc
 
 
 def _read(

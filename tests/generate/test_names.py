@@ -15,26 +15,9 @@ from hypothesis import strategies as st
 
 from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema
 from discreet.generate import python_client, typescript_client
-from discreet.generate.text import NameScope, constant_name, error_name, member_name, type_name
+from discreet.generate.text import constant_name, error_name, member_name, type_name
 
 KEYWORDS = frozenset(keyword.kwlist)
-
-
-@pytest.mark.parametrize(
-    ("parts", "name"),
-    [
-        (("fs/read",), "FsRead"),
-        (("fs/read", "limit"), "FsReadLimit"),
-        (("file_content",), "FileContent"),
-        (("HTTPServer",), "HTTPServer"),
-        (("Page_int",), "PageInt"),
-        (("3d.model/$get",), "Type3dModelGet"),
-        (("größe",), "GrE"),
-        (("",), "Type"),
-    ],
-)
-def test_types_are_named_in_words(parts: tuple[str, ...], name: str) -> None:
-    assert type_name(*parts) == name
 
 
 @pytest.mark.parametrize(
@@ -63,21 +46,6 @@ def test_any_text_makes_names(wire: str) -> None:
     assert member.isidentifier() and not keyword.iskeyword(member) and not member.startswith("_")
     for name in (type_name(wire), constant_name(wire), error_name(wire)):
         assert name.isidentifier() and name[0].isupper()
-
-
-def test_errors_and_constants_have_the_spelling_of_their_kind() -> None:
-    assert error_name("FILE_NOT_FOUND") == "FileNotFound"
-    assert constant_name("fs/readAll", "errors") == "FS_READ_ALL_ERRORS"
-
-
-def test_who_comes_second_gets_a_number() -> None:
-    names = NameScope({"Any"})
-    assert [names.unique("Any"), names.unique("One"), names.unique("One"), names.unique("One")] == [
-        "Any2",
-        "One",
-        "One2",
-        "One3",
-    ]
 
 
 def operation(name: str, schema: dict[str, Any], *, text: str = "", **more: Any) -> OperationSchema:

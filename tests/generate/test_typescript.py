@@ -69,10 +69,6 @@ def test_every_kind_of_type_has_its_typescript_form(text: str) -> None:
     assert text == (HERE / "kinds_client.ts.txt").read_text(encoding="utf-8")
 
 
-def test_the_order_of_operations_is_of_no_account(operations: list[OperationSchema], text: str) -> None:
-    assert typescript_client(reversed(operations)) == text
-
-
 def test_a_client_of_nothing_is_a_session() -> None:
     assert "export class Session {" in typescript_client([])
 

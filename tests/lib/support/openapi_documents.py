@@ -37,7 +37,7 @@ def with_schema(schema: Any, schemas: Mapping[str, Any] | None = None, **members
 
 
 def read(found: Mapping[str, Any], **options: Any) -> HttpImport:
-    imported = read_openapi(found, **options)
+    imported = read_openapi(msgspec.json.encode(found), **options)
     require_sound(imported)
     return imported
 
