@@ -7,7 +7,7 @@ subscription become chunks of one artifact. The operation's own contract holds: 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 import msgspec
@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from ..a2a.errors import UnknownSkill
 from ..a2a.types import Message, Part
+from ..change_signal import ChangeSignal
 from ..daemon.operations.identity import Identity
 from ..daemon.operations.params import Arguments
 from ..daemon.operations.spec import OperationSpec
@@ -35,7 +36,11 @@ MAX_QUEUED_EVENTS: Final = 32
 
 
 class SkillHost(Protocol):
-    """What the skills need of the daemon."""
+    """What an agent and its skills need of the daemon."""
+
+    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this in the daemon's task group."""
+        ...
 
     def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
         """The hosted operation of this name, if this caller may call it."""
@@ -135,7 +140,7 @@ class EventQueue:
         self.discarded = False
         self._queue: deque[bytes] = deque()
         self._closed = False
-        self._changed: anyio.Event | None = None
+        self._signal = ChangeSignal()
 
     @property
     def full(self) -> bool:
@@ -144,35 +149,23 @@ class EventQueue:
     def put(self, value: bytes, number: int | None = None) -> None:
         self.events += 1
         self._queue.append(value)
-        self._notify()
+        self._signal.notify()
 
     def close(self) -> None:
         """Put nothing more. `get` still returns what is queued."""
         self._closed = True
-        self._notify()
+        self._signal.notify()
 
     async def wait_for_room(self) -> None:
-        await self._wait_until(lambda: not self.full)
+        while self.full:
+            await self._signal.wait()
 
     async def get(self) -> bytes | None:
         """Wait for the next event; None once the queue is closed and empty."""
-        await self._wait_until(lambda: bool(self._queue) or self._closed)
-        if not self._queue:
-            return None
-        value = self._queue.popleft()
-        self._notify()
-        return value
-
-    async def _wait_until(self, reached: Callable[[], bool]) -> None:
-        while not reached():
-            if self._changed is None:
-                self._changed = anyio.Event()
-            await self._changed.wait()
-
-    def _notify(self) -> None:
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
+        while not (self._queue or self._closed):
+            await self._signal.wait()
+        self._signal.notify()
+        return self._queue.popleft() if self._queue else None
 
 
 def _first_data(message: Message | None) -> tuple[str, Any]:  # Any: JSON

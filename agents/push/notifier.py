@@ -9,15 +9,14 @@ credentials.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import msgspec
 
-from ...a2a.types import TERMINAL, PushConfig, StatusChanged, TaskEvent
+from ...a2a.types import PushConfig
 from ...client.outbound.network import Network, SystemNetwork
 from ...client.outbound.ssrf import Destination, parse_url
-from ...daemon.dispatch.execution import Raised, attempt_now
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
 from ...daemon.tracing.attributes import HTTP_STATUS
@@ -26,7 +25,6 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ...lazy import anyio
 from ..stores.interface import PushTarget
-from ..tasks.live_task import LiveTask
 from .delivery import (
     KEEP_ALIVE_SECONDS,
     DeliveryFailure,
@@ -423,30 +421,3 @@ def _log_fields(target: PushTarget) -> dict[str, object]:
     destination = parse_url(target.config.url, allow_private=True)
     host = destination.host if isinstance(destination, Destination) else None
     return {"task": target.config.task_id, "config": target.config.id, "host": host}
-
-
-WriteBody: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
-"""Makes the body of a notification of a task's event in a version; None where the event is not pushed."""
-
-
-@final
-class PushPublisher:
-    """One per daemon that sends push notifications."""
-
-    def __init__(self, notifier: PushNotifier, write_body: WriteBody) -> None:
-        self.notifier: Final = notifier
-        self._write_body = write_body
-
-    def publish(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
-        """Queue a notification of every event for every push config of the task."""
-        for event in events:
-            for target in live.push_targets:
-                self._offer(target, live, event)
-
-    def _offer(self, target: PushTarget, live: LiveTask, event: TaskEvent) -> None:
-        body = attempt_now(lambda: self._write_body(live, event, target.protocol_version))
-        if isinstance(body, Raised):
-            log.warning("push.failed", task=live.id, config=target.config.id, reason="unwritable")
-        elif body is not None:
-            is_final = isinstance(event, StatusChanged) and event.status.state in TERMINAL
-            self.notifier.enqueue(target, body, final=is_final)

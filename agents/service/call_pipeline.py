@@ -19,7 +19,6 @@ from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.logs import log
 from ...daemon.operations.access import Access, AccessRule, challenge
 from ...daemon.operations.context import Context
-from ...daemon.operations.identity import Identity
 from ...errors.exceptions import FailureError
 from ...errors.failures import (
     Cancelled,
@@ -39,38 +38,6 @@ from ..stores.failures import log_failure
 from ..stores.interface import StoreError, StoreUnavailableError
 from ..tasks.runner import declared_failure
 from .request_handler import Caller, RequestHandler
-
-
-@final
-class Authorization:
-    """Checks identities. The daemon's identity provider has made them from the credentials before.
-
-    `rule` is that of the agent's methods: one requirement with all its scopes is enough.
-    """
-
-    def __init__(self, agent: Agent | None, access: Access) -> None:
-        self._provider = access.provider
-        requirements = () if agent is None else agent.card.security_requirements
-        self.rule: Final = AccessRule(
-            public=any(not requirement.schemes for requirement in requirements),
-            known=agent is not None,
-            alternatives=tuple(map(required_scopes, requirements)),
-        )
-
-    def check(self, identity: Identity | None) -> None:
-        """Raises `FailureError(AuthenticationRequired)` or `FailureError(InsufficientPermissions)`."""
-        if self.rule.public:
-            return
-        if identity is None:
-            if self.rule.known and self._provider is not None:
-                raise self.authentication_required()
-        elif not self.rule.allows(identity):
-            raise FailureError(InsufficientPermissions())
-
-    def authentication_required(self) -> FailureError:
-        """The error for a caller without an identity, with the schemes and the realm of the provider."""
-        return FailureError(Internal() if self._provider is None else challenge(self._provider))
-
 
 AFTER_CANCEL_SECONDS: Final = 1.0
 """How long the `after` methods together may take when the call was cancelled."""
@@ -158,17 +125,27 @@ _VERSION_SUGGESTIONS: Final[Mapping[str, str]] = {
 
 @final
 class Admission:
-    """One per daemon. `extensions` are those of the agent."""
+    """One per daemon. `rule` is that of the agent's methods: one of its security requirements with all its scopes is enough.
+    `extensions` are those of the agent. The daemon's identity provider has made identities of credentials before.
+    """
 
-    def __init__(self, authorization: Authorization, extensions: Sequence[Extension]) -> None:
-        self._authorization = authorization
+    def __init__(self, agent: Agent | None, access: Access, extensions: Sequence[Extension]) -> None:
+        self._provider = access.provider
+        requirements = () if agent is None else agent.card.security_requirements
+        self.rule: Final = AccessRule(
+            public=any(not requirement.schemes for requirement in requirements),
+            known=agent is not None,
+            alternatives=tuple(map(required_scopes, requirements)),
+        )
         self._required = frozenset(each.uri for each in extensions if each.required)
 
     def caller(self, ctx: Context, version: ProtocolVersion) -> Caller:
         """Who makes this call of a method of `version`. Raises `FailureError` where it is refused."""
-        params = ctx.service_params
-        identity = ctx.identity
-        self._authorization.check(identity)
+        params, identity, rule = ctx.service_params, ctx.identity, self.rule
+        if identity is None and not rule.public and rule.known and self._provider is not None:
+            raise FailureError(challenge(self._provider))
+        if identity is not None and not (rule.public or rule.allows(identity)):
+            raise FailureError(InsufficientPermissions())
         refusal = self.refusal(version, params) if params or self._required else None
         if refusal is not None:
             raise FailureError(refusal)

@@ -26,7 +26,7 @@ from ...a2a.card.model import (
 from ...a2a.errors import USE_PUBLIC_CARD
 from ...daemon.dispatch.execution import Raised, attempt_now
 from ...daemon.logs import log
-from ...daemon.operations.access import Access, AccessRule, IdentityProvider
+from ...daemon.operations.access import Access, AccessRule, IdentityProvider, challenge
 from ...daemon.operations.identity import Identity
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
@@ -36,7 +36,6 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal, InvalidAgentResponse
 from ...errors.redaction import scrub_known
 from ..agent import Agent
-from .call_pipeline import Authorization
 
 BINDING: Final = "urn:discreet:a2a:stdio:1"
 """The stdio binding (A2A 1.0, section 5.8). A breaking change of it takes the next number."""
@@ -129,6 +128,28 @@ class CardBuilder:
     def has_extended(self) -> bool:
         """Whether there is a card for callers that have authenticated."""
         return self._access.provider is not None if self._agent is None else self._agent.extended is not None
+
+    def for_caller(self, identity: Identity | None, *, url: str, unsupported: Failure) -> AgentCard:
+        """The card for a caller that has authenticated, and has reached the daemon under this URL; empty over stdio (A2A 1.0
+        section 3.1.11).
+
+        Raises `FailureError`: `unsupported` where the agent announces no extended card, `AuthenticationRequired` without an
+        identity, `ExtendedAgentCardNotConfigured` where there is none, `InvalidAgentResponse` where the agent made none,
+        `Internal` where it raised.
+        """
+        if not self.has_extended:
+            raise FailureError(unsupported)
+        if identity is None:
+            provider = self._access.provider
+            raise FailureError(Internal() if provider is None else challenge(provider))
+        card = attempt_now(lambda: self.extended(identity, url), step="agent.extended")
+        if isinstance(card, Raised):
+            log.error("agent.failed", exc=card.exc)
+            invalid = issubclass(type(card.exc), InvalidCard)
+            raise FailureError(InvalidAgentResponse() if invalid else Internal())
+        if card is None:
+            raise FailureError(ExtendedAgentCardNotConfigured(suggestion=USE_PUBLIC_CARD))
+        return card
 
     def extended(self, identity: Identity, url: str = "") -> AgentCard | None:
         """The card for this caller; None where there is none (−32007).
@@ -269,32 +290,3 @@ def _secured(card: AgentCard, provider: IdentityProvider, *, optional: bool) -> 
 def _keys(provider: IdentityProvider) -> tuple[str, ...]:
     """The provider's schemes, each once: their case has no meaning (RFC 9110, section 11.1)."""
     return tuple(dict.fromkeys(scheme.lower() for scheme in provider.schemes))
-
-
-@final
-class ExtendedCard:
-    """One per daemon, for all versions."""
-
-    def __init__(self, cards: CardBuilder, authorization: Authorization) -> None:
-        self._cards = cards
-        self._authorization = authorization
-
-    def of(self, identity: Identity | None, *, url: str, unsupported: Failure) -> AgentCard:
-        """The card for this caller, who has reached the daemon under this URL; empty over stdio.
-
-        Raises `FailureError`: `unsupported` where the agent announces no extended card, `AuthenticationRequired` without an
-        identity, `ExtendedAgentCardNotConfigured` where there is none, `InvalidAgentResponse` where the agent made none,
-        `Internal` where it raised.
-        """
-        if not self._cards.has_extended:
-            raise FailureError(unsupported)
-        if identity is None:
-            raise self._authorization.authentication_required()
-        card = attempt_now(lambda: self._cards.extended(identity, url), step="agent.extended")
-        if isinstance(card, Raised):
-            log.error("agent.failed", exc=card.exc)
-            invalid = issubclass(type(card.exc), InvalidCard)
-            raise FailureError(InvalidAgentResponse() if invalid else Internal())
-        if card is None:
-            raise FailureError(ExtendedAgentCardNotConfigured(suggestion=USE_PUBLIC_CARD))
-        return card

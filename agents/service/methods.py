@@ -28,7 +28,7 @@ from ...errors.failures import Failure, UnsupportedOperation
 from ..push.notifier import PushNotifier
 from ..stores.checks import MAX_PAGE_BYTES
 from .call_pipeline import CallPipeline, Settle
-from .card_builder import ExtendedCard
+from .card_builder import CardBuilder
 from .request_handler import Caller, RequestHandler
 
 _NO_RESUMING: Final = "A message is sent once. Subscribe to its task to get the events after one."
@@ -47,7 +47,7 @@ class JsonRpcHandler:
         pipeline: CallPipeline,
         version: ProtocolVersion,
         notifier: PushNotifier | None,
-        extended_card: ExtendedCard,
+        cards: CardBuilder,
         *,
         input_modes: Sequence[str] | None,
         subscribe_until: frozenset[TaskState],
@@ -56,7 +56,7 @@ class JsonRpcHandler:
         self.version = version
         self._pipeline = pipeline
         self._notifier = notifier
-        self._extended_card = extended_card
+        self._cards = cards
         self._input_modes = input_modes
         self._subscribe_until = subscribe_until
         self._write_card = write_card
@@ -159,7 +159,7 @@ class JsonRpcHandler:
     async def extended_card(self, ctx: Context) -> Raw:
         """Get the agent's card for authenticated callers."""
         async with self._call(ctx, None) as (_, _, settled):
-            card = settled(self._extended_card.of(ctx.identity, url=ctx.url, unsupported=self.version.no_extended_card))
+            card = settled(self._cards.for_caller(ctx.identity, url=ctx.url, unsupported=self.version.no_extended_card))
             return Raw(msgspec.json.encode(self._write_card(card)))
 
     # -- steps -------------------------------------------------------------------------------------------------

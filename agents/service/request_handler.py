@@ -181,6 +181,8 @@ class RequestHandler:
             stopped = await submitted.wait_settled()
         if submitted.reply is not None:
             return submitted.reply
+        if stopped is not None and submitted.delegated and request.configuration.task_push_notification_config is None:
+            return stopped  # the store has it, and there is nothing else to store
         task = await self._wait_stored(request, submitted)
         return stopped or task
 
@@ -289,9 +291,10 @@ class RequestHandler:
         config = configuration.task_push_notification_config
         if config is not None:
             self.push_configs.check_capacity(live)
+        task = live.task()
         context = RequestContext(
-            live.task(),
-            addressed(message, live.id, live.context_id) if live.generation else live.message(0),
+            task,
+            addressed(message, live.id, live.context_id) if live.generation else task.history[0],
             request.metadata,
             configuration.accepted_output_modes,
             caller.extensions,

@@ -5,19 +5,20 @@ It begins with the agent's first call, or with the daemon where the store is dur
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
+from itertools import product
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
 import msgspec
 
 from ...a2a.card.v03 import card_to_v03
-from ...a2a.types import INACTIVE, TERMINAL, TaskEvent, TaskState, TaskUpdate
+from ...a2a.types import INACTIVE, TERMINAL, StatusChanged, TaskEvent, TaskState, TaskUpdate
 from ...a2a.versions.v03 import V03
 from ...a2a.versions.v10 import V10
 from ...a2a.versions.version import ProtocolVersion
-from ...daemon.dispatch.execution import Raised, attempt
+from ...daemon.dispatch.execution import Raised, attempt, attempt_now
 from ...daemon.dispatch.request import Durations
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
@@ -33,7 +34,7 @@ from ..agent import Agent
 from ..cluster.cluster import SHARED_POLL_SECONDS, Cluster
 from ..cluster.remote_submission import Delegator
 from ..cluster.task_worker import LostTasks
-from ..push.notifier import PushNotifier, PushPublisher, is_push_available
+from ..push.notifier import PushNotifier, is_push_available
 from ..skills import SkillExecutor, SkillHost
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
@@ -41,8 +42,8 @@ from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask, TaskMemory
 from ..tasks.runner import CANCEL_SECONDS, ExecutorCalls, Runner, Work
 from ..tasks.task_cache import Committer, TaskCache
-from .call_pipeline import Admission, Authorization, CallPipeline
-from .card_builder import CardBuilder, ExtendedCard, stdio_interfaces
+from .call_pipeline import Admission, CallPipeline
+from .card_builder import CardBuilder, stdio_interfaces
 from .methods import JsonRpcHandler, operations
 from .push_configs import PushConfigs
 from .request_handler import RequestHandler
@@ -81,6 +82,10 @@ class Role(msgspec.Struct, frozen=True):
     max_runs: int = 100
 
 
+WritePush: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
+"""Makes the body of a notification of a task's event in a version; None where the event is not pushed."""
+
+
 @final
 class Runtime:
     """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent."""
@@ -90,8 +95,9 @@ class Runtime:
         spawn: Callable[[Work], object],
         store: TaskStore,
         executor: AgentExecutor,
-        publisher: PushPublisher | None,
+        notifier: PushNotifier | None,
         *,
+        write_push: WritePush | None = None,
         replies_without_task: bool = False,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
@@ -102,7 +108,8 @@ class Runtime:
     ) -> None:
         self._spawn_in_daemon = spawn
         self._store = store
-        self._publisher = publisher
+        self._notifier = notifier
+        self._write_push = write_push or _push_body
         self._committer = Committer(store, self._on_committed, self._on_lost, tracing)
         self._cache = TaskCache(store, self._committer.schedule, memory)
         self._runner = Runner(
@@ -129,7 +136,6 @@ class Runtime:
         self._waiting = 0
         self._store_failed = False
         self._probe_failed = False
-        self._notifier = None if publisher is None else publisher.notifier
         push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
         delegator = Delegator(store, self._cache, self._runner, self._spawn, queues=role.queues)
         self.handler = RequestHandler(
@@ -284,23 +290,25 @@ class Runtime:
             log.error("agent.failed", exc=exc)
 
     def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
-        if live.push_targets and self._publisher is not None:
-            self._publisher.publish(live, events)
+        if live.push_targets and self._notifier is not None:
+            self._push(self._notifier, live, events)
         if not live.pins:
             self._cache.evict_unused(live)
+
+    def _push(self, notifier: PushNotifier, live: LiveTask, events: Sequence[TaskEvent]) -> None:
+        """Queue a notification of every event for every push config of the task."""
+        for event, target in product(events, live.push_targets):
+            body = attempt_now(partial(self._write_push, live, event, target.protocol_version))
+            if isinstance(body, Raised):
+                log.warning("push.failed", task=live.id, config=target.config.id, reason="unwritable")
+            elif body is not None:
+                is_final = isinstance(event, StatusChanged) and event.status.state in TERMINAL
+                notifier.enqueue(target, body, final=is_final)
 
     def _on_lost(self, live: LiveTask) -> None:
         self._runner.interrupt(live)
         self._cache.evict(live)
         self._lost_tasks.add(live)
-
-
-class AgentServiceHost(SkillHost, Protocol):
-    """What the agent needs of the daemon that it belongs to."""
-
-    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run this in the daemon's task group."""
-        ...
 
 
 class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,7 +337,7 @@ class Composed(msgspec.Struct, frozen=True):
     make_rest_methods: Callable[[], list[OperationSpec]]
 
 
-def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
+def compose(daemon: SkillHost, parts: AgentParts) -> Composed:
     """Make the agent."""
     agent, settings = parts.agent, parts.settings
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
@@ -348,9 +356,8 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
         interfaces=stdio_interfaces(settings),
         pushes=notifier is not None,
     )
-    authorization = Authorization(agent, parts.access)
     capabilities = cards.public().capabilities
-    admission = Admission(authorization, capabilities.extensions)
+    admission = Admission(agent, parts.access, capabilities.extensions)
     pipeline = CallPipeline(
         runtime.ready,
         admission,
@@ -358,12 +365,14 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
         interceptors=() if agent is None else agent.interceptors,
         request_timeout=settings.request_timeout,
     )
-    extended_card = ExtendedCard(cards, authorization)
 
     def methods(*versions: ProtocolVersion) -> list[OperationSpec]:
-        handlers = [_handler(each, pipeline, notifier, extended_card, agent) for each in versions]
-        rule, refusal = authorization.rule, admission.refusal
-        return [spec for each in handlers for spec in operations(each, rule, partial(refusal, each.version))]
+        handlers = [_handler(each, pipeline, notifier, cards, agent) for each in versions]
+        return [
+            spec
+            for each in handlers
+            for spec in operations(each, admission.rule, partial(admission.refusal, each.version))
+        ]
 
     def rest_methods() -> list[OperationSpec]:
         from ...a2a.versions.v03_rest import V03_REST  # late: few daemons are called in it
@@ -373,15 +382,13 @@ def compose(daemon: AgentServiceHost, parts: AgentParts) -> Composed:
     return Composed(runtime, pipeline, cards, methods(V03, V10), rest_methods)
 
 
-def _runtime(
-    daemon: AgentServiceHost, parts: AgentParts, notifier: PushNotifier | None, *, lacks_push_extra: bool
-) -> Runtime:
+def _runtime(daemon: SkillHost, parts: AgentParts, notifier: PushNotifier | None, *, lacks_push_extra: bool) -> Runtime:
     agent, store = parts.agent, parts.store
     return Runtime(
         daemon.spawn,
         store,
         SkillExecutor(daemon) if agent is None else agent.executor,
-        None if notifier is None else PushPublisher(notifier, _push_body),
+        notifier,
         replies_without_task=agent is not None and agent.replies_without_task,
         lacks_push_extra=lacks_push_extra,
         memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
@@ -405,7 +412,7 @@ def _handler(
     version: ProtocolVersion,
     pipeline: CallPipeline,
     notifier: PushNotifier | None,
-    extended_card: ExtendedCard,
+    cards: CardBuilder,
     agent: Agent | None,
 ) -> JsonRpcHandler:
     old = version.name == V03.name
@@ -413,7 +420,7 @@ def _handler(
         pipeline,
         version,
         notifier,
-        extended_card,
+        cards,
         input_modes=None if agent is None else agent.input_modes,
         subscribe_until=INACTIVE if old else TERMINAL,
         write_card=card_to_v03 if old else lambda card: card,

@@ -544,7 +544,7 @@ class LiveTask:
         # As many bytes of events as the last snapshot had: so the work of all snapshots stays linear.
         enough = max(self._snapshot_bytes, _RESTING_SNAPSHOT_BYTES if resting else _SNAPSHOT_BYTES)
         if new or self.ended or self._bytes_since_snapshot > enough:
-            snapshot = self.task()
+            snapshot = self.stopped_task if self.ended and self.stopped_task is not None else self.task()
             self._bytes_since_snapshot = 0
             if not self.ended:  # else it was the last
                 self._snapshot_bytes = self._size
@@ -605,5 +605,6 @@ async def wait_committed(live: LiveTask) -> Task:
     task, generation = live.task(), live.generation
     while live.committed < generation and live.lost is None:
         await live.wait_for_change()
-    raise_if_lost(live)
+    if live.lost is not None:
+        raise_if_lost(live)
     return task

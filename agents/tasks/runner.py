@@ -257,7 +257,7 @@ class Submitted:
         live = self.live
         while not self.settled:
             await live.wait_for_change()
-        if self._given_up:
+        if self.fault is not None or live.lost is not None:
             self._raise_fault()
         return live.stopped_task if live.stop_generation and self._stopped else None
 

@@ -4,8 +4,8 @@ them reaches the store. Decides nothing about tasks and runs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
 
@@ -102,14 +102,18 @@ class Committer:
             if not self._dirty:
                 self._work_added = anyio.Event()
                 await self._work_added.wait()
-            if self._dirty:  # else it was committed at once
-                await self._commit()
+            lives = {live: origin for live, origin in self._dirty.items() if live.lost is None}
+            self._dirty.clear()
+            if self._commit_nowait is None:
+                await self._commit(lives)
+            else:
+                for live, origin in lives.items():
+                    with self._resumed(live, origin):
+                        self._commit_now(live, self._commit_nowait)
             if not self._dirty and self.on_idle is not None:
                 self.on_idle()
 
-    async def _commit(self) -> None:
-        lives = {live: origin for live, origin in self._dirty.items() if live.lost is None}
-        self._dirty.clear()
+    async def _commit(self, lives: Mapping[LiveTask, Origin]) -> None:
         changes = [live.next_change() for live in lives]
         self._committing = True
         began = monotonic()
@@ -121,11 +125,12 @@ class Committer:
         if isinstance(results, Raised):
             return self._fail(lives, results.exc)
         for (live, origin), change, refusal in zip(lives.items(), changes, results, strict=True):
-            if self._tracing is None or not live.push_targets:
+            with self._resumed(live, origin):
                 self._finish(live, change, refusal)
-            else:  # what is pushed belongs to what has changed the task
-                with self._tracing.resumed(origin):
-                    self._finish(live, change, refusal)
+
+    def _resumed(self, live: LiveTask, origin: Origin) -> AbstractContextManager[object]:
+        """What is pushed belongs to what has changed the task."""
+        return nullcontext() if self._tracing is None or not live.push_targets else self._tracing.resumed(origin)
 
     async def _store_all(
         self, changes: Sequence[TaskChange], origins: Sequence[Origin]

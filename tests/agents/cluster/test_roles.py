@@ -10,7 +10,7 @@ import pytest
 
 from discreet.a2a.errors import UnknownSkill
 from discreet.a2a.types import PushConfig, SendConfiguration, SendRequest, TaskEvent, TaskQuery, TaskState, TaskUpdate
-from discreet.agents.push.notifier import PushNotifier, PushPublisher
+from discreet.agents.push.notifier import PushNotifier
 from discreet.agents.service.request_handler import Caller
 from discreet.agents.service.runtime import Role, Runtime
 from discreet.agents.stores.interface import Changes
@@ -234,9 +234,9 @@ async def test_a_worker_pushes_from_its_first_event_on_to_a_config_that_came_wit
     sent = SendRequest(request("one").message, SendConfiguration(task_push_notification_config=hook))
     with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
-            fronts = Runtime(tasks.start_soon, new_store(), Idle(), PushPublisher(PushNotifier(), note), role=FRONT)
+            fronts = Runtime(tasks.start_soon, new_store(), Idle(), PushNotifier(), write_push=note, role=FRONT)
             workers = Runtime(
-                tasks.start_soon, new_store(), Scripted(echo), PushPublisher(PushNotifier(), note), role=WORKER
+                tasks.start_soon, new_store(), Scripted(echo), PushNotifier(), write_push=note, role=WORKER
             )
             front, _ = await fronts.ready(), await workers.ready()
             task = await task_of(front, sent)
@@ -260,7 +260,7 @@ async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_
         async with anyio.create_task_group() as tasks:
             one, other = [
                 await Runtime(
-                    tasks.start_soon, new_store(), Idle(), PushPublisher(PushNotifier(), note), role=FRONT
+                    tasks.start_soon, new_store(), Idle(), PushNotifier(), write_push=note, role=FRONT
                 ).ready()
                 for _ in range(2)
             ]
@@ -268,7 +268,8 @@ async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_
                 tasks.start_soon,
                 new_store(),
                 Scripted(ask_then_echo),
-                PushPublisher(PushNotifier(), note),
+                PushNotifier(),
+                write_push=note,
                 role=WORKER,
             ).ready()
             asked = await task_of(one, request("one"))

@@ -21,23 +21,6 @@ def bodies(queue: DeliveryQueue) -> list[bytes]:
     return found
 
 
-def test_beyond_1024_notifications_the_oldest_are_dropped() -> None:
-    full = a_queue()
-    for number in range(MAX_NOTIFICATIONS + 3):
-        full.put(Notification(b"%d" % number, final=False))
-    assert full.dropped == 3
-    assert bodies(full) == [b"%d" % number for number in range(3, MAX_NOTIFICATIONS + 3)]
-
-
-def test_beyond_16_mib_the_oldest_are_dropped() -> None:
-    full = a_queue()
-    third = MAX_BYTES // 3
-    for letter in (b"a", b"b", b"c", b"d"):
-        full.put(Notification(letter * third, final=False))
-    assert full.dropped == 1
-    assert [body[:1] for body in bodies(full)] == [b"b", b"c", b"d"]
-
-
 def test_the_final_notification_of_a_task_is_never_dropped() -> None:
     full = a_queue()
     for number in range(MAX_NOTIFICATIONS):

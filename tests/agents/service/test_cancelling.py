@@ -7,10 +7,10 @@ import pytest
 
 from discreet.a2a.errors import NotCancelable
 from discreet.a2a.types import Task, TaskQuery, TaskState
-from discreet.agents.service.request_handler import Caller, RequestHandler
+from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
 from discreet.agents.tasks.executor import RequestContext, TaskEvents
-from discreet.errors import FailureError, TaskNotCancelable, TaskNotFound
+from discreet.errors import TaskNotCancelable, TaskNotFound
 from support.executors import (
     ME,
     Scripted,
@@ -50,23 +50,6 @@ async def test_a_silent_task_is_listed_and_can_be_cancelled(serving, store: Task
     assert ended == [canceled]
 
 
-async def test_nobody_sees_the_tasks_of_others(serving, store: TaskStore) -> None:
-    other = Caller("other", "1.0")
-    async with serving(Scripted(ask_then_echo), store) as handler:
-        task = await task_of(handler, request())
-        for work in (
-            lambda: handler.get(task.id, other),
-            lambda: handler.cancel(task.id, None, other),
-            lambda: handler.send(request(task_id=task.id), other),
-        ):
-            assert isinstance(await failure_of(work()), TaskNotFound)
-        with pytest.raises(FailureError):
-            async for _ in handler.subscribe(task.id, other):
-                pytest.fail("another's task was shown")
-        assert (await handler.list(TaskQuery(scope="other"))).total_size == 0
-        assert (await handler.list(TaskQuery(scope="me"))).total_size == 1
-
-
 async def test_an_unknown_task_id_is_repeated_only_if_it_could_be_one_of_ours(serving) -> None:
     async with serving(Scripted(echo)) as handler:
         known = (await task_of(handler, request())).id
@@ -99,24 +82,6 @@ async def test_cancelling_ends_the_work_and_the_task(serving, store: TaskStore) 
         assert isinstance(failure, TaskNotCancelable)
         assert failure.current_state == "TASK_STATE_CANCELED"
         assert await handler.get(task.id, ME) == canceled
-
-
-async def test_a_waiting_sender_gets_the_canceled_task(serving) -> None:
-    results: list[Task] = []
-
-    async def send(handler: RequestHandler) -> None:
-        results.append(await task_of(handler, request()))
-
-    async with serving(Scripted(for_ever)) as handler, anyio.create_task_group() as senders:
-        senders.start_soon(send, handler)
-        await anyio.wait_all_tasks_blocked()
-        (task,) = (await handler.list(TaskQuery(scope="me"))).tasks
-        await handler.cancel(task.id, None, ME)
-        with anyio.fail_after(DEADLINE_SECONDS):
-            while not results:
-                await anyio.lowlevel.checkpoint()
-        assert results[0].status.state is TaskState.CANCELED
-        senders.cancel_scope.cancel()
 
 
 async def test_an_executor_may_end_a_cancelled_task_itself_or_refuse(serving) -> None:

@@ -102,14 +102,6 @@ async def test_a_reply_to_a_sender_that_does_not_wait_completes_its_task(serving
         assert message.parts[0].text == "pong"
 
 
-async def test_an_agent_that_is_not_declared_to_reply_fails_its_task_when_it_does(serving) -> None:
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.reply("pong")
-
-    async with serving(Scripted(execute)) as handler:
-        assert (await task_of(handler, request())).status.state is TaskState.FAILED
-
-
 @pytest.mark.parametrize("declared", [False, True])
 async def test_a_reply_comes_first_and_alone_or_not_at_all(serving, declared: bool) -> None:
     refused: list[bool] = []
@@ -124,15 +116,6 @@ async def test_a_reply_comes_first_and_alone_or_not_at_all(serving, declared: bo
     async with serving(Scripted(execute), replies_without_task=declared) as handler:
         assert (await task_of(handler, request())).status.state is TaskState.COMPLETED
         assert refused == [True]
-
-
-async def test_a_task_that_has_ended_takes_no_message(serving, store: TaskStore) -> None:
-    async with serving(Scripted(echo), store) as handler:
-        task = await task_of(handler, request())
-        failure = await failure_of(handler.send(request("more", task_id=task.id), ME))
-        assert isinstance(failure, UnsupportedOperation)
-        assert (failure.task_id, failure.current_state) == (task.id, "TASK_STATE_COMPLETED")
-        assert await handler.get(task.id, ME) == task
 
 
 async def test_a_message_for_a_task_of_another_context_is_refused_by_name(serving) -> None:
@@ -171,20 +154,3 @@ async def test_what_the_store_refuses_is_never_executed(serving) -> None:
         for at_once in (False, True):
             assert isinstance(await failure_of(handler.send(request(at_once=at_once), ME)), Overloaded)
     assert executed == []
-
-
-async def test_a_cancelled_send_leaves_the_task_alone(serving) -> None:
-    go_on = anyio.Event()
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await go_on.wait()
-        await events.complete()
-
-    async with serving(Scripted(execute)) as handler:
-        task = await task_of(handler, request(at_once=True))
-        async with anyio.create_task_group() as senders:
-            senders.start_soon(handler.send, request(task_id=task.id), ME)
-            await anyio.wait_all_tasks_blocked()
-            senders.cancel_scope.cancel()
-        go_on.set()
-        await until_state(handler, task.id, TaskState.COMPLETED)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from discreet.a2a.types import Artifact, ArtifactChanged, StreamItem, Task, TaskState, TaskUpdate
+from discreet.a2a.types import StreamItem, Task, TaskState
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import UnsupportedOperation
 from support.executors import ME, Scripted, ask_then_echo, echo, failure_of, request, shape, task_of
-from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -65,40 +63,3 @@ async def collect(handler: RequestHandler, task_id: str, into: list[StreamItem],
         into.append(each)
         if pause is not None and len(into) == 3:
             await pause.wait()
-
-
-async def test_all_subscribers_see_the_same_and_a_slow_one_loses_nothing(serving, store: TaskStore) -> None:
-    events_made = 2000
-    begin = anyio.Event()
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        await begin.wait()
-        for number in range(events_made):
-            await events.artifact(str(number), artifact_id="a", append=True)
-        await events.complete()
-
-    async with serving(Scripted(execute), store) as handler:
-        task = await task_of(handler, request(at_once=True))
-        fast: list[StreamItem] = []
-        slow: list[StreamItem] = []
-        pause = anyio.Event()
-        with anyio.fail_after(DEADLINE_SECONDS):
-            async with anyio.create_task_group() as others:
-                others.start_soon(collect, handler, task.id, fast, None)
-                others.start_soon(collect, handler, task.id, slow, pause)
-                while not (fast and slow):
-                    await anyio.lowlevel.checkpoint()
-                begin.set()
-                while not (fast and shape(fast[-1]) == "COMPLETED"):
-                    await anyio.lowlevel.checkpoint()
-                pause.set()
-        assert [number_of(each) for each in fast if number_of(each)] == [str(n) for n in range(events_made)]
-        assert [number_of(each) for each in slow if number_of(each)] == [str(n) for n in range(events_made)]
-
-
-def number_of(streamed: StreamItem) -> str | None:
-    if isinstance(streamed, TaskUpdate) and isinstance(streamed.event, ArtifactChanged):
-        artifact: Artifact = streamed.event.artifact
-        return artifact.parts[0].text
-    return None

@@ -88,17 +88,6 @@ async def test_all_methods_of_0_3_do_what_they_are_for() -> None:
         assert (await peer.call("tasks/cancel", {"id": asked["id"]}))["status"]["state"] == "canceled"
 
 
-@pytest.mark.parametrize("method", ["SendMessage", "message/send"])
-async def test_a_sender_that_does_not_wait_gets_the_task_at_once(method: str) -> None:
-    works = Works()
-    async with in_memory(agent(works)) as peer:
-        params = v1("wait end", returnImmediately=True) if method == "SendMessage" else v03("wait end", blocking=False)
-        task = await peer.call(method, params)
-        task = task.get("task", task)
-        assert task["status"]["state"] in ("TASK_STATE_SUBMITTED", "submitted")
-        works.go.set()
-
-
 @pytest.mark.parametrize(("length", "messages"), [(0, 0), (1, 1), (2, 2), (None, 3), (9, 3)])
 async def test_the_history_is_as_long_as_requested(length: int | None, messages: int) -> None:
     async with in_memory(agent()) as peer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -13,14 +12,13 @@ import anyio
 import msgspec
 import pytest
 
-from discreet.a2a.types import SendRequest, StatusChanged, TaskCreated
+from discreet.a2a.types import SendRequest, TaskCreated
 from discreet.agents import Agent, Message, Part, RequestContext, Role, Task, TaskEvents, TaskState, TaskStatus
-from discreet.agents.service.request_handler import Caller, RequestHandler
+from discreet.agents.service.request_handler import Caller
 from discreet.agents.stores.checks import check_changes
-from discreet.agents.stores.interface import CommitRefusal, LoggedEvent, StoreError, TaskChange
+from discreet.agents.stores.interface import CommitRefusal, StoreError, TaskChange
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.stores.sqlite.store import SqliteStore
-from discreet.agents.tasks.live_task import EventBuffer, TaskMemory
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Internal
 from discreet.testing import in_memory
@@ -40,32 +38,6 @@ class Executor:
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """There is nothing to clean up."""
-
-
-async def fails_and_goes_on(handler: RequestHandler) -> None:
-    with anyio.fail_after(DEADLINE_SECONDS):
-        for _ in range(2):
-            task = await handler.send(HELLO, ALICE)
-            assert isinstance(task, Task) and task.status.state is TaskState.FAILED
-
-
-async def test_an_executor_that_can_not_even_be_called_fails_its_tasks(serving: Any) -> None:
-    async def wrong(context: RequestContext) -> None:
-        """Accepts no events."""
-
-    async with serving(Executor(wrong)) as handler:
-        await fails_and_goes_on(handler)
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_an_executor_that_waits_for_something_cancelled_fails_its_task(serving: Any) -> None:
-    async def stray(context: RequestContext, events: TaskEvents) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        future.cancel()
-        await future
-
-    async with serving(Executor(stray)) as handler:
-        await fails_and_goes_on(handler)
 
 
 async def test_an_executor_whose_clean_up_fails_does_not_end_the_daemon(serving: Any) -> None:
@@ -176,15 +148,6 @@ async def test_an_event_that_no_version_can_write_is_refused_and_fails_its_task(
         assert answer["task"]["status"]["state"] == "TASK_STATE_FAILED"
         answer = await peer.call("SendMessage", send("even"))
         assert answer["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
-
-
-def test_watchers_get_nothing_that_the_store_does_not_have() -> None:
-    buffer = EventBuffer(TaskMemory())
-    buffer.watch(10)
-    for generation in (11, 12, 13):
-        buffer.add(LoggedEvent(generation, StatusChanged(TaskStatus(TaskState.WORKING))), 1)
-    assert buffer.read(10, 8, 64) == []
-    assert [logged.generation for logged in buffer.read(10, 12, 64) or ()] == [11, 12]
 
 
 def created(task_id: str, owner: str) -> TaskChange:
