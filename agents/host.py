@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from ..a2a.methods import METHODS, V03_METHODS, VERSIONS
 from ..daemon.apps import AppError
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 @final
 class AgentRunner:
-    """One per process: the `AgentPart` of the daemon's host."""
+    """One per process: the `AgentPart` of the host. `declared` is the hosted agent, None where the operations are its skills.
+    `rest_operations` are those of 0.3 for HTTP+JSON, under the same names.
+    """
 
     def __init__(
         self,
@@ -55,10 +57,10 @@ class AgentRunner:
     ) -> None:
         for method, version in VERSIONS.items():
             FAILURE_ENCODERS[method] = partial(encode_error_response, version=version)
-        self._lazy_operations = LazyOperations(METHODS, self._methods)
-        self._rest_operations = LazyOperations(frozenset(V03_METHODS), self._rest_methods)
+        self.lazy_operations: Final = LazyOperations(METHODS, self._methods)
+        self.rest_operations: Final = LazyOperations(frozenset(V03_METHODS), self._rest_methods)
         self._catalogue = catalogue
-        self._agent = agent
+        self.declared: Final = agent
         self._access = access
         self._settings = settings
         self._inner_calls = inner_calls
@@ -72,15 +74,6 @@ class AgentRunner:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._variables: Variables
         self._context_backend: ContextBackend | None = None
-
-    @property
-    def lazy_operations(self) -> LazyOperations:
-        return self._lazy_operations
-
-    @property
-    def rest_operations(self) -> LazyOperations:
-        """Those of 0.3 for HTTP+JSON, under the same names."""
-        return self._rest_operations
 
     def open_store(self) -> None:
         """Open a durable store and start its threads, before anything waits for it. `close_store` must follow at the end.
@@ -147,14 +140,9 @@ class AgentRunner:
             self._composed.runtime.on_idle(look)
 
     @property
-    def declared(self) -> Agent | None:
-        """The hosted agent; None where the operations are its skills."""
-        return self._agent
-
-    @property
     def card(self) -> AgentCard | None:
         """What was declared; None where the operations are its skills."""
-        return None if self._agent is None else self._agent.card
+        return None if self.declared is None else self.declared.card
 
     @property
     def commits(self) -> Durations:
@@ -197,9 +185,9 @@ class AgentRunner:
     @property
     def api_keys(self) -> tuple[ApiKey, ...]:
         """Where callers may put an API key, as the agent's card declares."""
-        if self._agent is None:
+        if self.declared is None:
             return ()
-        schemes = self._agent.card.security_schemes.values()
+        schemes = self.declared.card.security_schemes.values()
         return tuple(key for each in schemes if (key := each.api_key_security_scheme) is not None)
 
     def public_card(self, url: str) -> AgentCard:
@@ -218,7 +206,7 @@ class AgentRunner:
         from .service.runtime import AgentParts, compose  # late: most daemons are never asked for their agent
 
         parts = AgentParts(
-            agent=self._agent,
+            agent=self.declared,
             services=self._catalogue.services,
             access=self._access,
             settings=self._settings,

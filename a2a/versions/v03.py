@@ -81,7 +81,7 @@ def message_from_v03(given: Message03, path: str) -> Message:
 
 def part_from_v03(given: Part03, path: str) -> Part:
     """`kind` may be missing if exactly one content is set."""
-    match given.kind or _only_member(path, text=given.text, file=given.file, data=given.data):
+    match given.kind or only_member(path, text=given.text, file=given.file, data=given.data):
         case "text":
             if given.text is None:
                 raise FailureError(InvalidParams(f"{path}.text", "string", "missing"))
@@ -91,12 +91,14 @@ def part_from_v03(given: Part03, path: str) -> Part:
                 raise FailureError(InvalidParams(f"{path}.file", "object", "missing"))
             return _file(given, given.file, f"{path}.file")
         case _:
-            return _data(given, path)
+            if given.data is None:
+                raise FailureError(InvalidParams(f"{path}.data", "object", "missing"))
+            return unwrapped(given.data, given.metadata)
 
 
 def _file(given: Part03, file: File03, path: str) -> Part:
     raw: bytes | None = None
-    if _only_member(path, bytes=file.bytes, uri=file.uri) == "bytes":
+    if only_member(path, bytes=file.bytes, uri=file.uri) == "bytes":
         try:
             raw = decode_base64(file.bytes or "")
         except ValueError:
@@ -104,17 +106,15 @@ def _file(given: Part03, file: File03, path: str) -> Part:
     return Part(raw=raw, url=file.uri, metadata=given.metadata, filename=file.name, media_type=file.mime_type)
 
 
-def _data(given: Part03, path: str) -> Part:
-    data, metadata = given.data, given.metadata
-    if data is None:
-        raise FailureError(InvalidParams(f"{path}.data", "object", "missing"))
+def unwrapped(data: JsonObject, metadata: JsonObject | None) -> Part:
+    """The part of an object, which may hold what is no object."""
     if metadata is None or metadata.get(WRAPPED_DATA) is not True or "value" not in data:
         return Part(data=data, metadata=metadata)
     rest = {name: value for name, value in metadata.items() if name != WRAPPED_DATA}
     return Part(data=data["value"], metadata=rest or None)
 
 
-def _only_member(path: str, **members: object) -> str:
+def only_member(path: str, **members: object) -> str:
     present = [name for name, value in members.items() if value is not None]
     if len(present) != 1:
         raise FailureError(InvalidParams(path, "object with exactly one of", "object", tuple(members)))

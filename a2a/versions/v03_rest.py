@@ -39,7 +39,7 @@ from ..types import (
     WireStruct,
 )
 from .protojson import Normalizer, decode_base64, encode_base64, object_input
-from .v03 import V03, WRAPPED_DATA
+from .v03 import V03, WRAPPED_DATA, only_member, unwrapped
 from .version import ProtocolVersion, PushConfigRequest, TaskRequest
 
 
@@ -206,9 +206,6 @@ class ProtoNothing(WireStruct, frozen=True):
 
 W = TypeVar("W")
 
-_CONTENT: Final = ("text", "file", "data")
-_FILE: Final = ("fileWithUri", "fileWithBytes")
-
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -236,23 +233,17 @@ def _send(params: ProtoSend, _: str) -> Arguments:
 
 
 def _read_part(given: ProtoPart, path: str) -> Part:
-    if (given.text is not None) + (given.file is not None) + (given.data is not None) != 1:
-        raise FailureError(InvalidParams(path, "object with exactly one of", "object", _CONTENT))
+    only_member(path, text=given.text, file=given.file, data=given.data)
     if given.file is not None:
         return _read_file(given.file, given, f"{path}.file")
     if given.data is None:
         return Part(text=given.text, metadata=given.metadata)
-    data, metadata = given.data.data, given.metadata
-    if metadata is None or metadata.get(WRAPPED_DATA) is not True or "value" not in data:
-        return Part(data=data, metadata=metadata)
-    rest = {name: value for name, value in metadata.items() if name != WRAPPED_DATA}
-    return Part(data=data["value"], metadata=rest or None)
+    return unwrapped(given.data.data, given.metadata)
 
 
 def _read_file(file: FilePart, part: ProtoPart, path: str) -> Part:
     content = file.file_with_bytes
-    if (file.file_with_uri is None) == (content is None):
-        raise FailureError(InvalidParams(path, "object with exactly one of", "object", _FILE))
+    only_member(path, fileWithUri=file.file_with_uri, fileWithBytes=content)
     raw: bytes | None = None
     if content is not None:
         try:

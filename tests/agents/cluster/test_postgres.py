@@ -8,14 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.types import TaskQuery, TaskState
-from discreet.agents.service.runtime import Runtime
-from discreet.agents.stores.interface import StoreUnavailableError
+from discreet.a2a.types import TaskState
 from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from support.daemons import Resumer, Watching
 from support.executors import ME, Scripted, for_ever, request, task_of, until_state
 from support.postgres import Server, running_server
-from support.waits import DEADLINE_SECONDS, until
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -69,33 +67,3 @@ async def test_work_goes_on_over_a_restart_of_the_server(serving: Any, server: S
             await until_state(handler, task.id, TaskState.COMPLETED)
             done = await handler.get(task.id, ME)
     assert [part.text for artifact in done.artifacts for part in artifact.parts] == ["before", "after"]
-
-
-async def test_calls_are_unavailable_while_the_server_is_away_and_what_it_had_goes_on_afterwards(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from discreet.agents.stores import server_link
-
-    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            runtime = Runtime(tasks.start_soon, store_on(server.new_database()), Resumer(for_ever), None)
-            handler = await runtime.ready()
-            task = await task_of(handler, request(at_once=True))
-            await until_state(handler, task.id, TaskState.WORKING)
-            assert await runtime.probe_store()
-            await anyio.to_thread.run_sync(server.stop)
-            assert not await runtime.probe_store()
-            for call in (
-                lambda: handler.send(request(at_once=True), ME),
-                lambda: anext(handler.stream(request(), ME)),
-                lambda: handler.list(TaskQuery(scope="me")),
-            ):
-                with pytest.raises(StoreUnavailableError) as refused:
-                    await call()
-                assert refused.value.retry_after_ms
-            await anyio.to_thread.run_sync(server.start)
-            await until(runtime.probe_store)
-            assert (await handler.get(task.id, ME)).status.state is TaskState.WORKING
-            assert (await handler.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
-            tasks.cancel_scope.cancel()

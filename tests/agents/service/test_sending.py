@@ -12,7 +12,7 @@ from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
 from discreet.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.agents.tasks.executor import RequestContext, TaskEvents
-from discreet.errors import FailureError, InvalidParams, Overloaded, UnsupportedOperation
+from discreet.errors import FailureError, Overloaded, UnsupportedOperation
 from support.executors import ME, Scripted, ask_then_echo, echo, failure_of, request, task_of, text_of, until_state
 
 pytestmark = pytest.mark.anyio
@@ -30,14 +30,6 @@ async def test_a_send_waits_until_the_task_has_ended_and_returns_all_of_it(servi
             (Role.USER, "hello", task.id, "talk")
         ]
         assert await handler.get(task.id, ME) == task
-
-
-async def test_a_message_without_a_context_gets_a_new_one(serving) -> None:
-    async with serving(Scripted(echo)) as handler:
-        first, second = await task_of(handler, request()), await task_of(handler, request())
-        assert first.context_id
-        assert first.context_id != second.context_id
-        assert first.id != second.id  # the same message id, and yet another message
 
 
 async def test_a_send_returns_when_the_task_waits_for_its_caller_and_goes_on_with_the_next(
@@ -116,14 +108,6 @@ async def test_a_reply_comes_first_and_alone_or_not_at_all(serving, declared: bo
     async with serving(Scripted(execute), replies_without_task=declared) as handler:
         assert (await task_of(handler, request())).status.state is TaskState.COMPLETED
         assert refused == [True]
-
-
-async def test_a_message_for_a_task_of_another_context_is_refused_by_name(serving) -> None:
-    async with serving(Scripted(ask_then_echo)) as handler:
-        asked = await task_of(handler, request())
-        failure = await failure_of(handler.send(request(task_id=asked.id, context_id="another"), ME))
-        assert isinstance(failure, InvalidParams)
-        assert failure.param == "message.contextId"
 
 
 async def test_a_task_and_its_message_are_in_the_store_before_the_executor_begins(serving, store: TaskStore) -> None:

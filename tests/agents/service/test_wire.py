@@ -9,10 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet.a2a.versions.v10 import V10
-from discreet.agents import Agent, Extension, InvalidStateTransition, RequestContext, TaskEvents
+from discreet.agents import Agent, InvalidStateTransition, RequestContext, TaskEvents
 from discreet.client import Peer, RemoteError
-from discreet.errors import Failure, InvalidParams
 from discreet.errors.wire import encode_error
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
@@ -86,18 +84,6 @@ async def test_all_methods_of_0_3_do_what_they_are_for() -> None:
         assert (await peer.call("message/send", v03("reply")))["kind"] == "message"
         asked = await peer.call("message/send", v03("ask"))
         assert (await peer.call("tasks/cancel", {"id": asked["id"]}))["status"]["state"] == "canceled"
-
-
-@pytest.mark.parametrize(("length", "messages"), [(0, 0), (1, 1), (2, 2), (None, 3), (9, 3)])
-async def test_the_history_is_as_long_as_requested(length: int | None, messages: int) -> None:
-    async with in_memory(agent()) as peer:
-        configuration = {} if length is None else {"historyLength": length}
-        asked = (await peer.call("SendMessage", v1("ask")))["task"]
-        ended = (await peer.call("SendMessage", v1("end", asked["id"], **configuration)))["task"]
-        assert len(ended.get("history", ())) == messages
-        got = await peer.call("GetTask", {"id": asked["id"], **configuration})
-        (listed,) = (await peer.call("ListTasks", configuration))["tasks"]
-        assert got.get("history") == listed.get("history") == ended.get("history")
 
 
 # -- the errors ----------------------------------------------------------------------------------------------------
@@ -199,37 +185,6 @@ async def test_data_without_a_media_type_is_json(mode: str, taken: bool) -> None
                 assert (await refused(peer.call(method, params)))["code"] == -32005
 
 
-async def test_each_other_error_has_its_code_in_both_versions() -> None:
-    cases: list[tuple[str, Any, int]] = [
-        (
-            "message/send",
-            {"message": {"messageId": "m", "role": "user", "parts": [{"kind": "data", "data": {}}]}},
-            -32005,
-        ),
-        ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}, -32005),
-        ("tasks/pushNotificationConfig/list", {"id": UNKNOWN}, -32003),
-        ("ListTaskPushNotificationConfigs", {"taskId": UNKNOWN}, -32003),
-        ("CreateTaskPushNotificationConfig", {"taskId": UNKNOWN, "url": "https://example.org/"}, -32003),
-        ("SendMessage", v1("end", taskPushNotificationConfig={"url": "https://example.org/"}), -32003),
-        ("agent/getAuthenticatedExtendedCard", None, -32007),
-        ("GetExtendedAgentCard", None, -32004),
-        ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}}, -32602),
-    ]
-    async with in_memory(agent(push_notifications=False)) as peer:
-        for method, params, code in cases:
-            found = await refused(peer.call(method, params))
-            assert found["code"] == code, method
-            if "/" in method and code != -32602:
-                assert isinstance(found["data"], dict), method
-        assert (await peer.call("ListTasks", {}))["totalSize"] == 0
-    async with in_memory(agent(streaming=False)) as peer:
-        for method, params in (("SendStreamingMessage", v1()), ("message/stream", v03())):
-            assert (await refused(collected(peer, method, params)))["code"] == -32004
-    with_url = {"taskId": UNKNOWN, "url": "http://127.0.0.1/"}
-    async with in_memory(agent()) as peer:
-        assert (await refused(peer.call("CreateTaskPushNotificationConfig", with_url)))["data"]["param"] == "url"
-
-
 @pytest.mark.parametrize(
     ("version", "first", "second"),
     [
@@ -251,17 +206,6 @@ async def test_a_method_is_called_in_its_own_version_or_in_none(version: str, fi
                 await work
 
 
-async def test_a_required_extension_has_to_be_named() -> None:
-    uris = ("https://example.org/a", "https://example.org/b")
-    extensions = [Extension(uri=uris[0], required=True), Extension(uri=uris[1])]
-    async with in_memory(agent(extensions=extensions)) as peer:
-        found = await refused(peer.call("message/send", v03()))
-        assert (found["code"], found["data"]["accepted"]) == (-32008, [uris[0]])
-        found = await refused(peer.call("SendMessage", v1(), service_params={"a2a-extensions": uris[1]}))
-        assert found["data"][0]["reason"] == "EXTENSION_SUPPORT_REQUIRED"
-        await peer.call("SendMessage", v1(), service_params={"a2a-extensions": f"{uris[1]}, {uris[0]}"})
-
-
 async def test_callers_with_tokens_see_their_own_tasks_and_others_are_refused() -> None:
     tokens = [f"{who}:{hashlib.sha256(who.encode()).hexdigest()}" for who in ("ann", "bob")]
     ann, bob = ({"authorization": f"Bearer {who}"} for who in ("ann", "bob"))
@@ -274,27 +218,6 @@ async def test_callers_with_tokens_see_their_own_tasks_and_others_are_refused() 
         assert (await peer.call("ListTasks", {}, service_params=bob))["totalSize"] == 0
         assert (await peer.call("ListTasks", {}, service_params=ann))["totalSize"] == 1
         assert (await refused(peer.call("ListTasks", {})))["data"]["code"] == "FORBIDDEN"
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "failure"),
-    [
-        ("GetTask", {}, InvalidParams("id", "string of at least 1 character", "missing")),
-        ("ListTasks", {"status": "no"}, None),
-        ("GetTask", {"id": UNKNOWN}, None),
-        ("SubscribeToTask", {"id": UNKNOWN}, None),
-        ("GetExtendedAgentCard", {}, V10.no_extended_card),
-    ],
-)
-async def test_every_error_of_1_0_has_a_list_of_typed_details(
-    method: str, params: dict[str, Any], failure: Failure | None
-) -> None:
-    async with in_memory(agent()) as peer:
-        with pytest.raises(RemoteError) as caught:
-            await (peer.call(method, params) if method != "SubscribeToTask" else collected(peer, method, params))
-    assert all(each["@type"].startswith("type.googleapis.com/google.rpc.") for each in caught.value.data)
-    assert caught.value.data[0] | INFO == caught.value.data[0]
-    assert failure in (None, caught.value.failure)
 
 
 async def test_errors_before_the_method_runs_are_written_in_its_version_too() -> None:

@@ -7,64 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from discreet.a2a.types import Task, TaskState
 from discreet.agents.service.runtime import Role
-from discreet.agents.tasks.executor import ORPHANED_TEXT
 from discreet.agents.tasks.runner import MAX_EXECUTIONS
-from discreet.errors import FailureError, UnsupportedOperation
-from support.daemons import Resumer, until_ended, watching
-from support.executors import ME, Scripted, ask_then_echo, for_ever, request, task_of, until_state
+from support.daemons import Resumer, until_ended
+from support.executors import Scripted, for_ever, request, task_of
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-
-def said_last(task: Task) -> str | None:
-    assert task.status.message is not None
-    return task.status.message.parts[0].text
-
-
-@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-async def test_a_task_that_was_worked_on_has_failed_when_the_next_daemon_runs(
-    daemon_on, tmp_path: Path, killed: bool
-) -> None:
-    path = tmp_path / "tasks.db"
-    async with daemon_on(path, Scripted(for_ever), killed=killed) as handler:
-        task = await task_of(handler, request(at_once=True))
-        await until_state(handler, task.id, TaskState.WORKING)
-    async with daemon_on(path, Scripted(for_ever)) as handler:
-        found = await until_state(handler, task.id, TaskState.FAILED)
-        assert said_last(found) == ORPHANED_TEXT
-        with pytest.raises(FailureError) as caught:
-            await handler.send(request(task_id=task.id), ME)
-        assert isinstance(caught.value.failure, UnsupportedOperation)
-
-
-@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-async def test_an_executor_that_can_resume_goes_on(daemon_on, tmp_path: Path, killed: bool) -> None:
-    path = tmp_path / "tasks.db"
-    async with daemon_on(path, Scripted(for_ever), killed=killed) as handler:
-        task = await task_of(handler, request(at_once=True))
-        await until_state(handler, task.id, TaskState.WORKING)
-    async with daemon_on(path, Resumer(for_ever)) as handler:
-        found = await until_state(handler, task.id, TaskState.COMPLETED)
-        assert [part.text for artifact in found.artifacts for part in artifact.parts] == ["resumed"]
-
-
-@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-async def test_an_interrupted_task_still_waits_and_can_be_watched_and_answered(
-    daemon_on, tmp_path: Path, killed: bool
-) -> None:
-    path = tmp_path / "tasks.db"
-    async with daemon_on(path, Scripted(ask_then_echo), killed=killed) as handler:
-        asked = await task_of(handler, request("one"))
-    async with daemon_on(path, Scripted(ask_then_echo)) as handler:
-        assert await handler.get(asked.id, ME) == asked
-        async with watching(handler, asked.id) as watcher:
-            done = await task_of(handler, request("two", task_id=asked.id))
-        assert watcher.seen[0] == asked
-        assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
-        assert [m.parts[0].text for m in done.history] == ["one", "What else?", "two"]
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
