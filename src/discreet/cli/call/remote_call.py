@@ -5,8 +5,9 @@ stdout carries results only: one JSON document, or one line per event. A failure
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from typing import Any, Final, final
 
 import msgspec
@@ -60,7 +61,7 @@ async def execute(call: RemoteCall) -> int:
             retry=retry,
             restart=restart,
         ) as peer:
-            peer.on_unidentified_error(_UnidentifiedErrors(call).report)
+            peer.on_unidentified_error(_reporter(call.method))
             return await _call_with_texts(peer, call)
     except ConnectionFailed as error:
         if call.is_discreet and error.loss.status == EXIT_USAGE:  # it has already printed what is wrong
@@ -141,20 +142,18 @@ def _is_tool_error(result: Raw) -> bool:
         return False
 
 
-@final
-class _UnidentifiedErrors:
-    """Reports errors of the server that name no request, up to `MAX_REPORTED` of them."""
+def _reporter(method: str) -> Callable[[RemoteError], None]:
+    """What reports errors of the server that name no request, up to `MAX_REPORTED` of them."""
+    numbers = count(1)
 
-    def __init__(self, call: RemoteCall) -> None:
-        self._method = call.method
-        self._count = 0
+    def report(error: RemoteError) -> None:
+        number = next(numbers)
+        if number <= MAX_REPORTED:
+            write_stderr(f"{method}: the server sent an error that names no request: {error}")
+        elif number == MAX_REPORTED + 1:
+            write_stderr(f"{method}: further errors that name no request are not shown")
 
-    def report(self, error: RemoteError) -> None:
-        self._count += 1
-        if self._count <= MAX_REPORTED:
-            write_stderr(f"{self._method}: the server sent an error that names no request: {error}")
-        elif self._count == MAX_REPORTED + 1:
-            write_stderr(f"{self._method}: further errors that name no request are not shown")
+    return report
 
 
 def _fail(call: RemoteCall, error: ClientError, hint: str = "") -> int:

@@ -55,7 +55,7 @@ class _SessionUpdate(Struct, frozen=True):
 
 async def talk(conversation: Conversation) -> None:
     """The handshake, and a session that is opened and closed again."""
-    welcome = await conversation.ask("initialize", HELLO, type=_Welcome)
+    welcome: _Welcome = await conversation.ask("initialize", HELLO, type=_Welcome)
     conversation.note(f"agent: {welcome.agent_info or Implementation()}, protocol {welcome.protocol_version}")
     conversation.note(f"can do: {listed(_said(welcome.agent_capabilities)) or 'nothing beyond text'}")
     methods = [method.id for method in welcome.auth_methods]
@@ -71,7 +71,7 @@ async def _open_session(conversation: Conversation, methods: list[str]) -> None:
 
     conversation.peer.on_notification("session/update", update)
     try:
-        session = await conversation.ask("session/new", {"cwd": os.getcwd(), "mcpServers": []}, type=_Session)
+        session: _Session = await conversation.ask("session/new", {"cwd": os.getcwd(), "mcpServers": []}, type=_Session)
     except RemoteError as exc:
         if exc.error.code != AUTHENTICATION_REQUIRED or not methods:
             raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, Final, final
 
 import anyio
 import msgspec
@@ -24,8 +24,6 @@ from .checks import Finding, Status
 
 if TYPE_CHECKING:
     from ...framing.events import Framing
-
-T = TypeVar("T")
 
 ANSWER_SECONDS: Final = 10.0
 """How long each question may take; the first one, with the start and the imports of apps in it."""
@@ -124,11 +122,7 @@ class Conversation:
         self.findings: Final[list[Finding]] = []
         self._began = anyio.current_time()
 
-    @overload
-    async def ask(self, method: str, params: object = None, *, type: type[T]) -> T: ...
-    @overload
-    async def ask(self, method: str, params: object = None, *, type: Any = Any) -> Any: ...
-    async def ask(self, method: str, params: object = None, *, type: Any = Any) -> Any:
+    async def ask(self, method: str, params: object = None, *, type: Any = Any) -> Any:  # as the type says
         """The answer, decoded. Raises `ClientError`, which ends the conversation with a finding."""
         is_first, self.asked = self.asked == "the start", method
         answer = await self.peer.call(method, params, type=type)
@@ -254,9 +248,9 @@ class _Welcome(Struct, frozen=True, rename="camel"):
 async def talk_plain(conversation: Conversation) -> None:
     """The handshake, and the list of the operations."""
     hello = {"clientInfo": CLIENT, "capabilities": {}}
-    welcome = await conversation.ask("initialize", hello, type=_Welcome)
+    welcome: _Welcome = await conversation.ask("initialize", hello, type=_Welcome)
     conversation.note(f"server: {welcome.server_info}")
-    operations = await conversation.ask("services/list", type=list[ListedOperation])
+    operations: list[ListedOperation] = await conversation.ask("services/list", type=list[ListedOperation])
     kinds = Counter(operation.kind for operation in operations)
     if operations:
         conversation.note(f"{len(operations)} operations: {listed(f'{kind} {n}' for kind, n in kinds.items())}")

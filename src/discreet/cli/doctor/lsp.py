@@ -102,7 +102,7 @@ async def talk(conversation: Conversation) -> None:
         registered.extend(convert(params, _Registrations).registrations)
 
     conversation.peer.on_request("client/registerCapability", register)
-    welcome = await conversation.ask("initialize", hello(), type=_Welcome)
+    welcome: _Welcome = await conversation.ask("initialize", hello(), type=_Welcome)
     await conversation.peer.notify("initialized", {})
     await conversation.settle("$/discreet/settle")
     announced = {name: value for name, value in welcome.capabilities.items() if value is not False}

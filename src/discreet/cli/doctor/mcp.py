@@ -101,11 +101,11 @@ class _Named(Struct, frozen=True, rename="camel"):
 
 async def talk(conversation: Conversation) -> None:
     """Both ways to begin, and all lists."""
-    welcome = await conversation.ask("initialize", HELLO, type=_Welcome)
+    welcome: _Welcome = await conversation.ask("initialize", HELLO, type=_Welcome)
     await conversation.peer.notify("notifications/initialized", {})
     conversation.note(f"server: {welcome.server_info}")
     conversation.note(f"initialize agrees on {shown(welcome.protocol_version)}")
-    discovered = await conversation.ask("server/discover", _MODERN, type=_Discovered)
+    discovered: _Discovered = await conversation.ask("server/discover", _MODERN, type=_Discovered)
     conversation.note(f"server/discover offers {listed(discovered.supported_versions)}")
     if not welcome.instructions:
         conversation.note("no instructions: Service(description=…) tells the model what the server is for", "warn")
