@@ -22,7 +22,7 @@ from .handlers import Handlers
 from .peer import DEFAULT_TIMEOUT, CallDefaults, Peer
 from .process import EndBounds, spawn
 from .restart import RestartPolicy, restarting
-from .retry import Kinds, RetryPolicy
+from .retry import IsQuery, RetryPolicy
 from .stderr import StderrMode
 from .validation import (
     StrPath,
@@ -122,11 +122,11 @@ async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and thos
 
         address = parse_address(server)
         require_http()
-        from .http.a2a import A2A, A2A_KINDS
+        from .http.a2a import A2A, is_query
         from .http.connection import open_http
 
         async with open_http(address, A2A(), ssl_context=ssl_context) as http:
-            yield endpoint.fixed_peer(http, kinds=A2A_KINDS)
+            yield endpoint.fixed_peer(http, is_query=is_query)
         return
     check_command(server)
     check_unused("a URL", ssl_context=ssl_context)
@@ -224,13 +224,13 @@ class Endpoint:
             await self._shake_hands(connection)
             yield connection
 
-    def peer(self, connector: Connector, *, kinds: Kinds | None = None) -> Peer:
-        """A peer whose calls take their connection from `connector`. Without `kinds` it asks the server what is a query."""
-        return Peer(connector, self._handlers, self._defaults, ids=self._ids, kinds=kinds)
+    def peer(self, connector: Connector, *, is_query: IsQuery | None = None) -> Peer:
+        """A peer whose calls take their connection from `connector`. Without `is_query` it asks the server what is a query."""
+        return Peer(connector, self._handlers, self._defaults, ids=self._ids, is_query=is_query)
 
-    def fixed_peer(self, connection: ClientConnection, *, kinds: Kinds | None = None) -> Peer:
+    def fixed_peer(self, connection: ClientConnection, *, is_query: IsQuery | None = None) -> Peer:
         """A peer over this connection only."""
-        return self.peer(FixedConnector(connection), kinds=kinds)
+        return self.peer(FixedConnector(connection), is_query=is_query)
 
     async def _shake_hands(self, connection: Connection) -> None:
         shake_hands = self._handlers.dialect.handshake

@@ -22,7 +22,7 @@ from .handlers import Handlers, NotificationHandler, RequestHandler
 from .messages import encode_notification
 from .pending import ProgressHandler
 from .request import Request
-from .retry import Kinds, ListedOperation, OperationKinds, RetryPolicy, call_with_retries, outcome_is_unknown
+from .retry import IsQuery, ListedOperation, OperationKinds, RetryPolicy, call_with_retries, outcome_is_unknown
 from .subscription import Subscription, as_declared, decode_as, name_method, prepare_type
 from .validation import (
     check_callback,
@@ -96,13 +96,13 @@ class Peer:
         defaults: CallDefaults = CallDefaults(),  # noqa: B008 - frozen
         *,
         ids: Iterator[int] | None = None,
-        kinds: Kinds | None = None,
+        is_query: IsQuery | None = None,
     ) -> None:
         self._connector = OwnLoop(connector)
         self._handlers = handlers
         self._defaults = defaults
         self._ids = count(1) if ids is None else ids
-        self._kinds: Kinds = OperationKinds(self._list_operations) if kinds is None else kinds
+        self._is_query = is_query or OperationKinds(self._list_operations).is_query
 
     @overload
     async def call(self, method: str, params: object = None, *, type: type[T], **options: Unpack[CallOptions]) -> T: ...
@@ -159,7 +159,7 @@ class Peer:
                 return False
             if not outcome_is_unknown(error):
                 return True
-            return await self._kinds.is_query(method, service_params) if idempotent is None else idempotent
+            return await self._is_query(method, service_params) if idempotent is None else idempotent
 
         with as_declared():
             if self._defaults.retry is None:

@@ -110,10 +110,6 @@ class _ServerRun(Generic[C]):
         self.loss = CLOSED
         self.ended_at = 0.0
 
-    @property
-    def usable(self) -> C | None:
-        return self.connection if self.connection is not None and self.connection.usable else None
-
 
 @final
 class RestartingConnector(Generic[C]):
@@ -124,12 +120,7 @@ class RestartingConnector(Generic[C]):
     """
 
     def __init__(
-        self,
-        start_server: StartServer[C],
-        policy: RestartPolicy,
-        *,
-        tasks: TaskGroup,
-        timing: Timing,
+        self, start_server: StartServer[C], policy: RestartPolicy, *, tasks: TaskGroup, timing: Timing
     ) -> None:
         self._start_server = start_server
         self._policy = policy
@@ -146,20 +137,25 @@ class RestartingConnector(Generic[C]):
 
     async def connection(self) -> C:
         """The connection to the running server. Starts a server if none runs. Raises `ConnectionFailed`."""
-        if self._run is not None and (usable := self._run.usable):
+        if usable := self._usable:
             return usable
         self._check_open()
         async with self._start_lock:
-            if self._run is None or not self._run.usable:
+            if self._usable is None:
                 await self._start()
-            assert self._run is not None
-            if usable := self._run.usable:
+            if usable := self._usable:
                 return usable
+            assert self._run is not None, "it was just started"
             raise ConnectionFailed(self._run.loss, sent=False)
 
     def close(self) -> None:
         """Start no further server."""
         self._final_loss = self._final_loss or CLOSED
+
+    @property
+    def _usable(self) -> C | None:
+        connection = None if self._run is None else self._run.connection
+        return connection if connection is not None and connection.usable else None
 
     async def _start(self) -> None:
         if self._run is not None:
@@ -174,7 +170,8 @@ class RestartingConnector(Generic[C]):
         delay = self._history.delay(self._timing.now())
         self._check_open()
         if delay is None:
-            self._final_loss = _gave_up(self._policy, last.loss)
+            reason = f"gave up after {self._policy.limit} restarts within {self._policy.within:g} s: {last.loss.reason}"
+            self._final_loss = msgspec.structs.replace(last.loss, reason=reason, gave_up=True)
             raise ConnectionFailed(self._final_loss, sent=False)
         await self._timing.sleep(max(0.0, last.ended_at + delay - self._timing.now()))
         self._history.add(self._timing.now())
@@ -196,8 +193,3 @@ class RestartingConnector(Generic[C]):
             run.ended_at = self._timing.now()
             run.started.set()
             run.ended.set()
-
-
-def _gave_up(policy: RestartPolicy, last: ConnectionLoss) -> ConnectionLoss:
-    reason = f"gave up after {policy.limit} restarts within {policy.within:g} s: {last.reason}"
-    return msgspec.structs.replace(last, reason=reason, gave_up=True)

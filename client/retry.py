@@ -178,12 +178,8 @@ ListOperations: TypeAlias = Callable[[Mapping[str, str] | None], Awaitable[list[
 """Calls `services/list` with these service params."""
 
 
-class Kinds(Protocol):
-    """Knows what may be repeated."""
-
-    async def is_query(self, method: str, service_params: Mapping[str, str] | None) -> bool:
-        """Whether the method is a query for a caller with these service params. Raises no `ClientError`."""
-        ...
+IsQuery: TypeAlias = Callable[[str, Mapping[str, str] | None], Awaitable[bool]]
+"""Whether a method is a query for a caller with these service params, and so may be repeated. Raises no `ClientError`."""
 
 
 @final

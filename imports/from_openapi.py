@@ -182,7 +182,7 @@ def _found(
             current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached, where, outside=outside)
             if current:
                 return cached.data, where
-    from .daemon.own_document import read_own_document  # late: what the cache has is not read
+    from .daemon.contracts import read_own_document  # late: what the cache has is not read
     from .openapi.loading import load_document
     from .openapi.reader import read_openapi
 

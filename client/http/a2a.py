@@ -46,15 +46,9 @@ QUERIES: Final = frozenset(
 """The methods that change nothing. A test compares them with the daemon's own table."""
 
 
-@final
-class A2AKinds:
-    """Knows what may be repeated without asking the server, which has no list of its operations."""
-
-    async def is_query(self, method: str, service_params: Mapping[str, str] | None) -> bool:
-        return method in QUERIES
-
-
-A2A_KINDS: Final = A2AKinds()
+async def is_query(method: str, service_params: Mapping[str, str] | None) -> bool:
+    """What may be repeated, without asking the server, which has no list of its operations."""
+    return method in QUERIES
 
 
 @final

@@ -1,16 +1,20 @@
-"""Contracts of operations, as discreet writes them, as an import. Reads documents, asks nobody."""
+"""Contracts of operations as discreet writes them, by themselves or in an OpenAPI document, as an import. Asks nobody."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, Literal
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ...daemon.schemas.documents import ErrorSchema, OperationSchema
+from ...daemon import plugins
+from ...daemon.schemas.documents import ErrorSchema, OperationSchema, Snapshot
 from ...daemon.schemas.json_schema import JsonSchema
 from ...daemon.schemas.keywords import dereference, json_types
 from ...daemon.schemas.named_types import LOCAL, NamedTypes, Schema
+from ...errors.decoders import decoder_for
 from ..model import ImportedError, Note
 from .model import DaemonImport, DaemonOperation
 
@@ -88,3 +92,32 @@ def _error(error: ErrorSchema, types: NamedTypes) -> ImportedError:
 def without_numbers(found: DaemonImport) -> DaemonImport:
     """The same for a connection whose events have no numbers."""
     return replace(found, operations=tuple(replace(each, numbered=False) for each in found.operations))
+
+
+class _Info(Struct, frozen=True):
+    title: str = ""
+    version: str = ""
+
+
+class _Server(Struct, frozen=True):
+    url: str = ""
+
+
+class _About(Struct, frozen=True):
+    info: _Info = _Info()
+    servers: tuple[_Server, ...] = ()
+
+
+def read_own_document(text: bytes) -> DaemonImport | None:
+    """What the document offers; None where it is one of another program, or none at all."""
+    reader = plugins.load("reader", "openapi")
+    if not reader.is_openapi(text):
+        return None
+    try:
+        snapshot: Snapshot = reader.read_openapi(text)
+        about = decoder_for(_About)(text)
+    except (ValueError, msgspec.DecodeError):
+        return None
+    found = import_of(snapshot.operations.values())
+    url = about.servers[0].url if about.servers else ""
+    return replace(found, title=about.info.title, version=about.info.version, url=url)

@@ -37,8 +37,8 @@ from ...errors.failures import Failure
 from ...errors.wire import NO_CODE, ErrorObject
 from ...framing.http.sse import SseEvent
 from .carried import hold
+from .contracts import read_own_document
 from .model import DaemonImport, Url
-from .own_document import read_own_document
 
 MAX_REPLY_BYTES: Final = 10 * 1024 * 1024
 """How large a result may be, or one event."""

@@ -151,10 +151,10 @@ async def test_an_answer_without_a_result_is_of_no_use() -> None:
 async def test_a_server_may_ping_and_nothing_else() -> None:
     async with talking(odd()) as conversation:
         await act(conversation, "ask")
-        heard = (await act(conversation, "heard"))["content"][0]["text"]
-        *_, call, first, second, third, fourth, last = heard.split()
-        assert (call, last) == ("tools/call", "tools/call")
-        assert sorted((first, second, third, fourth)) == ["-32601", "-32601", "-32601", "{}"]
+        heard: list[str] = []
+        while len(answers := [each for each in heard if each in ("{}", "-32601")]) < 4:  # in any order, beside calls
+            heard = (await act(conversation, "heard"))["content"][0]["text"].split()
+        assert sorted(answers) == ["-32601", "-32601", "-32601", "{}"]
 
 
 async def test_progress_goes_to_the_call_whose_token_it_names() -> None:
