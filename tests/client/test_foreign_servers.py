@@ -170,14 +170,6 @@ async def test_a_timeout_and_a_cancelled_scope_cancel_on_the_server(lsp: Open) -
         await until_cancelled(count, 2)
 
 
-async def test_much_output_on_stderr_delays_nothing(lsp: Open) -> None:
-    lines: list[str] = []
-    async with lsp(stderr=lines.append) as peer:
-        await peer.call("chatter", {"lines": 100_000})
-        assert await peer.call("echo", {"n": 1}) == {"n": 1}
-    assert lines.count("chatter") == 100_000
-
-
 async def test_junk_between_frames_does_not_end_the_connection(lsp: Open) -> None:
     async with lsp() as peer:
         with suppress(ClientError):  # unless its answer came along with the junk

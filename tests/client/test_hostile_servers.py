@@ -10,8 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.client import ClientError, EndBounds, InvalidReply, RestartPolicy, RetryPolicy, blocking, connect, spawn
-from discreet.client.messages import MAX_MESSAGE_BYTES
+from discreet.client import ClientError, EndBounds, RestartPolicy, RetryPolicy, blocking, connect, spawn
 from support.hostile import hostile
 from support.waits import DEADLINE_SECONDS
 
@@ -94,14 +93,6 @@ async def test_a_hostile_server_fails_the_calls_and_nothing_else(anyio_backend: 
             for name in names:
                 tasks.start_soon(try_out, name)
     assert failed == dict.fromkeys(names, 3)
-
-
-def test_a_message_beyond_the_limit_is_told_as_one() -> None:
-    size = MAX_MESSAGE_BYTES + 1
-    parts = f"[write(b' ' * (1 << 20)) for _ in range({size} >> 20)]; write(b' ' * ({size} % (1 << 20)))"
-    source = f"read(); write(b'Content-Length: {size}\\r\\n\\r\\n'); {parts}; read()"
-    with blocking.connect(hostile(source)) as peer, pytest.raises(InvalidReply, match="more than 256 MiB"):
-        peer.call("m")
 
 
 # -- what is left behind ----------------------------------------------------------------------------------------------

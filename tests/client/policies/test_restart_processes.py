@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 
 import anyio
@@ -59,26 +58,6 @@ async def test_a_query_is_retried_on_a_new_process(fake: list[str], tmp_path: Pa
             assert await peer.call("q/flaky") == 2
     assert (tmp_path / "lives.ran").read_text().split() == ["q/flaky"] * 2
     assert [type(attempt.error) for attempt in log.attempts] == [ConnectionFailed, type(None)]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("method", ["m/flaky", "flaky"])
-async def test_a_mutation_that_may_have_run_is_not_retried(fake: list[str], tmp_path: Path, method: str) -> None:
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
-            with pytest.raises(ConnectionFailed) as raised:
-                await peer.call(method)
-            assert (raised.value.sent, raised.value.loss.status) == (True, -signal.SIGKILL)
-            assert await peer.call("lives") == 2
-    assert (tmp_path / "lives.ran").read_text().split() == [method]
-
-
-@pytest.mark.anyio
-async def test_an_idempotent_mutation_is_retried(fake: list[str], tmp_path: Path) -> None:
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
-            assert await peer.call("m/flaky", idempotent=True) == 2
-    assert (tmp_path / "lives.ran").read_text().split() == ["m/flaky"] * 2
 
 
 @pytest.mark.anyio

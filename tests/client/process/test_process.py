@@ -14,8 +14,6 @@ import pytest
 from discreet.client import (
     ConnectionFailed,
     EndBounds,
-    InvalidReply,
-    RequestTimeout,
     ServerProcess,
     attach,
     connect,
@@ -171,28 +169,6 @@ time.sleep(60)
                 assert not raised.value.sent
                 os.kill(process.pid, signal.SIGUSR1)
     assert answers == ["late"]
-
-
-async def test_a_child_that_writes_garbage_fails_the_call() -> None:
-    source = "read(); print('debug: here'); sys.stdout.flush(); time.sleep(60)"
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with spawn(hostile(source), bounds=QUICK) as process, attach(process) as peer:
-            with pytest.raises(InvalidReply):
-                await peer.call("m", timeout=None)
-
-
-async def test_a_child_that_never_answers_is_asked_to_cancel() -> None:
-    source = """
-while request := read():
-    print(request["method"], file=sys.stderr, flush=True)
-"""
-    heard: list[str] = []
-    with anyio.fail_after(DEADLINE_SECONDS):
-        bounds = EndBounds(eof=DEADLINE_SECONDS)  # it may begin only after the call was given up
-        async with connect(hostile(source), stderr=heard.append, bounds=bounds) as peer:
-            with pytest.raises(RequestTimeout):
-                await peer.call("m", timeout=0.5)
-    assert heard == ["m", "$/cancelRequest"]
 
 
 async def test_a_child_that_ignores_eof_and_sigterm_is_killed() -> None:
