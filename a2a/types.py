@@ -28,7 +28,7 @@ MAX_PAGE_SIZE: Final = 100
 
 
 class TaskState(Enum):
-    """The state of a task (4.1.3). `states` holds the table of transitions."""
+    """The state of a task (4.1.3). `TRANSITIONS` is the table of what may follow."""
 
     SUBMITTED = "TASK_STATE_SUBMITTED"
     WORKING = "TASK_STATE_WORKING"
@@ -102,7 +102,7 @@ class Message(WireStruct, frozen=True):
 
 
 class TaskStatus(WireStruct, frozen=True):
-    """A task's state, the agent's message about it, and its time (4.1.2), as `timestamps` writes it."""
+    """A task's state, the agent's message about it, and its time (4.1.2), as `now` writes it."""
 
     state: TaskState
     message: Message | None = None
@@ -249,7 +249,8 @@ _current_second = (0, "")
 
 
 def now() -> str:
-    """The timestamp of the current moment."""
+    """The current moment, RFC 3339 in UTC with milliseconds: `2026-01-31T23:59:59.999Z`. Such texts sort as their
+    times do."""
     global _current_second  # noqa: PLW0603 - the text of a second is formatted once, however many events it has
     seconds, millis = divmod(time.time_ns() // 1_000_000, 1000)
     if _current_second[0] != seconds:
@@ -287,6 +288,16 @@ TRANSITIONS: Final[dict[TaskState, frozenset[TaskState]]] = {
     TaskState.CANCELED: frozenset(),
     TaskState.REJECTED: frozenset(),
 }
+"""The states that may follow each state; a transition that is not here is illegal.
+
+    submitted ──► working ◄──► input-required, auth-required     interrupted: the task waits for its caller
+        │            │               │
+        └────────────┴───────┬───────┘
+                             ▼
+          completed, failed, canceled, rejected                  terminal: nothing changes any more
+
+An agent may skip `working`, and may set the same state again with another message (A2A 1.0 section 4.1.3 and "Life of a Task").
+"""
 
 
 class SendRequest(msgspec.Struct, frozen=True):

@@ -46,7 +46,7 @@ class Message03(WireStruct, frozen=True, kw_only=True):
 
 
 class Status03(WireStruct, frozen=True, kw_only=True):
-    """`state` is one of `v03_responses.STATE_NAMES`."""
+    """`state` is one of `v03.STATE_NAMES`."""
 
     state: str
     message: Message03 | None = None
