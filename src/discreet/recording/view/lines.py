@@ -125,8 +125,11 @@ def counted(number: int, noun: str) -> str:
 GRACE_SECONDS: Final = 0.05
 """How long the first line that a reader does not take is waited for. Then none is waited for until it takes one again."""
 
-TAIL_LINE_BYTES: Final = 4096
-"""How much a pipe that is ready takes without blocking (PIPE_BUF of Linux)."""
+TAIL_CHARACTERS: Final = 900
+"""How much of a line is written."""
+
+TAIL_BYTES: Final = 4096
+"""How much a pipe that is ready takes without blocking (PIPE_BUF of Linux). Only escapes make a line longer than this."""
 
 
 @final
@@ -153,6 +156,7 @@ class Tail:
         self._write(self._lines.summary(), GRACE_SECONDS)
 
     def _write(self, line: str, seconds: float) -> None:
+        line = line[:TAIL_CHARACTERS]
         if self._left_out:
             line = f"… {counted(self._left_out, 'line')} left out: they were not read in time\n{line}"
         data = f"{line}\n".encode(self._encoding, "backslashreplace")
@@ -160,7 +164,7 @@ class Tail:
             if self._ended:
                 return
             if self._is_ready(seconds):
-                os.write(self._fd, data if len(data) <= TAIL_LINE_BYTES else data[: TAIL_LINE_BYTES - 1] + b"\n")
+                os.write(self._fd, data if len(data) <= TAIL_BYTES else data[: TAIL_BYTES - 1] + b"\n")
                 self._left_out = 0
             else:
                 self._left_out += 1
