@@ -1,11 +1,11 @@
-"""What an operation is besides a call: a resource, whose URI names what it reads, or a prompt; and what it asks the client for
-before it runs. Runs nothing."""
+"""What an operation is besides a call: a resource, whose URI names what it reads, a prompt or a command; and what it asks the
+client for before it runs. Runs nothing."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
 
@@ -22,6 +22,8 @@ class Resource(msgspec.Struct, frozen=True):
     `complete` has functions that complete values of the template's variables, by their names.
     """
 
+    dialect: ClassVar[str] = "mcp"
+
     uri: str
     mime_type: str = ""
     title: str = ""
@@ -35,11 +37,20 @@ class Resource(msgspec.Struct, frozen=True):
 class Prompt(msgspec.Struct, frozen=True):
     """A prompt. `complete` has functions that complete values of its arguments, by their names."""
 
+    dialect: ClassVar[str] = "mcp"
+
     title: str = ""
     complete: Mapping[str, Completer] = {}
 
 
-Offer: TypeAlias = Resource | Prompt
+class Command(msgspec.Struct, frozen=True):
+    """A command that editors run by its name."""
+
+    dialect: ClassVar[str] = "lsp"
+
+
+Offer: TypeAlias = Resource | Prompt | Command
+"""As what the clients of one `dialect` get an operation."""
 
 
 TOOL_ERROR: Final = "MCP_TOOL_ERROR"
@@ -145,7 +156,7 @@ def asks_of(params: Any) -> dict[str, Asked]:  # Any: the type of the params
     return {name: marks[0] for name, marks in found.items() if marks}
 
 
-def check_offer(offer: Offer, names: Collection[str]) -> None:
+def check_offer(offer: Resource | Prompt, names: Collection[str]) -> None:
     """Raises `TypeError` or `ValueError` for what can't be offered by a handler with params of these names."""
     if not isinstance(offer.complete, Mapping) or not all(map(callable, offer.complete.values())):
         raise TypeError('complete must map names of params to functions, such as {"city": cities_that_begin_with}')

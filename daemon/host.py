@@ -310,14 +310,14 @@ class Host:
         """Log what no client will find, since its dialect was neither declared nor chosen."""
         if self.settings.dialect is not None:
             return
-        specs = self.catalogue.operations
-        only_in = {
-            dialect: [spec.name for spec in specs if spec.command or spec.name.startswith(prefixes)]
-            for dialect, prefixes in plugins.FOUND_ONLY_IN.items()
-        }
-        only_in["mcp"] = [spec.name for spec in specs if spec.offer is not None]
+        only_in: dict[str, list[str]] = {}
+        for spec in self.catalogue.operations:
+            named = (name for name, prefixes in plugins.FOUND_ONLY_IN.items() if spec.name.startswith(prefixes))
+            meant = next(named, None) if spec.offer is None else spec.offer.dialect
+            if meant is not None:
+                only_in.setdefault(meant, []).append(spec.name)
         for meant, methods in only_in.items():
-            if methods and self.dialect == "plain" and not (meant == "mcp" and self.settings.http_mcp):
+            if self.dialect == "plain" and not (meant == "mcp" and self.settings.http_mcp):
                 hint = (
                     f"only clients of {meant} find these, and the dialect is plain: write Service(…, dialect={meant!r})"
                 )

@@ -32,7 +32,7 @@ from msgspec import UNSET
 
 from ...errors.exceptions import OperationError
 from .. import plugins
-from ..declarations import Completer, Offer, Prompt, Resource, asks_of, check_offer
+from ..declarations import Command, Completer, Prompt, Resource, asks_of, check_offer
 from .json_types import may_hold_floats, require_json_members, require_json_type
 from .params import ANNOTATION_ERRORS, InputModel, build_input, return_type
 from .spec import (
@@ -250,7 +250,7 @@ class Service:
         declare = Service._offer(self, Prompt(title, complete or {}), options)
         return declare if handler is None else declare(handler)
 
-    def _offer(self, offer: Offer, options: OperationOptions) -> Callable[[Handler], Handler]:
+    def _offer(self, offer: Resource | Prompt, options: OperationOptions) -> Callable[[Handler], Handler]:
         _require_service(self, "prompt" if isinstance(offer, Prompt) else "resource")
 
         def register(func: Handler) -> Handler:
@@ -279,7 +279,7 @@ class Service:
         Its arguments come by position, the last of them also as `*args: T`. Without `timeout` it has no deadline. Returns the
         function unchanged.
         """
-        return Service._declare(self, "mutation", given, options, command=True)
+        return Service._declare(self, "mutation", given, options, offer=Command())
 
     @overload
     def initialize(self, handler: Handler, /) -> Handler: ...
@@ -319,9 +319,9 @@ class Service:
             raise AttributeError(f"a service has no {name}{hint}")
 
     def _declare(
-        self, kind: OperationKind, given: object, options: OperationOptions, *more: str, command: bool = False
+        self, kind: OperationKind, given: object, options: OperationOptions, *more: str, offer: Command | None = None
     ) -> Any:
-        decorator = "command" if command else kind
+        decorator = kind if offer is None else "command"
         _require_service(self, decorator)
 
         def register(func: Handler) -> Handler:
@@ -331,7 +331,9 @@ class Service:
                 if method and "name" in options:
                     raise TypeError("it is named twice: keep the method or name=, not both")
                 shown = name = method or _qualified(self.namespace, name_of(func, options))
-                spec = self._specify(name, kind, func, {"timeout": None, **options} if command else options, command)
+                spec = self._specify(
+                    name, kind, func, options if offer is None else {"timeout": None, **options}, offer
+                )
                 self.operations.append(spec)
             except _WRONG as exc:
                 raise DeclarationError(_one_line(f"operation {shown}: {exc}")) from exc
@@ -348,14 +350,14 @@ class Service:
         )
 
     def _specify(
-        self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions, command: bool
+        self, name: str, kind: OperationKind, func: Callable[..., Any], options: OperationOptions, offer: Command | None
     ) -> OperationSpec:
         if (known := self._known.get(name)) is not None:
             return msgspec.structs.replace(known, invoke=known.input.invoker(func))
         check_name(name)
         check_kind(kind, options)
         mode = mode_of(kind, func, options)
-        model = build_input(func, takes_rest=command)
+        model = build_input(func, takes_rest=offer is not None)
         _check_params(model)
         returns, numbered = _returns(func, kind)
         require_json_type(returns, "an event" if kind == "subscription" else "the result")
@@ -381,7 +383,7 @@ class Service:
             limit=options.get("limit"),
             options=options.get("options"),
             etag=options.get("etag", False),
-            command=command,
+            offer=offer,
             numbered=numbered,
             uses=self.uses,
             authority=self.authority,

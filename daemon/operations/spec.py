@@ -337,8 +337,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     `source` is where the handler stands, as `app.py:12`, for its author.
 
-    `offer` is set where it is no tool but a resource or a prompt to clients that tell these apart.
-    `command` marks one that editors run by its name. `options` are what a dialect says of the operation beside its types.
+    `offer` is as what clients of one dialect get it, beside or in place of a call. `options` are what a dialect says of it beside
+    its types.
     `idempotent` says of a mutation that it may be repeated. `etag` says that results of a query get an `ETag` by HTTP, `numbered`
     that the events of a subscription are `ServerEvent`.
 
@@ -372,7 +372,6 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     floats: bool = False
     source: str = ""
     offer: Offer | None = None
-    command: bool = False
     options: Any = None  # Any: what the dialect of the client takes
     etag: bool = False
     numbered: bool = False

@@ -13,6 +13,7 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
+from ...daemon.declarations import Command
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...errors.nearest import closest_match
@@ -55,7 +56,7 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
     for spec in specs:
         check_declaration(spec)
         row = _row(spec.name)
-        if spec.command:
+        if isinstance(spec.offer, Command):
             commands.append(command_of(spec))
         elif row.server_capability:
             _announce(capabilities, spec, row.server_capability)
@@ -212,7 +213,7 @@ def check_declaration(spec: OperationSpec) -> None:
                 f"operation {spec.name}: {error.__name__} has the number {number}, and LSP allows no new ones"
                 f" from {RESERVED_NUMBERS.start} to {RESERVED_NUMBERS.stop - 1}"
             )
-    if spec.command and spec.input.whole and _is_lsp_struct(spec.input.type):
+    if isinstance(spec.offer, Command) and spec.input.whole and _is_lsp_struct(spec.input.type):
         raise DeclarationError(
             f"operation {spec.name}: a command takes its arguments, not lsp.{spec.input.type.__name__}:"
             " `def fix(ctx: Context, uri: str)`"

@@ -10,6 +10,7 @@ import msgspec
 from ...daemon import plugins
 from ...daemon.connection.handshake import add_initialize, add_shutdown, client_info, run_initializers
 from ...daemon.connection.notices import ClientConnection, DaemonControl
+from ...daemon.declarations import Command
 from ...daemon.documents.store import Documents
 from ...daemon.documents.text import ENCODINGS, PositionEncoding
 from ...daemon.logs import log
@@ -62,7 +63,7 @@ class LspSession:
         self._announcement: Announcement = announcement(specs)
         for line in slips(spec.name for spec in specs if spec.name.startswith(plugins.FOUND_ONLY_IN["lsp"])):
             log.warning("method.unknown", hint=line)
-        self._commands = {command_of(spec): spec for spec in specs if spec.command}
+        self._commands = {command_of(spec): spec for spec in specs if isinstance(spec.offer, Command)}
         self.documents: Final = Documents()
         self.dialect: Final = LspDialect(
             self.documents,
@@ -165,7 +166,7 @@ class LspSession:
         except DeclarationError as exc:
             log.error("lsp.capabilities_unchanged", reason=str(exc))
             return
-        self._commands = {command_of(spec): spec for spec in specs if spec.command}
+        self._commands = {command_of(spec): spec for spec in specs if isinstance(spec.offer, Command)}
         self.dialect.declared = frozenset(spec.name for spec in specs)
         if self._registered is not None:
             self._register(self._registered)

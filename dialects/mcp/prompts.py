@@ -8,7 +8,7 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 from msgspec import Raw
 
-from ...daemon.declarations import Offer, Prompt, Resource, arguments_of
+from ...daemon.declarations import Prompt, Resource, arguments_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
@@ -112,8 +112,7 @@ def _find(state: McpState, kind: type[Prompt] | type[Resource], name: str, param
 
 
 def _completed(spec: OperationSpec, name: str, begun: str) -> Sequence[str]:
-    offer: Offer | None = spec.offer
-    completer = None if offer is None else offer.complete.get(name)
+    completer = spec.offer.complete.get(name) if isinstance(spec.offer, Resource | Prompt) else None
     if completer is not None:
         found: list[str] = convert([*completer(begun)], list[str])
         return found

@@ -61,7 +61,9 @@ class Offered:
         self._change_count = host.change_count
         specs = host.catalogue.operations
         self._tools = tools_of(specs)
-        self.offers = [spec for spec in specs if spec.offer is not None and spec.visibility == "external"]
+        self.offers = [
+            spec for spec in specs if isinstance(spec.offer, Resource | Prompt) and spec.visibility == "external"
+        ]
         _check_numbers(specs)
         _check_offers(self.offers)
         callable_ = (*(tool.spec for tool in self.tools.values()), *self.offers)

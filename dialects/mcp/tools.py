@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 import msgspec
 from msgspec import Raw
 
-from ...daemon.declarations import LONGEST_TOOL_NAME, asks_of
+from ...daemon.declarations import LONGEST_TOOL_NAME, Prompt, Resource, asks_of
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.operations.type_shapes import json_kinds
@@ -40,7 +40,7 @@ _STRING: Final = ord('"')
 
 def is_tool(spec: OperationSpec) -> bool:
     """Whether an operation can be a tool: its params come as an object, and it is neither a notification nor an offer."""
-    if spec.kind == "notification" or spec.offer is not None or spec.visibility != "external":
+    if spec.kind == "notification" or isinstance(spec.offer, Resource | Prompt) or spec.visibility != "external":
         return False
     return not spec.input.whole or "object" in json_kinds(type_info(spec.input.type))
 
