@@ -10,7 +10,7 @@ import msgspec
 
 from ..a2a.types import Artifact, Part
 from ..awaited import refuses_bool
-from ..daemon.operations.context import ClientInfo
+from ..daemon.operations.request import ClientInfo
 from ..errors.nearest import nearest_hint
 
 ToolKind: TypeAlias = Literal[

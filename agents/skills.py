@@ -26,7 +26,7 @@ from ..lazy import anyio
 from .tasks.executor import failure_parts, note_failed
 
 if TYPE_CHECKING:
-    from ..daemon.dispatch.request import EventSink, Outcome
+    from ..daemon.operations.request import EventSink, Outcome
     from .tasks.executor import RequestContext, TaskEvents
 
 MEDIA_TYPE: Final = "application/json"

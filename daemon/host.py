@@ -15,8 +15,8 @@ from ..lazy import anyio
 from . import plugins
 from .apps import AppError
 from .dispatch.execution import APP_LOOP
-from .dispatch.inner_calls import InnerCalls
-from .dispatch.request import RequestMetrics
+from .dispatch.inner_calls import InnerCalls, target_of
+from .dispatch.metrics import RequestMetrics
 from .dispatch.scheduler import Scheduler
 from .dispatch.task_pool import HandlerLoop, guard_task_groups
 from .dispatch.thread_pool import LoopPortal
@@ -33,8 +33,9 @@ from .settings import Settings
 if TYPE_CHECKING:
     from .hosted_agent import AgentDeclaration, AgentPart
     from .metrics.figures import Figures, Transport
-    from .operations.context import Context, ContextBackend, CurrentRequest, Sending
+    from .operations.context import Context
     from .operations.identity import Identity
+    from .operations.request import ContextBackend, Request, Sending
     from .operations.service import Service
     from .operations.spec import OperationSpec
     from .tracing.tracing import Tracing
@@ -225,9 +226,14 @@ class Host:
         """True when no request runs or waits and the agent has nothing under way."""
         return self.scheduler.idle and self.agent.idle
 
-    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
+    def run_from_thread(self, request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
         return self._portal.run(request, work)
+
+    async def call(self, parent: Request, name: str, params: object, *, continue_running: bool) -> bytes:
+        """The result of the operation of this name, which the handler of `parent` calls. Raises as `InnerCalls.call` does."""
+        spec = target_of(self.registry, parent.spec, name)
+        return await self.inner_calls.call(spec, params, parent, continue_running=continue_running)
 
     def hold_memory(self, size: int) -> None:
         """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""

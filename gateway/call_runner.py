@@ -16,12 +16,13 @@ import msgspec
 from starlette.responses import Response
 
 from ..daemon.dispatch.execution import Raised, attempt_now, provider_failed, refusal_of
-from ..daemon.dispatch.request import OTHER
+from ..daemon.dispatch.metrics import OTHER
 from ..daemon.dispatch.responder import note_failure
 from ..daemon.operations.access import Access, is_refreshing
 from ..daemon.operations.identity import Identity
+from ..daemon.operations.request import Request
 from ..daemon.rpc.dialect import PLAIN
-from ..daemon.rpc.envelope import NULL_ID, Call
+from ..daemon.rpc.envelope import NULL_ID
 from ..errors.exceptions import FailureError
 from ..errors.failures import Cancelled, Failure, Internal, TimedOut, Unavailable
 from ..lazy import anyio
@@ -35,10 +36,10 @@ from .sse import send_events
 if TYPE_CHECKING:
     from starlette.types import Send
 
-    from ..daemon.dispatch.execution import Router
-    from ..daemon.dispatch.request import Outcome
+    from ..daemon.dispatch.dispatcher import Router
     from ..daemon.host import Host
     from ..daemon.operations.access import Refreshing
+    from ..daemon.operations.request import Outcome
     from ..daemon.operations.spec import OperationSpec
     from .page.recent_requests import RecentRequests
 
@@ -62,7 +63,7 @@ class Authenticator:
         self._refreshing = provider if is_refreshing(provider) else None
         self._waiting: anyio.Event | None = None
 
-    async def access_of(self, call: Call) -> Access | Internal:
+    async def access_of(self, call: Request) -> Access | Internal:
         """The access of the caller alone; what the call gets where the provider raised something."""
         if self._access.provider is None:
             return self._access
@@ -165,13 +166,13 @@ class CallRunner:
         """The metadata of the call that a request makes."""
         return service_params(request, self._api_keys)
 
-    async def access_of(self, request: GatewayRequest, call: Call) -> Access | Internal:
+    async def access_of(self, request: GatewayRequest, call: Request) -> Access | Internal:
         """Who calls; or what the call gets where that can't be told. The provider is asked once for a request."""
         if request.access is None:
             request.access = await self._callers.access_of(call)
         return request.access
 
-    async def refusal(self, request: GatewayRequest, call: Call, spec: OperationSpec) -> Failure | None:
+    async def refusal(self, request: GatewayRequest, call: Request, spec: OperationSpec) -> Failure | None:
         """Why this caller may not make this call. It is told before anything of the params is read: they cost nothing where the
         caller may not call, and no error tells what they are."""
         if self.access.unrestricted and spec.admits is None:
@@ -189,7 +190,7 @@ class CallRunner:
 
     async def note_refused(self, request: GatewayRequest, status: int, seconds: float) -> None:
         """The same for one that was answered with this status and never became a call."""
-        call = Call(OTHER, NULL_ID, None, self.service_params(request))
+        call = Request(OTHER, NULL_ID, None, self.service_params(request))
         access = await self.access_of(request, call)
         if self.recent is not None and not isinstance(access, Internal):
             self.recent.add(access, None, request.failure or status, seconds)
@@ -268,7 +269,7 @@ class CallRunner:
         self,
         request: GatewayRequest,
         send: Send,
-        call: Call,
+        call: Request,
         writer: AnswerWriter,
         router: Router,
         *,

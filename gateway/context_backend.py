@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, final
 
-from ..daemon.dispatch.inner_calls import target_of
-from ..daemon.operations.context import NOTHING_SENT, ClientInfo, ClientRefused
+from ..daemon.operations.context import NOTHING_SENT, ClientRefused
+from ..daemon.operations.request import ClientInfo
 from ..errors.codes import METHOD_NOT_FOUND
 from ..errors.failures import MethodNotFound
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from ..daemon.documents.store import Documents
     from ..daemon.host import Host
     from ..daemon.operations.access import Access
-    from ..daemon.operations.context import Caller, CurrentRequest, IncomingCall, LogLevel, Sending
     from ..daemon.operations.identity import Identity
+    from ..daemon.operations.request import LogLevel, Request, Sending
 
 
 @final
@@ -51,24 +51,17 @@ class HttpContextBackend:
 
     async def notify_all(self, method: str, params: Iterable[object]) -> None: ...
 
-    def progress_token(self, call: IncomingCall) -> str | int | None:
+    def progress_token(self, request: Request) -> str | int | None:
         return None
 
     def progress(self, token: str | int, value: object) -> Sending | None:
         return None
 
-    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
+    def log(self, request: Request, level: LogLevel, data: object) -> Sending | None:
         return None
 
     def resource_updated(self, uri: str) -> Sending | None:
         return self.process.resource_updated(uri)
-
-    async def call(
-        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
-    ) -> bytes:
-        spec = target_of(self.process.registry, caller, name)
-        inner_calls = self.process.inner_calls
-        return await inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, final
 
-from ..daemon.dispatch.backlog import Backlog
-from ..daemon.dispatch.request import Request
 from ..daemon.dispatch.responder import note_failure
 from ..daemon.dispatch.task_pool import out_of_task
 from ..daemon.memory import SMALL
+from ..daemon.operations.request import Backlog, Request
 from ..daemon.rpc.dialect import PLAIN
 from ..errors.failures import Cancelled, Overloaded, Unavailable
 from ..lazy import anyio
 from .event_queue import EventQueue, QueuedEvent
 
 if TYPE_CHECKING:
-    from ..daemon.dispatch.execution import Router
-    from ..daemon.dispatch.request import EventSink, Outcome
+    from ..daemon.dispatch.dispatcher import Router
     from ..daemon.host import Host
     from ..daemon.operations.access import Access
-    from ..daemon.operations.context import ContextBackend
+    from ..daemon.operations.request import ContextBackend, EventSink, Outcome, Request
     from ..daemon.operations.spec import OperationSpec
-    from ..daemon.rpc.envelope import Call
     from ..errors.failures import Failure
 
 
@@ -45,7 +42,7 @@ class Sender:
     __slots__ = ("backlog", "in_flight")
 
     def __init__(self) -> None:
-        self.backlog: Final[Backlog[Request]] = Backlog(_NeverCongested())
+        self.backlog: Final[Backlog] = Backlog(_NeverCongested())
         self.in_flight = 0
 
 
@@ -77,7 +74,7 @@ class ClientQuota:
 class Exchange:
     """Used on the loop's thread only. `outcome` is None until there is one, which comes after all events."""
 
-    def __init__(self, host: Host, call: Call) -> None:
+    def __init__(self, host: Host, call: Request) -> None:
         self.call = call
         self.outcome: Outcome | None = None
         self.name: str | None = None
@@ -96,17 +93,19 @@ class Exchange:
         """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
         if closed or sender is None:
             return self._refuse(router, Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
-        route = router.route(self.call, access)
-        if not isinstance(route, tuple):
-            return self._refuse(router, route)
-        call, spec = route
+        request = self.call
+        refusal = router.route(request, access)
+        if refusal is not None:
+            return self._refuse(router, refusal)
+        spec = request.spec
         self.name = spec.name
         if self._at_limit(spec) or sender.backlog.full:
             return self._refuse(router, Overloaded(RETRY_AFTER_MS))
         if spec.mode == "stream":
             self._events = EventQueue(self._host.memory, self._wake)
-        self._request = Request(call, spec, self, context_backend, sender.backlog)
-        request = self._request
+        self._request = request
+        request.context_backend = context_backend
+        request.admit(self, sender.backlog)
         scheduler = self._host.scheduler
         out_of_task(lambda: scheduler.submit(request))  # an inline handler may begin now, or a coroutine
         if scheduler.progressed:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..daemon.host import Host
     from ..daemon.operations.access import IdentityProvider
-    from ..daemon.operations.context import ContextBackend
+    from ..daemon.operations.request import ContextBackend
     from ..daemon.settings import Settings
 
 

@@ -14,7 +14,7 @@ from ...a2a.draft import apply_events
 from ...a2a.errors import task_not_found
 from ...a2a.types import ArtifactChanged, Message, Task, TaskEvent, WaitingMessage
 from ...daemon.dispatch.execution import Raised, attempt
-from ...daemon.dispatch.request import Durations
+from ...daemon.dispatch.metrics import Durations
 from ...daemon.logs import log
 from ...lazy import anyio
 from ..stores.failures import log_failure

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Protocol, final
 
 from ...errors.failures import Unavailable
 from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
 from ...lazy import anyio
-from ..dispatch.backlog import Backlog
-from ..dispatch.dispatcher import Dispatcher
-from ..dispatch.execution import Router
-from ..dispatch.request import Client, Request
-from ..dispatch.responder import Responder, note_timeout
+from ..dispatch.dispatcher import Dispatcher, Router
+from ..dispatch.responder import Responder
+from ..dispatch.scheduler import Client
 from ..logs import log
-from ..operations.context import ClientInfo
+from ..operations.request import Backlog, ClientInfo, Request
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from .context_backend import ClientContextBackend, Together
 from .handshake import ServerInfo
@@ -32,10 +30,9 @@ from .writer import Writer
 if TYPE_CHECKING:
     from ...framing.transports.interface import ByteTransport
     from ..host import Host
-    from ..operations.context import Sending
     from ..operations.identity import Identity
+    from ..operations.request import Request, Sending
     from ..operations.spec import OperationSpec
-    from ..rpc.envelope import Call
 
 
 class Owner(DaemonControl, Protocol):
@@ -54,10 +51,10 @@ class Owner(DaemonControl, Protocol):
 class DialectDetector:
     """Stands where the dispatcher will, until it is known what the client speaks."""
 
-    def __init__(self, learn: Callable[[Call], None]) -> None:
+    def __init__(self, learn: Callable[[Request], None]) -> None:
         self._learn = learn
 
-    def accept(self, call: Call) -> None:
+    def accept(self, call: Request) -> None:
         self._learn(call)
 
     def read_again(self, body: bytes) -> None: ...
@@ -85,7 +82,7 @@ class Connection:
                 FrameLimits(settings.max_message_bytes, settings.max_header_bytes),
             ),
             frame_timeout=settings.frame_timeout,
-            on_timeout=note_timeout,
+            on_timeout=lambda size: log.warning("frame.timed_out", size=size),
             received=state.received,
             waiting=state.unsent,
         )
@@ -98,7 +95,7 @@ class Connection:
         )
         self._client_requests = ClientRequests(self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
-        self._backlog: Backlog[Request] = Backlog(self.writer)
+        self._backlog: Backlog = Backlog(self.writer)
         self._speaks: str | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
         if self._speaks is None:
             check_declarations(host)
@@ -106,16 +103,12 @@ class Connection:
         self.session = open_session(self._speaks or "plain", self, owner, state.session)
         self.context_backend = ClientContextBackend(host, self, self._notices, self._client_requests)
         host.resource_watchers.append(self.tell_updated)
-        dispatcher = self._speak(self.session)
         self._reader = Reader(
-            self._channel,
-            dispatcher if self._speaks else DialectDetector(self._learn),
-            self._responder,
-            self.writer,
-            host.scheduler,
-            self,
-            self._metrics,
+            self._channel, self.writer, host.scheduler, self._backlog, self._client_requests, self._metrics
         )
+        dispatcher = self._speak(self.session)
+        if self._speaks is None:
+            self._reader.read_as(DialectDetector(self._learn), self._responder, self.session.dialect)
         self._client = Client(self.writer.flush, self.on_progress)
         host.scheduler.attach(self._client)
         for call in self.session.dialect.open_calls():
@@ -135,15 +128,15 @@ class Connection:
             self._metrics,
             tracing=self.host.tracing,
         )
+        self._reader.read_as(self._dispatcher, self._responder, session.dialect)
         return self._dispatcher
 
-    def _learn(self, first: Call) -> None:
+    def _learn(self, first: Request) -> None:
         """The first call tells what the client speaks."""
         name = dialect_of(first)
         session = open_session(name, self, self._owner)
         dispatcher = self._speak(session)
         self._speaks, self.session = name, session
-        self._reader.switch(dispatcher, self._responder)
         dispatcher.accept(first)
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -168,20 +161,6 @@ class Connection:
         """True when the end of input was read."""
         return self._reader.ended
 
-    @property
-    def full(self) -> bool:
-        """True while nothing more should be read."""
-        if self._channel.congested or self.session.dialect.busy:
-            return True
-        return self._backlog.full and (not self._client_requests or self._backlog.overfull)
-
-    @property
-    def batches(self) -> bool:
-        return self.session.dialect.batches
-
-    def take_reply(self, reply: Any) -> bool:
-        return self._client_requests.take(reply)
-
     # -- what is owed ------------------------------------------------------------------------------------------
 
     @property
@@ -192,12 +171,12 @@ class Connection:
     @property
     def owed(self) -> bool:
         """True while the client waits for an answer, or for the rest of one. May be read in a signal handler."""
-        return not self._channel.broken and bool(self._responder.unanswered or self.writer.unsent)
+        return not self._channel.broken and bool(self._responder.waiting or self.writer.unsent)
 
     @property
     def unanswered(self) -> int:
         """How many requests still wait for their answer."""
-        return self._responder.unanswered
+        return len(self._responder.waiting)
 
     @property
     def pulse(self) -> int:
@@ -207,7 +186,7 @@ class Connection:
     def counts(self) -> dict[str, int]:
         """How much each table holds of requests that have not ended. All are 0 when nothing is owed to the client."""
         return {
-            "unanswered": self._responder.unanswered,
+            "unanswered": len(self._responder.waiting),
             "open": self._backlog.open,
             "waiting": len(self._backlog),
             "waiting_bytes": self._backlog.bytes,
@@ -290,7 +269,7 @@ class Connection:
     def set_client_info(self, client: ClientInfo) -> None:
         self.client = client
 
-    def take_again(self, call: Call) -> None:
+    def take_again(self, call: Request) -> None:
         self._reader.take_again(call)
 
     def tell(self, method: str, params: object) -> None:

@@ -9,16 +9,16 @@ import msgspec
 
 from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.failures import MethodNotFound
-from ..dispatch.inner_calls import target_of
-from ..operations.context import ClientInfo, ClientRefused, LogLevel
+from ..operations.context import ClientRefused
+from ..operations.request import ClientInfo, LogLevel
 from ..rpc import envelope
 
 if TYPE_CHECKING:
     from ..documents.store import Documents
     from ..host import Host
     from ..operations.access import Access
-    from ..operations.context import Caller, CurrentRequest, IncomingCall, Sending
     from ..operations.identity import Identity
+    from ..operations.request import Request, Sending
     from .notices import ClientRequests, Notices
     from .session import Session
 
@@ -93,32 +93,27 @@ class ClientContextBackend:
     async def notify_all(self, method: str, params: Iterable[object]) -> None:
         await self._notices.send_all(envelope.encode_notification(method, each) for each in params)
 
-    def progress_token(self, call: IncomingCall) -> str | int | None:
-        token = call.progress_token
-        return self._peer.session.dialect.progress_token(call.params) if isinstance(token, msgspec.UnsetType) else token
+    def progress_token(self, request: Request) -> str | int | None:
+        token = request.progress_token
+        return (
+            self._peer.session.dialect.progress_token(request.params) if isinstance(token, msgspec.UnsetType) else token
+        )
 
     def progress(self, token: str | int, value: object) -> Sending | None:
         dialect = self._peer.session.dialect
         return self._send(dialect.progress_method, dialect.encode_progress(token, value))
 
-    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
+    def log(self, request: Request, level: LogLevel, data: object) -> Sending | None:
         if level not in get_args(LogLevel):
             raise ValueError(f"the level is one of {', '.join(get_args(LogLevel))}, not {level!r}")
         dialect = self._peer.session.dialect
-        return self._send(dialect.log_method, dialect.encode_log(call.rendering, level, data))
+        return self._send(dialect.log_method, dialect.encode_log(request.rendering, level, data))
 
     def resource_updated(self, uri: str) -> Sending | None:
         return self.process.resource_updated(uri, self._peer.tell_updated)
 
     def _send(self, method: str, message: bytes | None) -> Sending | None:
         return None if message is None else self._notices.send(method, message)
-
-    async def call(
-        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
-    ) -> bytes:
-        spec = target_of(self.process.registry, caller, name)
-        inner_calls = self.process.inner_calls
-        return await inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         dialect, output = self._peer.session.dialect, self._notices.output

@@ -9,7 +9,8 @@ import msgspec
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
-from ..operations.context import CallFailed, ClientInfo, Context
+from ..operations.context import CallFailed, Context
+from ..operations.request import ClientInfo
 from ..operations.service import Service
 from ..operations.spec import OperationSpec
 

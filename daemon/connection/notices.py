@@ -18,15 +18,14 @@ from ..dispatch.thread_pool import ThreadPool
 from ..logs import log
 from ..operations.context import ClientRefused
 from ..rpc import envelope
-from ..rpc.envelope import Reply
+from ..rpc.envelope import ClientResponse
 
 if TYPE_CHECKING:
     from ..host import Host
     from ..memory import MemoryBudget
-    from ..operations.context import ClientInfo, ContextBackend
     from ..operations.identity import Identity
+    from ..operations.request import ClientInfo, ContextBackend, Request
     from ..operations.spec import OperationSpec
-    from ..rpc.envelope import Call
     from .handshake import ServerInfo
 
 
@@ -39,7 +38,7 @@ class _Pending:
 
     def __init__(self, answered: anyio.Event) -> None:
         self.answered = answered
-        self.reply: Reply | None = None
+        self.reply: ClientResponse | None = None
 
 
 @final
@@ -97,7 +96,7 @@ class ClientRequests:
         """How many answers are still to come."""
         return len(self._open)
 
-    def take(self, reply: Reply) -> bool:
+    def take(self, reply: ClientResponse) -> bool:
         """Take a response; False when no request waits for it."""
         pending = self._open.pop(reply.id, None)
         if pending is None:
@@ -112,7 +111,7 @@ def _unanswerable() -> ClientRefused:
     return ClientRefused(SERVER_ERROR, row_of(failure).message, failure)
 
 
-def _result(reply: Reply) -> bytes:
+def _result(reply: ClientResponse) -> bytes:
     if reply.result is not None:
         return bytes(reply.result)
     error, failure = decode_error(b"" if reply.error is None else reply.error, a2a=False)
@@ -154,7 +153,7 @@ class ClientConnection(Protocol):
         """What the services run when the client says hello, in the order of declaration."""
         ...
 
-    def take_again(self, call: Call) -> None:
+    def take_again(self, call: Request) -> None:
         """Hand in a call that the dialect has held back, while it was busy, and go on reading."""
         ...
 

@@ -21,8 +21,8 @@ from .notices import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
     from ..host import Host
+    from ..operations.request import Request
     from ..operations.spec import Immediate, OperationSpec
-    from ..rpc.envelope import Call
 
 PROTOCOL_VERSION = "2.0"
 
@@ -100,7 +100,7 @@ def open_session(connection: ClientConnection, control: DaemonControl, saved: by
     return PlainSession(connection, control)
 
 
-def begins_with(first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+def begins_with(first: Request, params: Mapping[str, msgspec.Raw]) -> bool:
     return False  # plain is what is left
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..documents.store import Documents
     from ..host import Host
     from ..operations.registry import Registry
+    from ..operations.request import Request
     from ..operations.spec import OperationSpec
-    from ..rpc.envelope import Call
 
 
 class Session(Protocol):
@@ -68,7 +68,7 @@ class Plugin(Protocol):
 class BuiltInPlugin(Plugin, Protocol):
     """A dialect that clients need not be told to speak: with `auto` their first message decides."""
 
-    def begins_with(self, first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+    def begins_with(self, first: Request, params: Mapping[str, msgspec.Raw]) -> bool:
         """Whether a client that begins with this call, with these members of its params, speaks this dialect."""
         ...
 
@@ -112,7 +112,7 @@ def with_place(exc: DeclarationError, specs: Iterable[OperationSpec]) -> Declara
     return DeclarationError(f"{exc} ({', '.join(places)})") if places else exc
 
 
-def dialect_of(first: Call) -> str:
+def dialect_of(first: Request) -> str:
     """What the client speaks that begins with this message."""
     params = members_of(first.params)
     for name in plugins.BUILT_IN["dialect"]:

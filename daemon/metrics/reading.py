@@ -11,7 +11,7 @@ import msgspec
 
 from ...errors.redaction import redactions
 from ...lazy import anyio
-from ..dispatch.request import OK, OTHER, Durations, RequestMetrics
+from ..dispatch.metrics import OK, OTHER, Durations, RequestMetrics
 from ..dispatch.scheduler import Scheduler
 from ..logs import log
 from ..memory import MemoryBudget

@@ -18,7 +18,8 @@ from . import envelope
 from .envelope import CANCEL_REQUEST
 
 if TYPE_CHECKING:
-    from .envelope import Call, Message, Rendering
+    from ..operations.request import Rendering, Request
+    from .envelope import Message
 
 
 class Ignored(msgspec.Struct, frozen=True):
@@ -123,7 +124,7 @@ class Dialect:
         """Whether a message may be an array of messages. Each of them is then answered by itself."""
         return False
 
-    def receive(self, call: Call) -> Failure | Ignored | None:
+    def receive(self, call: Request) -> Failure | Ignored | None:
         """Look at a call before anything else does, in the order of arrival: None lets it pass."""
 
     def read_again(self, body: bytes) -> Message | None:
@@ -135,7 +136,7 @@ class Dialect:
         known."""
         return FAILURE_ENCODERS.get(method, encode_error_response)(call_id, failure, self.name)
 
-    def events_of(self, call: Call) -> Events:
+    def events_of(self, call: Request) -> Events:
         """How the events of this call of a subscription are written."""
         return Events(call.id or envelope.NULL_ID)
 
@@ -160,7 +161,7 @@ class Dialect:
     def hand_over(self) -> None:
         """Another program is about to go on with the session: what only waits may end now, unanswered."""
 
-    def open_calls(self) -> Iterable[Call]:
+    def open_calls(self) -> Iterable[Request]:
         """Calls that the program before this one has left unanswered at its `hand_over`: to be taken as if they came now."""
         return ()
 
@@ -168,7 +169,7 @@ class Dialect:
         """The message that cancels a request of ours."""
         return envelope.encode_notification(CANCEL_REQUEST, {"id": request_id})
 
-    def trace_meta(self, call: Call) -> Mapping[str, object] | None:
+    def trace_meta(self, call: Request) -> Mapping[str, object] | None:
         """What the `_meta` of a call says of the trace that it belongs to; None where such a thing is not there."""
         if self.trace_place != "_meta" or call.params is None:
             return None

@@ -38,7 +38,7 @@ from .generated import structs
 from .generated.structs import EnvVariable
 
 if TYPE_CHECKING:
-    from ...daemon.operations.context import ClientInfo, ContextBackend
+    from ...daemon.operations.request import ClientInfo, ContextBackend
     from .sessions import ClientCapabilities, SessionRecord
     from .turn import PromptTurn
 

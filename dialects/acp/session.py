@@ -13,8 +13,9 @@ import msgspec
 from ...agents.acp_options import AcpOptions
 from ...agents.host import agent_runner_of
 from ...daemon.connection.handshake import add_initialize, checked, run_initializers
-from ...daemon.operations.context import ClientInfo, Context
+from ...daemon.operations.context import Context
 from ...daemon.operations.registry import LazyOperations, Registry
+from ...daemon.operations.request import ClientInfo
 from ...daemon.operations.service import DeclarationError, Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.rpc import envelope
@@ -28,8 +29,8 @@ from .sessions import ClientCapabilities, Sessions
 
 if TYPE_CHECKING:
     from ...daemon.connection.notices import ClientConnection
+    from ...daemon.operations.request import Request
     from ...daemon.rpc.dialect import Ignored
-    from ...daemon.rpc.envelope import Call
 
 PROTOCOL_VERSION: Final = 1
 
@@ -83,7 +84,7 @@ class AcpDialect(Dialect):
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def receive(self, call: Call) -> Failure | Ignored | None:
+    def receive(self, call: Request) -> Failure | Ignored | None:
         if call.method in ("session/prompt", "session/cancel"):
             session = self._sessions.find(_session_of(call))
             if session is None:
@@ -108,7 +109,7 @@ class AcpDialect(Dialect):
         return envelope.encode_notification(_CANCEL_REQUEST, {"requestId": request_id})
 
 
-def _session_of(call: Call) -> str:
+def _session_of(call: Request) -> str:
     try:
         return decoder_for(_Named)(call.params or b"").session_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

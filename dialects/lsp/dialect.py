@@ -12,9 +12,10 @@ import msgspec
 from ...daemon.documents.store import Documents, uri_of_path
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
+from ...daemon.operations.request import Request
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
-from ...daemon.rpc.envelope import Call, Message
+from ...daemon.rpc.envelope import Message
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import DomainFailure, Failure, Overloaded, Unavailable
@@ -45,7 +46,7 @@ class _PartialResult(msgspec.Struct):
     partial_result_token: str | int | None = msgspec.field(name="partialResultToken", default=None)
 
 
-class _MendedCall(Call, gc=False):
+class _MendedCall(Request, gc=False):
     """A call that came with unpaired surrogates. Its params have U+FFFD for each; `exact` is the body that came."""
 
     exact: bytes = b""
@@ -54,7 +55,7 @@ class _MendedCall(Call, gc=False):
 class PartialResults(Events):
     """Lists of results on their way: at once where the client asked for it, else all of them as one result."""
 
-    def __init__(self, call: Call, memory: MemoryBudget) -> None:
+    def __init__(self, call: Request, memory: MemoryBudget) -> None:
         super().__init__(call.id or envelope.NULL_ID)
         self._token = _partial_result_token(call)
         self._memory = memory
@@ -76,7 +77,7 @@ class PartialResults(Events):
         return b"[%b]" % b",".join(item for item in items if item.strip())
 
 
-def _partial_result_token(call: Call) -> str | int | None:
+def _partial_result_token(call: Request) -> str | int | None:
     try:
         return decoder_for(_PartialResult)(call.params or b"{}").partial_result_token
     except msgspec.DecodeError:
@@ -106,7 +107,7 @@ class LspDialect(Dialect):
         on_initialized: Callable[[], None],
         on_progress_cancelled: Callable[[str | int], None],
         on_steps: Callable[[], None],
-        on_applied: Callable[[Call], None],
+        on_applied: Callable[[Request], None],
     ) -> None:
         self._documents = documents
         self.declared = declared
@@ -115,14 +116,14 @@ class LspDialect(Dialect):
         self._on_progress_cancelled = on_progress_cancelled
         self._on_steps = on_steps
         self._on_applied = on_applied
-        self._changing: Call | None = None
+        self._changing: Request | None = None
         self._steps: Steps | None = None
         self.on_close: Callable[[], None] = lambda: None
         self._held = 0
         self._hello = b""
         self.state: State = "new"
 
-    def receive(self, call: Call) -> Failure | Ignored | None:
+    def receive(self, call: Request) -> Failure | Ignored | None:
         while self.busy:  # read all the same, at the end
             self.advance()
         refusal = self._out_of_turn(call.method)
@@ -150,7 +151,7 @@ class LspDialect(Dialect):
             case "initialized":
                 return ALREADY_INITIALIZED if method == "initialize" else None
 
-    def _take_notification(self, call: Call) -> Ignored | None:
+    def _take_notification(self, call: Request) -> Ignored | None:
         method = call.method
         if method.startswith(SYNC_PREFIXES):
             if call is not self._changing and self._synchronise(call):
@@ -166,7 +167,7 @@ class LspDialect(Dialect):
             return None
         return None if method in self.declared or method == "$/setTrace" else IGNORED
 
-    def _synchronise(self, call: Call) -> bool:
+    def _synchronise(self, call: Request) -> bool:
         """Apply a notification, or the first part of it; True if there is more."""
         from .sync import SYNC_METHODS, synchronise  # late: nothing is open before the handshake
 
@@ -187,7 +188,7 @@ class LspDialect(Dialect):
             self.busy = False
             self._on_applied(self._changing)
 
-    def _step(self, call: Call, steps: Steps) -> bool:
+    def _step(self, call: Request, steps: Steps) -> bool:
         """Make one step; True if it was the last. A document that can't be kept as the client has it now is closed: rather none
         than an old one.
         """
@@ -228,11 +229,11 @@ class LspDialect(Dialect):
     def read_again(self, body: bytes) -> Message | None:
         """Editors that count in UTF-16 send half a surrogate pair when the user or a tool changes the other half."""
         message = super().read_again(body)
-        if isinstance(message, Call):
+        if isinstance(message, Request):
             return _MendedCall(message.method, message.id, message.params, message.metadata, size=len(body), exact=body)
         return message
 
-    def _cancel_progress(self, call: Call) -> None:
+    def _cancel_progress(self, call: Request) -> None:
         try:
             token = decoder_for(_ProgressCancel)(call.params or b"{}").token
         except msgspec.DecodeError:
@@ -247,7 +248,7 @@ class LspDialect(Dialect):
             return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, msgspec.json.encode(error))
         return super().encode_failure(call_id, failure, method)
 
-    def events_of(self, call: Call) -> Events:
+    def events_of(self, call: Request) -> Events:
         return PartialResults(call, self._memory)
 
 

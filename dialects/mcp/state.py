@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from ...daemon.connection.notices import ClientConnection
 from ...daemon.declarations import Offer, Prompt, Resource, asks_of
 from ...daemon.logs import log
-from ...daemon.operations.context import ClientInfo
+from ...daemon.operations.request import ClientInfo
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import decoder_for

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Raw
 
 from ...a2a.methods import VERSIONS
-from ...daemon.dispatch.execution import Router
+from ...daemon.dispatch.dispatcher import Router
 from ...daemon.operations.registry import Registry
+from ...daemon.operations.request import Request
 from ...daemon.rpc import envelope
-from ...daemon.rpc.envelope import NULL_ID, Call, NoJson, Refused, json_failure
+from ...daemon.rpc.envelope import NULL_ID, NoJson, Refused, json_failure
 from ...errors.codes import row_of
 from ...errors.exceptions import FailureError
 from ...errors.failures import (
@@ -149,14 +150,14 @@ def _weight(text: str) -> float:
 # Reads one HTTP body as one JSON-RPC request of A2A, and writes its answers (A2A 1.0, section 9). Runs nothing.
 
 
-def read_call(body: bytes, params: dict[str, str]) -> Call | tuple[bytes, Failure]:
+def read_call(body: bytes, params: dict[str, str]) -> Request | tuple[bytes, Failure]:
     """The call, with these service parameters and no others; or the id to answer to, and what is wrong.
 
     Every request has an answer here: one without an id is answered to the id null.
     """
     message = envelope.decode(body)
     match message:
-        case Call():
+        case Request():
             message.metadata = params
             if message.id is None:
                 message.id = NULL_ID
@@ -243,7 +244,7 @@ class A2AEndpoint:
         if not isinstance(body, bytes):
             return body
         call = read_call(body, self._metadata(request))
-        if not isinstance(call, Call):
+        if not isinstance(call, Request):
             call_id, failure = call
             return self._calls.refused(request, JsonRpcWriter(call_id, version), failure, call_id)
         writer = JsonRpcWriter(call.id or NULL_ID, VERSIONS.get(call.method, version))
@@ -266,7 +267,7 @@ class A2AEndpoint:
         methods, router = self._rest[version]
         spec = methods.find(route.method)
         assert spec is not None, "every row of the table is a method"
-        call = Call(route.method, NULL_ID, None, self._metadata(request))
+        call = Request(route.method, NULL_ID, None, self._metadata(request))
         refusal = await self._calls.refusal(request, call, spec)
         if refusal is not None:
             return self._calls.refused(request, writer, refusal, close=route.verb == "POST")

@@ -11,14 +11,12 @@ import msgspec
 from ...daemon.connection.context_backend import ClientContextBackend
 from ...daemon.connection.handshake import ServerInfo
 from ...daemon.connection.notices import ClientRequests, Notices
-from ...daemon.dispatch.dispatcher import Dispatcher
-from ...daemon.dispatch.execution import Router
-from ...daemon.dispatch.request import Inflight
-from ...daemon.dispatch.responder import Responder, note_dropped, note_reply
+from ...daemon.dispatch.dispatcher import Dispatcher, Router
+from ...daemon.dispatch.responder import Responder
 from ...daemon.dispatch.task_pool import out_of_task
-from ...daemon.logs import RepeatedWarning
-from ...daemon.operations.context import ClientInfo
-from ...daemon.rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, encode_notification
+from ...daemon.logs import RepeatedWarning, log
+from ...daemon.operations.request import ClientInfo, Request
+from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Dropped, NoJson, Refused, encode_notification
 from ...dialects.mcp.dialect import UPDATED
 from ...dialects.mcp.session import McpSession
 from ...errors.exceptions import FailureError
@@ -26,11 +24,11 @@ from ...errors.failures import Cancelled, Overloaded
 from .messages import Events, MessageStream
 
 if TYPE_CHECKING:
-    from ...daemon.dispatch.backlog import Backlog
-    from ...daemon.dispatch.request import Request, RequestCounts
+    from ...daemon.dispatch.metrics import RequestMetrics
     from ...daemon.host import Host
     from ...daemon.operations.access import Access
     from ...daemon.operations.identity import Identity
+    from ...daemon.operations.request import Backlog, Request
     from ...daemon.operations.spec import OperationSpec
     from ...daemon.rpc.envelope import Message
     from ...dialects.mcp.state import Offered
@@ -63,7 +61,7 @@ class Conversation:
     def __init__(self, host: Host, offered: Offered, *, keeps: bool) -> None:
         self.host = host
         self.client = ClientInfo()
-        self.inflight: Final[Inflight[Request]] = Inflight()
+        self.inflight: Final[dict[bytes, Request]] = {}
         self.client_requests: Final = ClientRequests(lambda: None)
         self.streams: Final[dict[int, MessageStream]] = {}
         self.keeps: Final = keeps
@@ -166,7 +164,7 @@ class Conversation:
 
     def close(self) -> None:
         """The client is gone: cancel what runs for it, end its streams, and hold nothing for it."""
-        for request in self.inflight:
+        for request in list(self.inflight.values()):
             request.end(Cancelled())
         self.client_requests.close()
         for stream in [*self.streams.values()]:
@@ -189,12 +187,12 @@ class PostHandler:
         self,
         conversation: Conversation,
         access: Access,
-        backlog: Backlog[Request],
+        backlog: Backlog,
         url: str,
         *,
         closed: bool,
         on_answered: Callable[[], None],
-        metrics: RequestCounts,
+        metrics: RequestMetrics,
     ) -> None:
         self.stream: Final = conversation.open_stream()
         self.batch = False
@@ -261,7 +259,7 @@ class PostHandler:
         dispatcher: Dispatcher,
     ) -> None:
         match message:
-            case Call():
+            case Request():
                 message.metadata = metadata
                 if refusal is None:
                     out_of_task(lambda: dispatcher.accept(message))  # an inline handler may begin now
@@ -271,11 +269,11 @@ class PostHandler:
                 responder.refuse(call_id, failure)
             case NoJson(parse_failure):
                 responder.refuse(NULL_ID, parse_failure)
-            case Reply():
+            case ClientResponse():
                 if not self._conversation.client_requests.take(message):
-                    note_reply(message)
+                    log.debug("response.unmatched", id=message.id)
             case Dropped():
-                note_dropped()
+                log.warning("message.malformed")
             case _:
                 assert_never(message)
 
@@ -307,4 +305,4 @@ class PostHandler:
 
 
 def _needs_answer(message: Message) -> bool:
-    return isinstance(message, Refused | NoJson) or (isinstance(message, Call) and message.id is not None)
+    return isinstance(message, Refused | NoJson) or (isinstance(message, Request) and message.id is not None)

@@ -6,10 +6,9 @@ Sections are those of basic/transports (2025-11-25) and basic/transports/streama
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
@@ -18,8 +17,9 @@ from starlette.responses import Response
 
 from ...daemon.connection.session import with_place
 from ...daemon.logs import log
+from ...daemon.operations.request import Request
 from ...daemon.operations.service import DeclarationError
-from ...daemon.rpc.envelope import NULL_ID, Call, Message, NoJson, Refused, Reply, decode, split_batch
+from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Message, NoJson, Refused, decode, split_batch
 from ...dialects.mcp.dialect import McpDialect
 from ...dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from ...dialects.mcp.revision import MISSING_META, NEWEST_LEGACY, Meta, meta_of
@@ -44,58 +44,13 @@ from .sessions import Session, Sessions
 if TYPE_CHECKING:
     from starlette.types import Send
 
-    from ...daemon.dispatch.request import Outcome, Request, RequestCounts, RequestMetrics
+    from ...daemon.dispatch.metrics import RequestMetrics
     from ...daemon.host import Host
     from ...daemon.operations.access import Access
-    from ...daemon.operations.spec import OperationSpec
+    from ...daemon.operations.request import Request
     from ...dialects.mcp.tools import Tool
-    from ...errors.failures import Failure
     from ..call_runner import CallRunner
     from .messages import MessageStream
-
-
-# Counts the requests of one POST as all are counted, and puts them down among the caller's last ones.
-
-
-@final
-class NotedMetrics:
-    """The `RequestCounts` of one POST. `note(name, outcome, seconds)` is called for each request when it has ended; its name is
-    None where it is no declared one.
-    """
-
-    def __init__(self, metrics: RequestMetrics, note: Callable[[str | None, Outcome, float], None]) -> None:
-        self.inline = metrics.inline
-        self._metrics = metrics
-        self._note = note
-        self._failed: dict[int, Failure] = {}
-        """The failures of those in `inline`, by their places there."""
-
-    @property
-    def since(self) -> float:
-        return self._metrics.since
-
-    @since.setter
-    def since(self, seconds: float) -> None:
-        self._metrics.since = seconds
-
-    def end_read(self) -> None:
-        elapsed = monotonic() - self._metrics.since
-        for place, name in enumerate(self.inline):
-            self._note(name, self._failed.get(place, b""), elapsed)
-        self._failed.clear()
-        self._metrics.end_read()
-
-    def inline_failed(self, spec: OperationSpec, failure: Failure) -> None:
-        self._failed[len(self.inline) - 1] = failure
-        self._metrics.inline_failed(spec, failure)
-
-    def ended(self, request: Request, outcome: Outcome) -> None:
-        self._metrics.ended(request, outcome)
-        self._note(request.name, outcome, monotonic() - request.since)
-
-    def refused(self, method: str | None, failure: Failure) -> None:
-        self._metrics.refused(method, failure)
-        self._note(method, failure, 0.0)
 
 
 # Where a client gets a token: the metadata of a protected resource (RFC 9728), from the settings of JSON Web Tokens.
@@ -222,7 +177,7 @@ class McpEndpoint:
         metadata = self._calls.service_params(request)
         url = self._url(request)
         answers = FailureAnswers(self._dialect, self._metadata.params(url))
-        access = await self._calls.access_of(request, Call(PATH, None, None, metadata))
+        access = await self._calls.access_of(request, Request(PATH, None, None, metadata))
         if isinstance(access, Internal):
             return self._calls.refused(request, answers, access)
         if (unknown := access.unknown_caller) is not None:
@@ -256,7 +211,7 @@ class McpEndpoint:
         if isinstance(message, NoJson):
             message = self._dialect.read_again(body) or message
         meta = None
-        if isinstance(message, Call):
+        if isinstance(message, Request):
             meta = meta_of(message.params)
             caller.answers.call_id = message.id or NULL_ID
         version = meta.protocol_version if isinstance(meta, Meta) else None
@@ -282,7 +237,7 @@ class McpEndpoint:
         self, request: GatewayRequest, send: Send, caller: Caller, message: Message, version: object
     ) -> Response | None:
         """A request of 2026-07-28. Its client cancels it by going away."""
-        if not isinstance(message, Call):
+        if not isinstance(message, Request):
             return self._refused(request, caller, message)
         refusal = None
         if message.id is not None:
@@ -294,7 +249,7 @@ class McpEndpoint:
                 return posting
             conversation.listening = posting.stream
             posting.take([message], caller.metadata, refusal)
-            running = next(iter(conversation.inflight), None)
+            running = next(iter(conversation.inflight.values()), None)
             try:
                 return await self._answer(request, send, caller, conversation, posting)
             finally:
@@ -314,7 +269,7 @@ class McpEndpoint:
         """Take the messages of a session. What runs then goes on when its client goes away."""
         batch = conversation.session.dialect.batches and message == _BATCH
         messages = split_batch(body) if batch else [message]
-        if len(messages) == 1 and not isinstance(messages[0], Call | Reply):
+        if len(messages) == 1 and not isinstance(messages[0], Request | ClientResponse):
             return self._refused(request, caller, messages[0])
         posting = self._posting(request, caller, conversation)
         if isinstance(posting, PostHandler):
@@ -350,10 +305,10 @@ class McpEndpoint:
             metrics=self._counts(request, caller.access),
         )
 
-    def _counts(self, request: GatewayRequest, access: Access) -> RequestCounts:
+    def _counts(self, request: GatewayRequest, access: Access) -> RequestMetrics:
         if self._calls.recent is None:
             return self._metrics
-        return NotedMetrics(self._metrics, partial(self._calls.note, request, access))
+        return self._metrics.noted(partial(self._calls.note, request, access))
 
     # -- messages to the client ------------------------------------------------------------------------------------
 
@@ -442,7 +397,7 @@ class McpEndpoint:
 
 
 def _begins_session(message: Message) -> bool:
-    return isinstance(message, Call) and message.method == "initialize" and message.id is not None
+    return isinstance(message, Request) and message.method == "initialize" and message.id is not None
 
 
 def _wrong_version(request: GatewayRequest, agreed: str | None = None) -> Response | None:

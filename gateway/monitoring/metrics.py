@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.logs import log
-from ...daemon.rpc.envelope import Call
+from ...daemon.operations.request import Request
 from ...errors.failures import Internal
 from ...lazy import anyio
 from ..answers import headers_of
@@ -41,7 +41,9 @@ class MetricsEndpoint:
         refused = refusal(request, path, "metrics")
         if refused is not None:
             return refused
-        access = await self._calls.access_of(request, Call("metrics", None, None, self._calls.service_params(request)))
+        access = await self._calls.access_of(
+            request, Request("metrics", None, None, self._calls.service_params(request))
+        )
         if isinstance(access, Internal):
             return plain_text("internal error", 500)
         if (unknown := access.unknown_caller) is not None:

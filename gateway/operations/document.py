@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 from starlette.responses import Response
 
-from ...daemon.rpc.envelope import NULL_ID, Call
+from ...daemon.operations.request import Request
+from ...daemon.rpc.envelope import NULL_ID
 from ...errors.failures import Internal, MethodNotFound
 from ..call_runner import CallRunner, response_of
 from ..hosted_agent import agent_of
@@ -66,7 +67,7 @@ class DocumentEndpoint:
         note_route(request, f"/{PATH}")
         if request.method not in ("GET", "HEAD"):
             return response_of(not_allowed("GET, HEAD"))
-        access = await self._calls.access_of(request, Call(PATH, NULL_ID, None, self._calls.service_params(request)))
+        access = await self._calls.access_of(request, Request(PATH, NULL_ID, None, self._calls.service_params(request)))
         if isinstance(access, Internal):
             return response_of(_WRITER.failure(access))
         visible = self._host.catalogue.visible_to(access.identify({}))

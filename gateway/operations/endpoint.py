@@ -13,11 +13,13 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from msgspec import Raw
 
-from ...daemon.dispatch.execution import Raised, Router, attempt_now
+from ...daemon.dispatch.dispatcher import Router
+from ...daemon.dispatch.execution import Raised, attempt_now
 from ...daemon.operations.context import last_event_id
 from ...daemon.operations.params import InputModel
 from ...daemon.operations.registry import Registry
-from ...daemon.rpc.envelope import NULL_ID, Call, json_failure
+from ...daemon.operations.request import Request
+from ...daemon.rpc.envelope import NULL_ID, json_failure
 from ...daemon.schemas.documents import input_schema
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, InvalidParams, MethodNotFound, ParseFailure
@@ -161,7 +163,7 @@ class OperationsEndpoint:
         if served is None:
             return self._calls.refused(request, _UNKNOWN, await self._not_found(request, unquote(name)))
         note_route(request, f"/{PREFIX}{served.spec.name}")
-        call = Call(served.spec.name, NULL_ID, None, self._calls.service_params(request))
+        call = Request(served.spec.name, NULL_ID, None, self._calls.service_params(request))
         refusal = await self._calls.refusal(request, call, served.spec)
         if refusal is not None:
             return self._calls.refused(request, served.writer, refusal, close=request.method == "POST")
@@ -180,7 +182,7 @@ class OperationsEndpoint:
         """It names the nearest operation that the caller may call. Who must be known first gets the same for names that there are
         and for others.
         """
-        call = Call(PREFIX, NULL_ID, None, self._calls.service_params(request))
+        call = Request(PREFIX, NULL_ID, None, self._calls.service_params(request))
         access = await self._calls.access_of(request, call)
         if isinstance(access, Internal):
             return access
@@ -192,7 +194,7 @@ class OperationsEndpoint:
         known = (spec.name for spec in specs if access.refusal(spec.access, {}) is None)
         return MethodNotFound(nearest_hint(name, islice(known, MAX_COMPARED)).removeprefix("; "))
 
-    async def _post(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Response | None:
+    async def _post(self, request: GatewayRequest, call: Request, served: _Served, send: Send) -> Response | None:
         body = await self._calls.body(request, served.writer)
         if not isinstance(body, bytes):
             return body
@@ -201,7 +203,7 @@ class OperationsEndpoint:
             return self._calls.refused(request, served.writer, failure)
         return await self._run(request, call, served, body, send)
 
-    async def _get(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Response | None:
+    async def _get(self, request: GatewayRequest, call: Request, served: _Served, send: Send) -> Response | None:
         try:
             given = read_query(request.scope["query_string"], served.params or {}, self._in_query)
         except FailureError as exc:
@@ -215,7 +217,7 @@ class OperationsEndpoint:
         return response
 
     async def _run(
-        self, request: GatewayRequest, call: Call, served: _Served, params: bytes, send: Send
+        self, request: GatewayRequest, call: Request, served: _Served, params: bytes, send: Send
     ) -> Response | None:
         params = with_whole_numbers(params, served.spec.input)
         if served.spec.numbered:

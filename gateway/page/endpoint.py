@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, final
 import msgspec
 from starlette.responses import Response
 
-from ...daemon.rpc.envelope import NULL_ID, Call
+from ...daemon.operations.request import Request
+from ...daemon.rpc.envelope import NULL_ID
 from ...errors.failures import Internal, MethodNotFound
 from ..answers import JSON
 from ..call_runner import response_of
@@ -65,7 +66,7 @@ class PageEndpoint:
     async def _requests(self, request: GatewayRequest) -> Response:
         """The last requests of this caller; those of all where nobody tells callers apart."""
         access = await self._calls.access_of(
-            request, Call(REQUESTS, NULL_ID, None, self._calls.service_params(request))
+            request, Request(REQUESTS, NULL_ID, None, self._calls.service_params(request))
         )
         if isinstance(access, Internal):
             return response_of(_WRITER.failure(access))

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from discreet import Service
 from discreet.daemon.connection.connection import Connection
 from discreet.daemon.connection.plain import builtins
+from discreet.daemon.connection.notices import ClientRequests
 from discreet.daemon.connection.reader import Reader
 from discreet.daemon.connection.writer import Writer
-from discreet.daemon.dispatch.request import RequestMetrics
+from discreet.daemon.dispatch.metrics import RequestMetrics
 from discreet.daemon.dispatch.responder import Responder
 from discreet.daemon.host import Host
+from discreet.daemon.operations.request import Backlog, Request
 from discreet.daemon.rpc.dialect import PLAIN
-from discreet.daemon.rpc.envelope import Call
 from discreet.daemon.services.discovery import discovery, rpc_discovery
 from discreet.daemon.settings import Settings
 from discreet.framing.channel import Channel
@@ -104,16 +105,10 @@ class Broken:
     def __init__(self, responder: Responder) -> None:
         self._responder = responder
 
-    def accept(self, call: Call) -> None:
+    def accept(self, call: Request) -> None:
         if call.method == "broken":
             raise AttributeError("a fault of ours, with /home/somebody in its text")
         self._responder.result(call, b"true")
-
-
-class Anything:
-    """Takes everything that is read."""
-
-    full = False
 
 
 def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
@@ -123,7 +118,8 @@ def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
     metrics = RequestMetrics()
     responder = Responder(writer, _host.memory, PLAIN, metrics)
     dispatcher: Any = Broken(responder)
-    intake: Any = Anything()
+    reader = Reader(channel, writer, _host.scheduler, Backlog(writer), ClientRequests(lambda: None), metrics)
+    reader.read_as(dispatcher, responder, PLAIN)
     theirs.send_nowait(
         memoryview(
             b'{"jsonrpc":"2.0","id":1,"method":"broken"}\n'
@@ -131,7 +127,7 @@ def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
             b'{"jsonrpc":"2.0","id":2,"method":"sound"}\n'
         )
     )
-    Reader(channel, dispatcher, responder, writer, _host.scheduler, intake, metrics).begin()
+    reader.begin()
     assert [json.loads(reply) for reply in (theirs.receive_nowait() or b"").splitlines()] == [
         {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}},
         {"jsonrpc": "2.0", "id": 2, "result": True},
