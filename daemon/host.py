@@ -24,7 +24,7 @@ from .lifespans import Lifespans
 from .logs import log
 from .memory import MemoryBudget, fitting_memory, fitting_threads
 from .operations.access import PARENT, Access, AccessRule
-from .operations.registry import Catalogue, LazyOperations, Registry, server_of
+from .operations.registry import Catalogue, LazyOperations, Registry, ServerInfo, server_of
 from .operations.service import DeclarationError
 from .process.loop_watch import LoopWatch
 from .process.signals import Wakeup
@@ -151,8 +151,9 @@ class Host:
         if self.tracing is not None:
             from .tracing.provider import Service, TracingError  # late: it loads OpenTelemetry
 
+            named = self._named()
             try:
-                self.tracing.begin(Service(*self._named()))
+                self.tracing.begin(Service(named.name, named.version))
             except TracingError as exc:
                 raise AppError(str(exc)) from exc
 
@@ -264,10 +265,9 @@ class Host:
         return self.catalogue.visible_to(context.identity)
 
     def _discovery(self) -> list[OperationSpec]:
-        from .services.discovery import discovery, rpc_discovery  # late: few callers ask
-        from .services.metrics import metrics
+        from .discovery import discovery, rpc_discovery  # late: few callers ask
 
-        return [*discovery(self).operations, *metrics(self).operations, *rpc_discovery(self).operations]
+        return [*discovery(self).operations, *rpc_discovery(self).operations]
 
     async def figures(self, identity: Identity | None) -> Figures:
         """The daemon's figures. Methods that this caller may not call count as `other`, unless it holds the scope `metrics`."""
@@ -330,17 +330,17 @@ class Host:
                 log.warning("dialect.undeclared", methods=methods[:MAX_NAMED], hint=hint)
 
     @property
-    def server(self) -> tuple[str, str]:
+    def server(self) -> ServerInfo:
         """Name and version: of the service where one alone is hosted and says its version, else of the daemon."""
         return server_of(self.catalogue.services, self.version)
 
-    def _named(self) -> tuple[str, str]:
+    def _named(self) -> ServerInfo:
         """The same for those who watch many programs: by whatever alone is hosted."""
         agent, services = self.agent.declared, self.catalogue.services
         if agent is not None and not services:
-            return agent.name, agent.version or self.version
+            return ServerInfo(agent.name, agent.version or self.version)
         if agent is None and len(services) == 1 and services[0].namespace:
-            return services[0].namespace, services[0].version or self.version
+            return ServerInfo(services[0].namespace, services[0].version or self.version)
         return self.server
 
     def announced(self) -> dict[str, Any]:  # JSON

@@ -11,7 +11,7 @@ from ..errors.codes import METHOD_NOT_FOUND
 from ..errors.failures import MethodNotFound
 
 if TYPE_CHECKING:
-    from ..daemon.documents.store import Documents
+    from ..daemon.documents import Documents
     from ..daemon.host import Host
     from ..daemon.operations.access import Access
     from ..daemon.operations.identity import Identity
@@ -40,9 +40,7 @@ class HttpContextBackend:
 
     @property
     def documents(self) -> Documents:
-        from ..daemon.documents.store import (
-            Documents,  # late: handlers behind HTTP don't look for an editor's documents
-        )
+        from ..daemon.documents import Documents
 
         return Documents()
 

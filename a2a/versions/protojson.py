@@ -23,7 +23,7 @@ from msgspec import Raw
 from msgspec import inspect as types
 
 from ...daemon.operations.params import Arguments, InputModel
-from ...daemon.operations.type_shapes import to_annotation
+from ...daemon.operations.type_phrases import to_annotation
 from ...errors.decoders import DECODE_ERRORS, build_decoder, type_info
 from ...errors.exceptions import FailureError
 from ..types import STATE_NUMBERS, Role, TaskState

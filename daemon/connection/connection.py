@@ -5,7 +5,7 @@ Knows nothing of the process (descriptors, signals, log sinks), and nothing of o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, final
 
@@ -20,11 +20,9 @@ from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.request import Backlog, ClientInfo, Request
 from ..process.reexec import NEW_CONNECTION, ConnectionState
-from .context_backend import ClientContextBackend, Together
-from .handshake import ServerInfo
-from .notices import ClientRequests, DaemonControl, Notices
+from .notices import ClientContextBackend, ClientRequests, Notices, Together
 from .reader import Reader
-from .session import Session, check_declarations, dialect_of, open_session
+from .session import DaemonControl, Session, check_declarations, dialect_of, open_session
 from .writer import Writer
 
 if TYPE_CHECKING:
@@ -258,19 +256,11 @@ class Connection:
         own = (spec for spec in self._builtins if spec.name not in registry.names)
         return (spec for spec in chain(own, registry) if spec.visibility == "external" and spec.access.allows(identity))
 
-    @property
-    def server_info(self) -> ServerInfo:
-        return ServerInfo(*self.host.server)
-
-    @property
-    def initializers(self) -> Sequence[OperationSpec]:
-        return self.host.catalogue.initializers
-
     def set_client_info(self, client: ClientInfo) -> None:
         self.client = client
 
-    def take_again(self, call: Request) -> None:
-        self._reader.take_again(call)
+    def take_again(self, request: Request) -> None:
+        self._reader.take_again(request)
 
     def tell(self, method: str, params: object) -> None:
         self.context_backend.notify(method, params)

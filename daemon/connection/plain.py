@@ -12,12 +12,11 @@ from ...errors.decoders import ExternalSchema
 from ...errors.redaction import scrub_known
 from ..logs import log, parse_level
 from ..operations.context import Context
-from ..operations.registry import LazyOperations, Registry
+from ..operations.identity import IdentityCache
+from ..operations.registry import LazyOperations, Registry, ServerInfo
 from ..operations.service import Service
 from ..rpc.dialect import PLAIN, Dialect
-from ..services.identity_cache import IdentityCache
-from .handshake import ServerInfo, add_initialize, add_shutdown, client_info, run_initializers
-from .notices import ClientConnection, DaemonControl
+from .session import ClientConnection, DaemonControl, add_initialize, add_shutdown, client_info, run_initializers
 
 if TYPE_CHECKING:
     from ..host import Host
@@ -163,14 +162,14 @@ def _add_initialize(service: Service, connection: ClientConnection, control: Dae
         if type(pid) is int:
             control.watch_client(pid)
         connection.set_client_info(client_info(params, PROTOCOL_VERSION))
-        return InitializeResult(connection.server_info, PROTOCOL_VERSION, _capabilities(connection.host))
+        return InitializeResult(connection.host.server, PROTOCOL_VERSION, _capabilities(connection.host))
 
     async def initialize_after_hooks(ctx: Context, **params: Any) -> InitializeResult:
         result = initialize(**params)
-        result.capabilities.update(await run_initializers(ctx, connection.initializers, params))
+        result.capabilities.update(await run_initializers(ctx, connection.host.catalogue.initializers, params))
         return result
 
-    add_initialize(service, connection.initializers, initialize, initialize_after_hooks)
+    add_initialize(service, connection.host.catalogue.initializers, initialize, initialize_after_hooks)
 
 
 def _capabilities(host: Host) -> dict[str, Any]:

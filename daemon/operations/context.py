@@ -17,7 +17,7 @@ from ...errors.failures import Failure, InvalidParams
 from ...errors.nearest import nearest_hint
 
 if TYPE_CHECKING:
-    from ..documents.store import Documents
+    from ..documents import Documents
     from .identity import Identity
     from .request import ClientInfo, ContextBackend, LogLevel, Request, Sending
 

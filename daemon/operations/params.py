@@ -302,7 +302,7 @@ def _whole_input(where: str, func: Callable[..., Any], inputs: list[_Parameter],
 
 
 def _may_be_params(hint: Any) -> bool:
-    from .type_shapes import json_kinds  # late: a struct, which most are, needs no look
+    from .type_phrases import json_kinds  # late: a struct, which most are, needs no look
 
     return not json_kinds(type_info(hint)).isdisjoint({"object", "array"})
 

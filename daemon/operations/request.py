@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import threading
 
     from ...lazy import anyio
-    from ..documents.store import Documents
+    from ..documents import Documents
     from ..logs.logger import Bound
     from ..tracing.span import Span
     from .identity import Identity

@@ -387,8 +387,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""
         from msgspec import inspect  # late: only `describeMethods` needs it
 
-        from .type_phrases import describe_for_people
-        from .type_shapes import object_members
+        from .type_phrases import describe_for_people, object_members
 
         node = type_info(self.input.type)
         if not isinstance(node, inspect.StructType):

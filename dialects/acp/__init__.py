@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...daemon.connection.notices import ClientConnection, DaemonControl
+    from ...daemon.connection.session import ClientConnection, DaemonControl
     from ...daemon.host import Host
     from ...daemon.operations.request import Request
     from .session import AcpSession

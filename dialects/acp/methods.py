@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ...a2a.versions.version import ProtocolVersion
     from ...agents.service.call_pipeline import CallPipeline, Settle
     from ...agents.service.request_handler import Caller, RequestHandler
-    from ...daemon.connection.notices import ClientConnection
+    from ...daemon.connection.session import ClientConnection
 
 
 # What is in the store of a session: its tasks, and the list of sessions. A session is a context of A2A.

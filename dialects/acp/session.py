@@ -12,7 +12,7 @@ import msgspec
 
 from ...agents.acp_options import AcpOptions
 from ...agents.host import agent_runner_of
-from ...daemon.connection.handshake import add_initialize, checked, run_initializers
+from ...daemon.connection.session import add_initialize, checked, run_initializers
 from ...daemon.operations.context import Context
 from ...daemon.operations.registry import LazyOperations, Registry
 from ...daemon.operations.request import ClientInfo
@@ -28,7 +28,7 @@ from ...errors.wire import error_object
 from .sessions import ClientCapabilities, Sessions
 
 if TYPE_CHECKING:
-    from ...daemon.connection.notices import ClientConnection
+    from ...daemon.connection.session import ClientConnection
     from ...daemon.operations.request import Request
     from ...daemon.rpc.dialect import Ignored
 
@@ -169,7 +169,7 @@ class AcpSession:
         check_declarations(self._connection.host.catalogue.operations)
         self._connection.set_client_info(self._client)
         service = Service("")
-        hooks = self._connection.initializers
+        hooks = self._connection.host.catalogue.initializers
 
         def initialize(params: _InitializeParams, /) -> dict[str, Any]:
             """Say who the agent is and what it can do."""
@@ -201,7 +201,7 @@ class AcpSession:
         """The result of `initialize`. Sessions are offered for later where they outlive the process."""
         agents = agent_runner_of(self._connection.host)
         agent = agents.declared
-        server = self._connection.server_info if agent is None else agent.card
+        server = self._connection.host.server if agent is None else agent.card
         modes = _JSON_MODES if self._input_modes is None else self._input_modes
         later: dict[str, Any] = {"list": {}, "resume": {}} if agents.durable else {}
         return {

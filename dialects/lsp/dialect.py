@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import msgspec
 
-from ...daemon.documents.store import Documents, uri_of_path
+from ...daemon.documents import Documents, uri_of_path
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
 from ...daemon.operations.request import Request

@@ -8,11 +8,16 @@ from typing import Any, Final, final
 import msgspec
 
 from ...daemon import plugins
-from ...daemon.connection.handshake import add_initialize, add_shutdown, client_info, run_initializers
-from ...daemon.connection.notices import ClientConnection, DaemonControl
+from ...daemon.connection.session import (
+    ClientConnection,
+    DaemonControl,
+    add_initialize,
+    add_shutdown,
+    client_info,
+    run_initializers,
+)
 from ...daemon.declarations import Command
-from ...daemon.documents.store import Documents
-from ...daemon.documents.text import ENCODINGS, PositionEncoding
+from ...daemon.documents import ENCODINGS, Documents, PositionEncoding
 from ...daemon.logs import log
 from ...daemon.operations.context import ClientRefused, Context
 from ...daemon.operations.params import InputModel
@@ -120,7 +125,7 @@ class LspSession:
     # -- the handshake -----------------------------------------------------------------------------------------
 
     def _add_initialize(self, service: Service) -> None:
-        hooks = self._connection.initializers
+        hooks = self._connection.host.catalogue.initializers
 
         def initialize(params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             """Say what the server can do."""
@@ -151,7 +156,7 @@ class LspSession:
             **added,
             "positionEncoding": self.documents.encoding,
         }
-        return {"capabilities": capabilities, "serverInfo": self._connection.server_info}
+        return {"capabilities": capabilities, "serverInfo": self._connection.host.server}
 
     def _cancel_progress(self, token: str | int) -> None:
         cancel = self._connection.context_backend.progress_cancels.get(token)

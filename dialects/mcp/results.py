@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from ...daemon.connection.handshake import ServerInfo
+from ...daemon.operations.registry import ServerInfo
 from .generated import structs
 from .generated.tables import MEMBERS, STRUCTS
 from .revision import NEWEST_LEGACY, ProtocolRevision, modern_members

@@ -12,7 +12,7 @@ from msgspec import inspect as types
 
 from ...daemon.declarations import CONTENT, DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.operations.type_shapes import json_kinds, without_metadata
+from ...daemon.operations.type_phrases import json_kinds, without_metadata
 from ...daemon.schemas.documents import input_schema
 from ...daemon.schemas.json_schema import JsonSchema, json_schema
 from ...daemon.schemas.phrases import schema_kinds

@@ -8,9 +8,7 @@ from weakref import proxy
 
 import msgspec
 
-from ...daemon.connection.context_backend import ClientContextBackend
-from ...daemon.connection.handshake import ServerInfo
-from ...daemon.connection.notices import ClientRequests, Notices
+from ...daemon.connection.notices import ClientContextBackend, ClientRequests, Notices
 from ...daemon.dispatch.dispatcher import Dispatcher, Router
 from ...daemon.dispatch.responder import Responder
 from ...daemon.dispatch.task_pool import out_of_task
@@ -49,7 +47,7 @@ _update_dropped: Final = RepeatedWarning("notification.dropped")
 
 @final
 class Conversation:
-    """Implements `ClientConnection`, for the dialect, and `Peer`, for the contexts of its requests.
+    """The `ClientConnection` of the dialect and of the contexts of its requests.
 
     `listening` is what goes to the client beside the answers to its requests. With `keeps`, its messages and those of
     `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
@@ -80,14 +78,6 @@ class Conversation:
     # -- as the connection, for the dialect ----------------------------------------------------------------------
 
     @property
-    def server_info(self) -> ServerInfo:
-        return ServerInfo(*self.host.server)
-
-    @property
-    def initializers(self) -> Sequence[OperationSpec]:
-        return self.host.catalogue.initializers
-
-    @property
     def context_backend(self) -> ClientContextBackend:
         return self.context(self.listening, self.host.access, "")
 
@@ -102,6 +92,9 @@ class Conversation:
     def tell_updated(self, uri: str) -> None:
         for message in self.session.dialect.encode_updates(uri):
             self._post(UPDATED, message)
+
+    def take_again(self, request: Request) -> None:
+        raise NotImplementedError("MCP holds nothing back")
 
     def tell(self, method: str, params: object) -> None:
         self._post(method, encode_notification(method, params))

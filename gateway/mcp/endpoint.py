@@ -74,7 +74,7 @@ class ResourceMetadata:
     def __init__(self, host: Host, path: str) -> None:
         self._issuer = host.settings.jwt_issuer
         self._audience = host.settings.jwt_audience or ""
-        self._name = host.server[0]
+        self._name = host.server.name
         self._path = path
         rules = [spec.access for spec in host.catalogue.operations if spec.visibility == "external"]
         self._scopes = tuple(sorted(frozenset[str]().union(*(rule.all_of | rule.any_of for rule in rules))))

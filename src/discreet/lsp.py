@@ -18,7 +18,7 @@ _OURS = {
 }
 
 if TYPE_CHECKING:
-    from .daemon.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
+    from .daemon.documents import TextDocument as TextDocument  # noqa: PLC0414 - exported
     from .dialects.lsp.dialect import ContentModified as ContentModified  # noqa: PLC0414 - exported
     from .dialects.lsp.dialect import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported

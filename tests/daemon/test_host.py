@@ -17,9 +17,9 @@ from discreet import Context, DeclarationError, Service
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.apps import AppError
 from discreet.daemon.connection.connection import Connection
-from discreet.daemon.credentials import credentials_of
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
+from discreet.daemon.hosting import credentials_of
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import memory_pair

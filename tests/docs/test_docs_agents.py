@@ -28,7 +28,7 @@ from discreet.agents.tasks.executor import (
     SupportsResume,
 )
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
-from discreet.daemon.connection.streams import MAX_UNDELIVERED
+from discreet.daemon.connection.writer import MAX_UNDELIVERED
 from discreet.daemon.dispatch.scheduler import STARVED_SECONDS
 from discreet.daemon.settings import Settings
 from support.programs import environment, install_commands

@@ -20,7 +20,7 @@ from discreet.agents.service.card_builder import stdio_interfaces
 from discreet.agents.stores.interface import PushTarget
 from discreet.agents.tasks import live_task
 from discreet.agents.tasks.runner import CANCEL_SECONDS
-from discreet.daemon.connection.streams import MAX_UNDELIVERED
+from discreet.daemon.connection.writer import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
 from discreet.errors.codes import ERROR_TABLE

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from discreet import Service
 from discreet.daemon.connection.connection import Connection
-from discreet.daemon.connection.plain import builtins
 from discreet.daemon.connection.notices import ClientRequests
+from discreet.daemon.connection.plain import builtins
 from discreet.daemon.connection.reader import Reader
 from discreet.daemon.connection.writer import Writer
+from discreet.daemon.discovery import discovery, rpc_discovery
 from discreet.daemon.dispatch.metrics import RequestMetrics
 from discreet.daemon.dispatch.responder import Responder
 from discreet.daemon.host import Host
 from discreet.daemon.operations.request import Backlog, Request
 from discreet.daemon.rpc.dialect import PLAIN
-from discreet.daemon.services.discovery import discovery, rpc_discovery
 from discreet.daemon.settings import Settings
 from discreet.framing.channel import Channel
 from discreet.framing.encoder import encode_frame

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from discreet import Context, Service
-from discreet.daemon.documents.store import TextDocument
-from discreet.daemon.documents.text import Text
+from discreet.daemon.documents import Text, TextDocument
 from discreet.daemon.operations import context as contexts
 from discreet.daemon.operations import service as services
 

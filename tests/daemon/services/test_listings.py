@@ -9,12 +9,12 @@ import pytest
 
 from discreet import Identity
 from discreet.daemon.connection.plain import builtins
+from discreet.daemon.discovery import rpc_discovery
 from discreet.daemon.dispatch import execution
 from discreet.daemon.operations.context import Context
+from discreet.daemon.operations.identity import MAX_IDENTITIES, IdentityCache
 from discreet.daemon.operations.request import Request
 from discreet.daemon.operations.spec import OperationSpec
-from discreet.daemon.services.discovery import rpc_discovery
-from discreet.daemon.services.identity_cache import MAX_IDENTITIES, IdentityCache
 
 
 class Catalogue:

@@ -12,7 +12,7 @@ import pytest
 
 from discreet import Service
 from discreet.agents import Agent, RequestContext, TaskEvents
-from discreet.daemon.credentials import access_of
+from discreet.daemon.hosting import access_of
 from discreet.daemon.metrics.figures import BOUNDS, Figures
 from discreet.daemon.settings import Settings
 from support.executors import Scripted, echo

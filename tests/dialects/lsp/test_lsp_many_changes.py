@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from discreet import Context, Service, lsp
-from discreet.daemon.documents.store import Documents
+from discreet.daemon.documents import Documents
 from discreet.daemon.memory import MemoryBudget
 from discreet.daemon.operations.request import Request
 from discreet.daemon.rpc.dialect import IGNORED

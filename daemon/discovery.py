@@ -1,4 +1,4 @@
-"""The methods through which callers learn what they may call: `services/*` (section 7 of docs/protocol.md)."""
+"""The methods by which callers learn what they may call, and how the daemon is doing (section 7 of docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from ...errors.exceptions import FailureError
-from ...errors.failures import MethodNotFound
-from ...errors.redaction import scrub_known
-from ..operations.context import Context
-from ..operations.service import Service
-from ..operations.spec import Forward, OperationKind, OperationSpec
-from .identity_cache import IdentityCache
+from ..errors.exceptions import FailureError
+from ..errors.failures import MethodNotFound
+from ..errors.redaction import scrub_known
+from .metrics.figures import Figures
+from .operations.context import Context
+from .operations.identity import Identity, IdentityCache
+from .operations.service import Service
+from .operations.spec import Forward, OperationKind, OperationSpec
 
 NO_INPUT: Final = msgspec.Raw(b"null")
 
@@ -30,6 +31,10 @@ class DiscoveryHost(Protocol):
         """The external operations of the hosted services that this caller may call, in the order of declaration."""
         ...
 
+    async def figures(self, identity: Identity | None) -> Figures:
+        """The figures as this caller may see them."""
+        ...
+
 
 class Listed(msgspec.Struct, frozen=True):
     """One operation in short."""
@@ -40,7 +45,7 @@ class Listed(msgspec.Struct, frozen=True):
     description: str
 
 
-def discovery(catalogue: DiscoveryHost) -> Service:
+def discovery(host: DiscoveryHost) -> Service:
     """The service `services`, and `rpc.discover`."""
     service = Service("services")
 
@@ -50,17 +55,17 @@ def discovery(catalogue: DiscoveryHost) -> Service:
         wanted = (query or "").casefold()
         return [
             Listed(spec.name, spec.namespace, spec.kind, scrub_known(spec.description))
-            for spec in catalogue.offered(ctx)
+            for spec in host.offered(ctx)
             if namespace in (None, spec.namespace) and wanted in f"{spec.name} {spec.description}".casefold()
         ]
 
     @service.query(inline=True)
     def schema(ctx: Context, name: str) -> Any:  # Any: a document of JSON Schemas
         """Tell the whole specification of one operation: kind, access, and the schemas of input, output and errors."""
-        from ..schemas.documents import operation_schema  # late: only those who ask pay for it
+        from .schemas.documents import operation_schema  # late: only those who ask pay for it
 
         wanted = name.removeprefix("/")
-        for spec in catalogue.offered(ctx):
+        for spec in host.offered(ctx):
             if spec.name == wanted:
                 return operation_schema(spec)
         raise FailureError(MethodNotFound())
@@ -75,11 +80,16 @@ def discovery(catalogue: DiscoveryHost) -> Service:
         """Subscribe to an operation that is named as data. The same as naming it as the method."""
         return Forward(operationId, input, subscribe=True)
 
-    service.operations[-2:] = [replace(spec, mode="forward") for spec in service.operations[-2:]]
+    @service.query
+    async def metrics(ctx: Context) -> Figures:
+        """Tell how many requests there were and how long they took, what is under way, and what is held in memory."""
+        return await host.figures(ctx.identity)
+
+    service.operations[-3:-1] = [replace(spec, mode="forward") for spec in service.operations[-3:-1]]
     return service
 
 
-def rpc_discovery(catalogue: DiscoveryHost) -> Service:
+def rpc_discovery(host: DiscoveryHost) -> Service:
     """`rpc.discover`, whose name OpenRPC fixes."""
     service = Service("")
     documents: IdentityCache[msgspec.Raw] = IdentityCache()
@@ -87,12 +97,12 @@ def rpc_discovery(catalogue: DiscoveryHost) -> Service:
     @service.query(inline=True, name="rpc.discover")
     def discover(ctx: Context) -> Any:  # Any: an OpenRPC document
         """Describe everything that the caller may call as an OpenRPC document."""
-        from ..schemas.openrpc import openrpc_document  # late: only those who ask pay for it
+        from .schemas.openrpc import openrpc_document  # late: only those who ask pay for it
 
         return documents.get(
             ctx.identity,
-            lambda: _encode(openrpc_document(catalogue.offered(ctx), version=catalogue.version)),
-            catalogue.change_count,
+            lambda: _encode(openrpc_document(host.offered(ctx), version=host.version)),
+            host.change_count,
         )
 
     return service
