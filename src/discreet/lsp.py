@@ -14,7 +14,7 @@ _OURS = {
     "Progress": "dialects.lsp.editor",
     "ContentModified": "dialects.lsp.dialect",
     "ServerCancelled": "dialects.lsp.dialect",
-    "TextDocument": "daemon.documents.store",
+    "TextDocument": "daemon.documents",
 }
 
 if TYPE_CHECKING:
