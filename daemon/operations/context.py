@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar, final, overload
 
 import msgspec
 
@@ -107,6 +107,8 @@ class Context(msgspec.Struct, eq=False):
     In an async handler cancellation arrives as the event loop's own exception. A `def` handler runs in a worker
     thread, which nobody can interrupt: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
     """
+
+    _is_context: ClassVar[bool] = True
 
     _request: Request
     _token: str | int | None | msgspec.UnsetType = msgspec.UNSET
