@@ -5,7 +5,7 @@ Knows nothing of the process (descriptors, signals, log sinks), and nothing of o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, final
 
@@ -43,19 +43,6 @@ class Owner(DaemonControl, Protocol):
     def on_progress(self) -> None:
         """Something was read, started, ended or sent."""
         ...
-
-
-@final
-class DialectDetector:
-    """Stands where the dispatcher will, until it is known what the client speaks."""
-
-    def __init__(self, learn: Callable[[Request], None]) -> None:
-        self._learn = learn
-
-    def accept(self, call: Request) -> None:
-        self._learn(call)
-
-    def read_again(self, body: bytes) -> None: ...
 
 
 @final
@@ -106,7 +93,7 @@ class Connection:
         )
         dispatcher = self._speak(self.session)
         if self._speaks is None:
-            self._reader.read_as(DialectDetector(self._learn), self._responder, self.session.dialect)
+            self._reader.read_as(self._learn, self._responder, self.session.dialect)
         self._client = Client(self.writer.flush, self.on_progress)
         host.scheduler.attach(self._client)
         for call in self.session.dialect.open_calls():
@@ -126,7 +113,7 @@ class Connection:
             self._metrics,
             tracing=self.host.tracing,
         )
-        self._reader.read_as(self._dispatcher, self._responder, session.dialect)
+        self._reader.read_as(self._dispatcher.accept, self._responder, session.dialect)
         return self._dispatcher
 
     def _learn(self, first: Request) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
+from typing import TYPE_CHECKING, Final, assert_never, final
 
 from ...errors.codes import row_of
 from ...errors.failures import InvalidRequest
@@ -35,16 +36,6 @@ MEMORY_SECONDS: Final = 0.05
 """How long nothing is read after memory ran out."""
 
 
-class Acceptor(Protocol):
-    """What takes the calls."""
-
-    def accept(self, request: Request) -> None: ...
-
-    def read_again(self, body: bytes) -> Message | None:
-        """The message in a body that is no JSON; None where there is none."""
-        ...
-
-
 @final
 class Reader:
     """Reads one channel until its end. `ended` turns true when the end of input was read."""
@@ -67,9 +58,9 @@ class Reader:
         self._room: anyio.Event | None = None
         self.ended = False
 
-    def read_as(self, dispatcher: Acceptor, responder: Responder, dialect: Dialect) -> None:
-        """Hand the requests to these, from the next one on. To be called before anything is read."""
-        self._dispatcher = dispatcher
+    def read_as(self, accept: Callable[[Request], None], responder: Responder, dialect: Dialect) -> None:
+        """Hand the requests to `accept`, from the next one on. To be called before anything is read."""
+        self._accept = accept
         self._responder = responder
         self._dialect = dialect
 
@@ -166,7 +157,7 @@ class Reader:
     def take_again(self, request: Request) -> None:
         """Take a request that the dialect has held back, and go on reading."""
         try:
-            self._dispatcher.accept(request)
+            self._accept(request)
         except Exception as exc:  # noqa: BLE001 - as for one that was just read
             self._take_own_fault(request, exc)
         self._scheduler.flush()
@@ -196,9 +187,9 @@ class Reader:
                 try:
                     message = decode(event.body)
                     if isinstance(message, NoJson):
-                        message = self._dispatcher.read_again(event.body) or message
+                        message = self._dialect.read_again(event.body) or message
                     if isinstance(message, Request):
-                        self._dispatcher.accept(message)
+                        self._accept(message)
                     else:
                         self._take_rare(message, event.body)
                 except Exception as exc:  # noqa: BLE001 - a fault of our own must cost one message, not all of them
@@ -243,7 +234,7 @@ class Reader:
         for member in split_batch(body):
             try:
                 if isinstance(member, Request):
-                    self._dispatcher.accept(member)
+                    self._accept(member)
                 else:
                     self._take_rare(member)
             except Exception as exc:  # noqa: BLE001 - as for a message that came by itself

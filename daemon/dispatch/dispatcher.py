@@ -22,7 +22,7 @@ from ..operations.request import Backlog, ContextBackend, Request
 from ..operations.service import DeclarationError
 from ..operations.spec import Forward, OperationSpec
 from ..rpc.dialect import Dialect, Ignored
-from ..rpc.envelope import STREAM_TAKEN, Message
+from ..rpc.envelope import STREAM_TAKEN
 from .execution import refusal_of
 from .metrics import RequestMetrics
 from .responder import Responder
@@ -144,10 +144,6 @@ class Dispatcher:
     def close(self) -> None:
         """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
         self._closed = True
-
-    def read_again(self, body: bytes) -> Message | None:
-        """What the dialect makes of a body that is no JSON."""
-        return self._dialect.read_again(body)
 
     def accept(self, request: Request) -> None:
         """Take a request: run it, queue it, or refuse it."""

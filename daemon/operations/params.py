@@ -241,9 +241,10 @@ class InputModel(msgspec.Struct, frozen=True):
 def build_input(func: Callable[..., Any], *, takes_rest: bool = False) -> InputModel:
     """The input that the signature of `func` describes.
 
-    A first parameter that is named `ctx` or annotated `Context` is the context and no input. A positional-only parameter (`def f(params: T, /)`) takes the whole params; it must be the only one.
-    With `takes_rest`, `*args: T` is a param too, a list that may be left out. `**params: Any` (or `object`) takes every further
-    member; with any other type, the members of `META_MEMBERS` are left out.
+    A first parameter that is named `ctx` or annotated `Context` is the context and no input. A positional-only parameter
+    (`def f(params: T, /)`) takes the whole params; it must be the only one. With `takes_rest`, `*args: T` is a param too, a list
+    that may be left out. `**params: Any` (or `object`) takes every further member; with any other type, the members of
+    `META_MEMBERS` are left out.
 
     Raises `ValueError` with one line that names the handler, the parameter and the remedy, for an annotation that is
     missing, can't be resolved or can't be decoded from JSON, and for `*args`.

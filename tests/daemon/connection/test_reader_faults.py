@@ -119,7 +119,7 @@ def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
     responder = Responder(writer, _host.memory, PLAIN, metrics)
     dispatcher: Any = Broken(responder)
     reader = Reader(channel, writer, _host.scheduler, Backlog(writer), ClientRequests(lambda: None), metrics)
-    reader.read_as(dispatcher, responder, PLAIN)
+    reader.read_as(dispatcher.accept, responder, PLAIN)
     theirs.send_nowait(
         memoryview(
             b'{"jsonrpc":"2.0","id":1,"method":"broken"}\n'
