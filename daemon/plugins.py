@@ -32,8 +32,8 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "mcp": "discreet.dialects.mcp",
         "acp": "discreet.dialects.acp",
     },
-    "gateway": {"http": "discreet.gateway.server.available:opened_listener"},
-    "identity": {"jwt": "discreet.gateway.identity.jwt_provider:JwtProvider"},
+    "gateway": {"http": "discreet.gateway.server.listener:opened_listener"},
+    "identity": {"jwt": "discreet.gateway.jwt_provider:JwtProvider"},
     "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
     "service": {
         "fs": "discreet.files.service:file_service",

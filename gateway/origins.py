@@ -9,15 +9,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import MutableHeaders
-from starlette.responses import Response
-
-from .a2a.cards import CARD_PATHS
-from .requests import HEADERS, GatewayRequest, route_path
+from .a2a.routes import CARD_PATHS
+from .answers import Answer
+from .requests import HEADERS, GatewayRequest, Message, Send, route_path
 
 if TYPE_CHECKING:
-    from starlette.types import Message, Send
-
     from ..a2a.card.model import ApiKey
 
 
@@ -55,14 +51,14 @@ class Cors:
         """Whether pages of any origin may read what this asks for: the public agent card, as any program may."""
         return request.method in ("GET", "HEAD", "OPTIONS") and f"/{route_path(request.scope)}" in CARD_PATHS
 
-    def preflight(self) -> Response:
+    def preflight(self) -> Answer:
         """What a page of an allowed origin may send."""
         headers = {
             "access-control-allow-methods": _METHODS,
             "access-control-allow-headers": self._accepted,
             "access-control-max-age": str(_MAX_AGE_SECONDS),
         }
-        return Response(status_code=204, headers=headers)
+        return Answer(204, media_type="", headers=headers)
 
     def adding_headers(self, request: GatewayRequest, send: Send) -> Send:
         """A `send` that lets pages of an allowed origin read the answer."""
@@ -70,18 +66,19 @@ class Cors:
         if not (self._origins.any_allowed or for_all):
             return send
         origin = request.headers.get("origin")
+        added: list[tuple[bytes, bytes]] = []
+        allowed = "*" if for_all else origin
+        if allowed is not None and (for_all or self._origins.allows_cross_origin(allowed)):
+            added.append((b"access-control-allow-origin", allowed.encode("latin-1")))
+            added.append((b"access-control-expose-headers", _EXPOSED.encode()))
 
         async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                if for_all:
-                    headers["access-control-allow-origin"] = "*"
-                    headers["access-control-expose-headers"] = _EXPOSED
-                    return await send(message)
-                headers.add_vary_header("origin")
-                if origin is not None and self._origins.allows_cross_origin(origin):
-                    headers["access-control-allow-origin"] = origin
-                    headers["access-control-expose-headers"] = _EXPOSED
+                told = {name: value for name, value in message["headers"] if name == b"vary"}
+                if not for_all:
+                    told[b"vary"] = b", ".join((*told.values(), b"origin"))
+                others = (each for each in message["headers"] if each[0] != b"vary")
+                message["headers"] = [*others, *told.items(), *added]
             await send(message)
 
         return add_headers

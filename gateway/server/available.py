@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ...daemon.apps import AppError
 
 if TYPE_CHECKING:
     from ...daemon.daemon import Listener
     from ...daemon.host import Host
-
-NEEDED: Final = ("starlette", "uvicorn")
 
 
 @contextmanager
@@ -23,8 +21,8 @@ def opened_listener(host: Host) -> Generator[Listener]:
         raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
     from importlib.util import find_spec  # late: few daemons listen
 
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
-        raise AppError(f"--http needs {' and '.join(missing)}: pip install 'discreet[http]'")
+    if find_spec("uvicorn") is None:
+        raise AppError("--http needs uvicorn: pip install 'discreet[http]'")
     from .listener import HttpListener  # late: it loads them
 
     with closing(HttpListener(host, settings)) as listener:

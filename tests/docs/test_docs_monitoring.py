@@ -18,7 +18,7 @@ from discreet.daemon.host import Host
 from discreet.daemon.memory import MemoryBudget
 from discreet.daemon.metrics.figures import BOUNDS, Figures
 from discreet.daemon.settings import Settings
-from discreet.gateway.monitoring.exposition import exposed
+from discreet.gateway.metrics import exposed
 from support.figures import some_figures
 from support.waits import DEADLINE_SECONDS
 

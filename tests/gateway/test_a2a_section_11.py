@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet.a2a.methods import V03_METHODS, V10_METHODS
 from discreet.agents import Agent
 from discreet.errors.failures import A2AVersion
-from discreet.gateway.a2a.rest.routes import ROUTES, Found, NotAllowed, find_route
+from discreet.gateway.a2a.routes import ROUTES, Found, NotAllowed, find_route
 from support.a2a_bindings import Tokens
 from support.asgi_client import AsgiClient
 from support.works import Works, v1

@@ -16,7 +16,7 @@ from discreet.agents import ApiKey, HttpAuth, requires
 from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.daemon.operations.service import DeclarationError
 from discreet.errors.failures import A2AVersion
-from discreet.gateway.a2a.rest.routes import ROUTES, Route, path_of
+from discreet.gateway.a2a.routes import ROUTES, Route, path_of
 from support.vault import SECRET, digest
 
 from .conftest import Serve, agent_of

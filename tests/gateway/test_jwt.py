@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("jwt")
 
 from discreet.daemon.operations.service import DeclarationError
-from discreet.gateway.identity.jwt_provider import JwtProvider
+from discreet.gateway.jwt_provider import JwtProvider
 from discreet.http import asgi
 from support.issuer import AUDIENCE, ISSUER, key_set, public, rsa_key, serving_keys, token, written
 

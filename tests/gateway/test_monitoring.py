@@ -22,8 +22,8 @@ from prometheus_client.registry import Collector
 from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.host import Host
 from discreet.errors.failures import InsufficientPermissions
-from discreet.gateway.monitoring import health
-from discreet.gateway.monitoring.health import Readiness
+from discreet.gateway import health
+from discreet.gateway.health import Readiness
 from discreet.http import asgi
 from support.asgi_client import AsgiClient
 from support.logged_events import logged_events

@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 from discreet import Context, Identity, OperationError, ServerEvent, Service
+from discreet.gateway.answers import IN_A_THREAD, SMALLEST, takes_gzip
 from discreet.gateway.openapi.snapshot import read_openapi
-from discreet.gateway.operations.document import MAX_DOCUMENTS
-from discreet.gateway.responses.compression import IN_A_THREAD, SMALLEST, takes_gzip
+from discreet.gateway.operations import MAX_DOCUMENTS
 from support.asgi_client import JSON, AsgiClient
 
 from .conftest import Serve

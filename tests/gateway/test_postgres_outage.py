@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.gateway.monitoring import health
+from discreet.gateway import health
 from support.asgi_client import AsgiClient
 from support.executors import for_ever
 from support.postgres import Server, running_server

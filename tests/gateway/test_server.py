@@ -87,7 +87,7 @@ def test_what_a_program_can_not_serve_is_told_in_its_own_words(tmp_path: Path, a
 
 @pytest.mark.parametrize(
     ("missing", "extra"),
-    [("uvicorn", "http"), ("starlette", "http"), ("jwt", "jwt"), ("prometheus_client", "metrics")],
+    [("uvicorn", "http"), ("jwt", "jwt"), ("prometheus_client", "metrics")],
 )
 def test_an_extra_that_is_missing_is_named(tmp_path: Path, missing: str, extra: str) -> None:
     command = (sys.executable, "-P", "-c", WITHOUT.format(missing))

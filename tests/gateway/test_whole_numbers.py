@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet import Service
 from discreet.daemon.operations.params import InputModel, build_input
-from discreet.gateway.operations.endpoint import with_whole_numbers
+from discreet.gateway.operations import with_whole_numbers
 
 from .conftest import Serve
 from .test_operations import get, post

@@ -15,8 +15,8 @@ pytest.importorskip("cryptography")
 from cryptography.hazmat.primitives import serialization
 
 from discreet import CredentialsRefused, Identity
-from discreet.gateway.identity import jwt_provider
-from discreet.gateway.identity.jwt_provider import (
+from discreet.gateway import jwt_provider
+from discreet.gateway.jwt_provider import (
     MAX_BYTES,
     MAX_SUBJECT,
     MAX_TOKEN,

@@ -12,8 +12,6 @@ import msgspec
 import pytest
 
 pytest.importorskip("httpx")
-pytest.importorskip("starlette")
-
 from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
 from discreet.client.outbound.connection import PHRASES, LossReason
 from discreet.client.outbound.reconnect import RECONNECT_INITIAL

@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 import jwt
 import msgspec
 
-from ...daemon.logs import log
-from ...daemon.operations.access import CredentialsRefused
-from ...daemon.operations.identity import Identity
-from ...errors.decoders import convert, decoder_for
-from ...errors.failures import WRONG_SCHEME
+from ..daemon.logs import log
+from ..daemon.operations.access import CredentialsRefused
+from ..daemon.operations.identity import Identity
+from ..errors.decoders import convert, decoder_for
+from ..errors.failures import WRONG_SCHEME
 
 # Where a key set comes from: a file, or an address that is fetched over HTTP. Bounded in bytes and seconds.
 #
@@ -354,7 +354,7 @@ class JwtProvider:
 
 
 def _check_place(jwks: str) -> None:
-    from ...daemon.settings.option import is_key_address  # the setting's own rule, for those who come by another way
+    from ..daemon.settings.option import is_key_address  # the setting's own rule, for those who come by another way
 
     if "://" in jwks and not is_key_address(jwks):
         raise ValueError("the keys' address must begin with https://, or be one of this machine")

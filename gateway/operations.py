@@ -1,4 +1,6 @@
-"""Operations by their names: `POST /operations/{name}` with the params as a JSON object, queries also by GET."""
+"""Operations by plain HTTP: `POST /operations/{name}` with the params as a JSON object, queries also by GET; and
+`GET /openapi.json`, the OpenAPI document of what the caller may call, at the address under which the caller asks.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +15,60 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from msgspec import Raw
 
-from ...daemon.dispatch.execution import Raised, Router, attempt_now
-from ...daemon.operations.context import last_event_id
-from ...daemon.operations.params import InputModel
-from ...daemon.operations.registry import Registry
-from ...daemon.rpc.envelope import NULL_ID, Call, json_failure
-from ...daemon.schemas.documents import input_schema
-from ...errors.exceptions import FailureError
-from ...errors.failures import Failure, Internal, InvalidParams, MethodNotFound, ParseFailure
-from ...errors.nearest import nearest_hint
-from ..call_runner import CallRunner, response_of
-from ..hosted_agent import agent_of
-from ..openapi.query_params import Form, QueryParam, query_params
-from ..requests import GatewayRequest, note_route
-from ..responses.compression import SMALLEST, compressed
-from ..responses.etags import with_etag
-from .writer import OperationWriter, not_allowed
+from ..daemon.dispatch.execution import Raised, Router, attempt_now
+from ..daemon.operations.access import Access
+from ..daemon.operations.context import last_event_id
+from ..daemon.operations.params import InputModel
+from ..daemon.operations.registry import Registry
+from ..daemon.rpc.envelope import Call, json_failure
+from ..daemon.schemas.documents import input_schema
+from ..errors.call_error import encode_call_error
+from ..errors.exceptions import FailureError
+from ..errors.failures import Failure, Internal, InvalidParams, MethodNotFound, OperationTypeMismatch, ParseFailure
+from ..errors.nearest import nearest_hint
+from .answers import SMALLEST, Answer, compressed, etag_of, headers_of, status_of, with_etag
+from .calls import CallRunner, agent_of
+from .openapi.document import about, openapi_document
+from .openapi.query_params import Form, QueryParam, query_params
+from .requests import GatewayRequest, note_route
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
-    from starlette.types import Send
+    from ..daemon.host import Host
+    from ..daemon.operations.spec import OperationSpec
+    from .requests import Send
 
-    from ...daemon.host import Host
-    from ...daemon.operations.spec import OperationSpec
+
+COMPLETED: Final = "completed"
+"""The event that tells that a subscription has ended by itself: without it the connection was lost."""
+
+
+@final
+class OperationWriter:
+    """Answers calls of one operation. `has_result` is false where its result is always null."""
+
+    def __init__(self, *, has_result: bool = True) -> None:
+        self.fails_in_stream = False
+        self.failure_event = "error"
+        self.completion_event = COMPLETED
+        self._has_result = has_result
+
+    def result(self, result: bytes) -> Answer:
+        return Answer(200, result) if self._has_result else Answer(204, media_type="")
+
+    def failure(self, failure: Failure) -> Answer:
+        return Answer(status_of(failure), encode_call_error(failure), headers=headers_of(failure))
+
+    def event(self, value: bytes) -> bytes:
+        return value
+
+    def last_event(self, failure: Failure) -> bytes:
+        return encode_call_error(failure)
+
+
+def not_allowed(allowed: str, hint: str = "") -> Answer:
+    """The answer to a verb that the operation does not take."""
+    failure = OperationTypeMismatch(hint or f"the path takes {allowed}")
+    return Answer(405, encode_call_error(failure), headers={"allow": allowed})
 
 
 # Reads whole numbers however they are written: to JSON Schema `5.0` and `5e0` are integers, to the decoder they are not.
@@ -136,7 +169,8 @@ MAX_COMPARED: Final = 256
 """Names that it is compared with. That takes the loop a few milliseconds at most."""
 
 _EMPTY: Final = ParseFailure("invalid-json", "the body is empty; without params it is {}")
-_UNKNOWN: Final = OperationWriter()
+_WRITER: Final = OperationWriter()
+"""For what is no operation's."""
 
 
 @final
@@ -155,44 +189,41 @@ class OperationsEndpoint:
         self._services.refresh()
         self._served = _served(self._services)
 
-    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         name = path.removeprefix(PREFIX)
         served = self._served.get(unquote(name) if "%" in name else name)
         if served is None:
-            return self._calls.refused(request, _UNKNOWN, await self._not_found(request, unquote(name)))
+            return self._calls.refused(request, _WRITER, await self._not_found(request, unquote(name)))
         note_route(request, f"/{PREFIX}{served.spec.name}")
-        call = Call(served.spec.name, NULL_ID, None, self._calls.service_params(request))
+        call = self._calls.call(request, served.spec.name)
         refusal = await self._calls.refusal(request, call, served.spec)
         if refusal is not None:
             return self._calls.refused(request, served.writer, refusal, close=request.method == "POST")
         match request.method:
             case "POST":
-                response = await self._post(request, call, served, send)
+                answer = await self._post(request, call, served, send)
             case "GET" | "HEAD" if served.params is not None:
-                response = await self._get(request, call, served, send)
+                answer = await self._get(request, call, served, send)
             case _:
-                return response_of(not_allowed(served.allowed, served.hint))
-        if response is None or len(response.body) < SMALLEST:  # most are small
-            return response
-        return await compressed(request, response)
+                return not_allowed(served.allowed, served.hint)
+        if answer is None or len(answer.body) < SMALLEST:  # most are small
+            return answer
+        return await compressed(request, answer)
 
     async def _not_found(self, request: GatewayRequest, name: str) -> Failure:
         """It names the nearest operation that the caller may call. Who must be known first gets the same for names that there are
         and for others.
         """
-        call = Call(PREFIX, NULL_ID, None, self._calls.service_params(request))
-        access = await self._calls.access_of(request, call)
-        if isinstance(access, Internal):
+        access = await self._calls.known_access(request, PREFIX)
+        if not isinstance(access, Access):
             return access
-        if (unknown := access.unknown_caller) is not None:
-            return unknown
         if len(name) > MAX_NAME:
             return MethodNotFound()
         specs = (served.spec for served in self._served.values())
         known = (spec.name for spec in specs if access.refusal(spec.access, {}) is None)
         return MethodNotFound(nearest_hint(name, islice(known, MAX_COMPARED)).removeprefix("; "))
 
-    async def _post(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Response | None:
+    async def _post(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Answer | None:
         body = await self._calls.body(request, served.writer)
         if not isinstance(body, bytes):
             return body
@@ -201,22 +232,22 @@ class OperationsEndpoint:
             return self._calls.refused(request, served.writer, failure)
         return await self._run(request, call, served, body, send)
 
-    async def _get(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Response | None:
+    async def _get(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Answer | None:
         try:
             given = read_query(request.scope["query_string"], served.params or {}, self._in_query)
         except FailureError as exc:
             return self._calls.refused(request, served.writer, exc.failure)
-        response = await self._run(request, call, served, given, send)
-        if response is None or response.status_code != 200:
-            return response
+        answer = await self._run(request, call, served, given, send)
+        if answer is None or answer.status != 200:
+            return answer
         if served.spec.etag:
-            return with_etag(request, response)
-        response.headers["cache-control"] = "no-store"
-        return response
+            return with_etag(request, answer)
+        answer.headers["cache-control"] = "no-store"
+        return answer
 
     async def _run(
         self, request: GatewayRequest, call: Call, served: _Served, params: bytes, send: Send
-    ) -> Response | None:
+    ) -> Answer | None:
         params = with_whole_numbers(params, served.spec.input)
         if served.spec.numbered:
             try:
@@ -264,3 +295,86 @@ def _served(services: Registry) -> dict[str, _Served]:
 
 _KINDS: Final = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}
 """The JSON types of texts by their first byte; of all others it is a number."""
+
+
+# The OpenAPI document.
+
+
+PATH: Final = "openapi.json"
+
+MAX_DOCUMENTS: Final = 16
+"""Documents that are kept, the last ones that were asked for. Callers who may call the same have the same."""
+
+_SERVERS: Final = b'"servers":[{"url":"/"}]'
+"""What stands in each document in place of the address."""
+
+
+class _Document(msgspec.Struct):
+    """What stands before its servers, and what behind; and as it was sent last to those who ask at `url`: compressed once, where
+    somebody takes it so.
+    """
+
+    before: bytes
+    after: bytes
+    url: str = ""
+    body: bytes = b""
+    etag: str = ""
+    gzipped: bytes | None = None
+
+    def write(self, url: str) -> None:
+        """Make it what is sent to those who ask at this address."""
+        self.url = url
+        self.body = b'%b"servers":%b%b' % (self.before, msgspec.json.encode([{"url": url}]), self.after)
+        self.etag, self.gzipped = etag_of(self.body), None
+
+
+@final
+class DocumentEndpoint:
+    """The documents of one host."""
+
+    def __init__(self, host: Host, calls: CallRunner) -> None:
+        self._host = host
+        self._calls = calls
+        self._documents: dict[tuple[str, ...], _Document] = {}
+        self._change_count = host.change_count
+
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
+        if path != PATH:
+            return _WRITER.failure(MethodNotFound())
+        note_route(request, f"/{PATH}")
+        if request.method not in ("GET", "HEAD"):
+            return not_allowed("GET, HEAD")
+        access = await self._calls.access_of(request, self._calls.call(request, PATH))
+        if isinstance(access, Internal):
+            return _WRITER.failure(access)
+        visible = self._host.catalogue.visible_to(access.identify({}))
+        specs = [spec for spec in visible if access.refusal(spec.access, {}) is None]
+        if not specs and (unknown := access.unknown_caller) is not None:
+            return _WRITER.failure(unknown)
+        document = self._document(specs)
+        url = self._calls.url(request).rstrip("/")  # paths begin with a slash
+        if document.url != url or not document.body:
+            document.write(url)
+        answer = with_etag(request, Answer(200, document.body), document.etag)
+        if answer.status == 200:
+            answer = await compressed(request, answer, document.gzipped)
+            if "content-encoding" in answer.headers:
+                document.gzipped = answer.body
+        return answer
+
+    def _document(self, specs: list[OperationSpec]) -> _Document:
+        if self._change_count != self._host.change_count:
+            self._documents.clear()
+            self._change_count = self._host.change_count
+        key = tuple(spec.name for spec in specs)
+        document = self._documents.pop(key, None) or self._made(specs)
+        self._documents[key] = document  # behind all others
+        if len(self._documents) > MAX_DOCUMENTS:
+            del self._documents[next(iter(self._documents))]
+        return document
+
+    def _made(self, specs: list[OperationSpec]) -> _Document:
+        host = self._host
+        told = about(host.catalogue.services, agent_of(host).card, host.access.provider, version=host.version, url="/")
+        before, _, after = msgspec.json.encode(openapi_document(specs, told)).partition(_SERVERS)
+        return _Document(before, after)

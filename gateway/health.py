@@ -6,30 +6,24 @@ from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
-from starlette.responses import Response
-
-from ...lazy import anyio
+from ..lazy import anyio
+from .answers import Answer, plain_text
 
 if TYPE_CHECKING:
-    from starlette.types import Send
-
-    from ..requests import GatewayRequest
+    from .requests import GatewayRequest, Send
 
 
-# Short answers in plain text, and what is refused before anything else is looked at.
+def plain_now(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    """A short answer that holds for now only."""
+    return plain_text(status, f"{text}\n", {"cache-control": "no-store", **(headers or {})})
 
 
-def plain_text(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer that holds for now only."""
-    return Response(f"{text}\n", status, {"cache-control": "no-store", **(headers or {})}, "text/plain")
-
-
-def refusal(request: GatewayRequest, path: str, expected: str) -> Response | None:
+def refusal(request: GatewayRequest, path: str, expected: str) -> Answer | None:
     """What a request gets for another path than this, or with another method than GET and HEAD."""
     if path != expected:
-        return plain_text("not found", 404)
+        return plain_now("not found", 404)
     if request.method not in ("GET", "HEAD"):
-        return plain_text("method not allowed", 405, {"allow": "GET, HEAD"})
+        return plain_now("method not allowed", 405, {"allow": "GET, HEAD"})
     return None
 
 
@@ -47,8 +41,8 @@ FRESH_SECONDS: Final = 1.0
 class Liveness:
     """Answers as long as the process does."""
 
-    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
-        return refusal(request, path, "healthz") or plain_text("ok")
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
+        return refusal(request, path, "healthz") or plain_now("ok")
 
 
 @final
@@ -70,12 +64,12 @@ class Readiness:
         self._works = False
         self._known_at: float | None = None
 
-    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         refused = refusal(request, path, "readyz")
         if refused is not None:
             return refused
         reason = await self.obstacle()
-        return plain_text("ok") if reason is None else plain_text(f"not ready: {reason}", 503)
+        return plain_now("ok") if reason is None else plain_now(f"not ready: {reason}", 503)
 
     async def obstacle(self) -> Reason | None:
         """Why no requests should be sent; None where they may be."""

@@ -1,15 +1,25 @@
-"""Which method a path means: the tables of HTTP+JSON (A2A 1.0, section 11.3; for 0.3 its `a2a.proto`), and a look-up. Decodes
-no values."""
+"""Which method a path means: the tables of HTTP+JSON (A2A 1.0, section 11.3; for 0.3 its `a2a.proto`), a look-up, and what was
+probably meant by a path of nobody's. Decodes no values."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from ....errors.failures import A2AVersion
+from ...errors.failures import A2AVersion
+
+if TYPE_CHECKING:
+    from ...daemon.settings import Settings
+
+WELL_KNOWN: Final = "/.well-known/agent-card.json"
+WELL_KNOWN_OLD: Final = "/.well-known/agent.json"
+"""The name before A2A 0.3.0."""
+
+CARD_PATHS: Final = frozenset({WELL_KNOWN, WELL_KNOWN_OLD})
 
 Verb: TypeAlias = Literal["GET", "POST", "DELETE"]
 
@@ -151,3 +161,50 @@ def _by_shape(routes: tuple[Route, ...]) -> Mapping[str, Mapping[str, tuple[Rout
 
 
 _BY_SHAPE: Final = {version: _by_shape(routes) for version, routes in ROUTES.items()}
+
+
+_CUTOFF: Final = 0.6
+_LONGEST: Final = 200
+"""Characters of a path that are compared."""
+
+_SERVED_WITH: Final = {
+    "operations": "http-operations",
+    "openapi.json": "http-operations",
+    "mcp": "http-mcp",
+    "metrics": "http-metrics",
+    "page": "http-page",
+}
+"""The settings that serve paths which begin so."""
+
+_DESCRIPTIONS: Final = frozenset(
+    {"docs", "redoc", "swagger", "swagger-ui", "swagger.json", "openapi", "openapi.yaml", "api-docs"}
+)
+"""Where other servers describe their operations."""
+
+_ID: Final = re.compile(r"[0-9A-Fa-f-]{32,}")
+
+
+def meant_by(path: str, version: A2AVersion, root: str, settings: Settings) -> str:
+    """The nearest path; where none is near, what there is. `root` is where the app is mounted. Of a path that a setting
+    would serve, that setting.
+    """
+    from ...errors.nearest import closest_match  # late: only errors need it
+
+    first = path.partition("/")[0]
+    first = "openapi.json" if first.lower() in _DESCRIPTIONS else first
+    if first in _SERVED_WITH and not getattr(settings, _SERVED_WITH[first].replace("-", "_")):
+        at = f"GET {root}/openapi.json" if first == "openapi.json" else "this"
+        return f"{at} is served with --{_SERVED_WITH[first]}"
+    if first == "openapi.json":
+        return f"the operations are described by GET {root}/openapi.json"
+    card = f"GET {root}{WELL_KNOWN}"
+    known = {WELL_KNOWN: card, WELL_KNOWN_OLD: card}
+    for route in reversed(ROUTES[version]):
+        at = path_of(route, version, tenant=False)
+        known[at] = known[f"/{route.method}"] = f"{route.verb} {root}{at}"
+    near = closest_match("/" + _ID.sub("{id}", path[:_LONGEST]), known, cutoff=_CUTOFF)
+    return (
+        f"nearest: {known[near]}"
+        if near
+        else f"JSON-RPC is POST {root}/, HTTP+JSON such as POST {root}/message:send, the agent card {card}"
+    )

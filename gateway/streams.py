@@ -1,29 +1,43 @@
-"""The messages to a client that belong to one of its HTTP requests, or to none, until a response has taken them over.
+"""What goes to a client as Server-Sent Events (WHATWG HTML, section 9.2), until a response has taken it over: lossless, in order,
+and bounded.
 
-Who awaits what it sends waits while a response is open and does not keep up. What no response takes waits here, or is dropped.
+Who awaits what it sends waits while a response is open and does not keep up. Nobody else does. What no response takes waits
+here, or is dropped.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from ...daemon.memory import SMALL, Kind, MemoryBudget
-from ...errors.exceptions import FailureError
-from ...errors.failures import Overloaded
-from ...framing.channel import HIGH_WATER_BYTES
-from ...lazy import anyio
-from ..event_queue import MAX_UNDELIVERED, MEMORY_POLL_SECONDS, TURN_BYTES
+from ..daemon.memory import SMALL, Kind, MemoryBudget
+from ..errors.exceptions import FailureError
+from ..errors.failures import Overloaded
+from ..framing.channel import HIGH_WATER_BYTES
+from ..lazy import anyio
+from .answers import NO_SNIFFING
+
+if TYPE_CHECKING:
+    from .requests import Send
+
+MAX_UNDELIVERED: Final = 32
+"""Events that may wait for the client before their producer waits, as over stdio."""
+
+TURN_BYTES: Final = 64 * 1024
+"""About how much goes out at once. The server copies it, and holds it until the client has taken it: it counts nowhere."""
+
+MEMORY_POLL_SECONDS: Final = 0.05
+"""How often a producer looks again that waits because the whole daemon is short of memory."""
 
 MESSAGE_BYTES: Final = 256
 """What a message takes beside its text."""
 
 
-class Message(msgspec.Struct, frozen=True):
+class QueuedMessage(msgspec.Struct, frozen=True):
     """`number` is its own among the messages of its stream, from 1."""
 
     number: int
@@ -36,7 +50,7 @@ class Message(msgspec.Struct, frozen=True):
 
 @final
 class MessageStream:
-    """Implements `connection.output.Output`. Used on the loop's thread.
+    """Used on the loop's thread. `kind` is that of its messages in the memory budget, unless they are kept.
 
     With `keep` messages stay when a response has taken them, for one that begins anew behind any of them: `keep(change)` is
     called with each change of `bytes`, and may drop some. `later` takes what comes when the stream has ended. `on_room()` is
@@ -50,6 +64,7 @@ class MessageStream:
         *,
         keep: Callable[[int], None] | None = None,
         later: MessageStream | None = None,
+        kind: Kind = "replies",
     ) -> None:
         self.number: Final = number
         self.last = 0
@@ -58,11 +73,12 @@ class MessageStream:
         self.bytes = 0
         self.on_room: Callable[[], None] = _nothing
         self._memory = memory
-        self._kind: Kind = "replies" if keep is None else "sessions"
+        self._kind: Kind = kind if keep is None else "sessions"
         self._keep = keep
         self._later = later
-        self._messages: deque[Message] = deque()
-        self._taken = 0
+        self._messages: deque[QueuedMessage] = deque()
+        self.taken_up_to = 0
+        """The number of the last message that a response has taken."""
         self._untaken_bytes = 0
         self._open = True  # by the one who made it
         self._response = 0
@@ -76,7 +92,7 @@ class MessageStream:
                 self._later.post(body)
             return
         self.last += 1
-        message = Message(self.last, body)
+        message = QueuedMessage(self.last, body)
         self._messages.append(message)
         self._untaken_bytes += message.size
         self._hold(message.size)
@@ -103,7 +119,7 @@ class MessageStream:
     @property
     def full(self) -> bool:
         """Whether the producer of a subscription waits: also while no response is open, so that nothing of it is lost."""
-        untaken = self.last - self._taken
+        untaken = self.last - self.taken_up_to
         return not self.ended and (untaken >= MAX_UNDELIVERED or (untaken > 0 and self._memory.congested))
 
     def end(self) -> None:
@@ -127,7 +143,7 @@ class MessageStream:
         self._response += 1
         self._open = True
         if behind is not None:
-            self._taken = min(max(behind, self.oldest - 1), self.last)
+            self.taken_up_to = min(max(behind, self.oldest - 1), self.last)
             self._untaken_bytes = sum(message.size for message in self._untaken())
         self._wake()
         return self._response
@@ -137,11 +153,6 @@ class MessageStream:
         if token == self._response:
             self._open = False
             self._wake()
-
-    @property
-    def position(self) -> int:
-        """The number of the last message that a response has taken."""
-        return self._taken
 
     @property
     def oldest(self) -> int:
@@ -154,7 +165,7 @@ class MessageStream:
             while not (self.last or self.ended):
                 await self._wait()
 
-    async def take(self, token: int, seconds: float) -> list[Message] | None:
+    async def take(self, token: int, seconds: float) -> list[QueuedMessage] | None:
         """Wait for messages; none after so many seconds, None at the end. `taken` must follow."""
         with anyio.move_on_after(seconds):
             while True:
@@ -167,20 +178,20 @@ class MessageStream:
                 await self._wait()
         return []
 
-    def taken(self, messages: list[Message]) -> None:
+    def taken(self, messages: list[QueuedMessage]) -> None:
         """The client has these."""
         for message in messages:
-            if message.number > self._taken:
-                self._taken = message.number
+            if message.number > self.taken_up_to:
+                self.taken_up_to = message.number
                 self._untaken_bytes -= message.size
         if self._keep is None:
-            while self._messages and self._messages[0].number <= self._taken:
+            while self._messages and self._messages[0].number <= self.taken_up_to:
                 self._drop()
         self._wake()
 
     def drop_oldest(self) -> bool:
         """Drop the oldest message; False where there is none, or an open response has not taken it."""
-        if not self._messages or (self._open and self._messages[0].number > self._taken):
+        if not self._messages or (self._open and self._messages[0].number > self.taken_up_to):
             return False
         self._drop()
         return True
@@ -189,12 +200,12 @@ class MessageStream:
         """All messages that are here."""
         return [message.text for message in self._messages]
 
-    def _untaken(self) -> Iterator[Message]:
-        return islice(self._messages, self._taken + 1 - self.oldest, None)
+    def _untaken(self) -> Iterator[QueuedMessage]:
+        return islice(self._messages, self.taken_up_to + 1 - self.oldest, None)
 
-    def _turn(self) -> list[Message]:
+    def _turn(self) -> list[QueuedMessage]:
         """No more than goes out at once."""
-        found: list[Message] = []
+        found: list[QueuedMessage] = []
         size = 0
         for message in self._untaken():
             found.append(message)
@@ -206,8 +217,8 @@ class MessageStream:
     def _drop(self) -> None:
         message = self._messages.popleft()
         self._hold(-message.size)
-        if message.number > self._taken:
-            self._taken = message.number
+        if message.number > self.taken_up_to:
+            self.taken_up_to = message.number
             self._untaken_bytes -= message.size
 
     def _hold(self, size: int) -> None:
@@ -237,14 +248,18 @@ class MessageStream:
 
 @final
 class Events:
-    """The events of one subscription, and at last its response: a `ReplyStream`. `answer(body)` takes the response."""
+    """The events of one subscription, and at last its response: a `ReplyStream`.
+
+    `encode(count, value, number)` makes a message of each, or None for none; `number` is the event's own in the log that it comes
+    from. `answer(body)` takes the response.
+    """
 
     def __init__(
         self,
         stream: MessageStream,
         memory: MemoryBudget,
-        encode: Callable[[int, bytes], bytes | None],
-        answer: Callable[[bytes], None],
+        encode: Callable[[int, bytes, int | None], bytes | None],
+        answer: Callable[[bytes], None] = lambda body: None,
     ) -> None:
         self.events = 0
         self.discarded = False
@@ -264,7 +279,7 @@ class Events:
         if len(value) > SMALL and not self._memory.fits(len(value)):
             raise FailureError(Overloaded())
         self.events += 1
-        message = self._encode(self.events, value)
+        message = self._encode(self.events, value, number)
         if message is not None:
             self._stream.post(message)
 
@@ -283,3 +298,61 @@ class Events:
 
 
 def _nothing() -> None: ...
+
+
+HEADERS: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+    NO_SNIFFING,
+]
+"""Proxies must neither store nor hold back events; nginx is told so by the last one."""
+
+FIRST_SECONDS: Final = 1.0
+"""How long the first event, or a failure in its place, is waited for before the response begins without."""
+
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+
+
+def encode_event(data: bytes, number: int | str | None = None, name: str = "") -> bytes:
+    """One event with the id `number`. `data` is a JSON text: its line ends, if any, stand between tokens, not in a value."""
+    if b"\n" in data or b"\r" in data:
+        data = data.replace(b"\r", b" ").replace(b"\n", b" ")
+    head = b"event: %b\n" % name.encode() if name else b""
+    tail = b"" if number is None else b"id: %b\n" % str(number).encode()
+    return b"%b%bdata: %b\n\n" % (head, tail, data)
+
+
+async def send_stream(
+    send: Send,
+    stream: MessageStream,
+    *,
+    keep_alive: float,
+    headers: Iterable[tuple[bytes, bytes]] = (),
+    first: Callable[[], bytes] = bytes,
+    behind: int | None = None,
+    encode: Callable[[QueuedMessage], bytes] = lambda message: message.text,
+    last: Callable[[], bytes] = bytes,
+) -> None:
+    """Send the messages of a stream until it ends, or another response takes its place; `encode` makes an event of each. Comments
+    are sent where nothing happens for `keep_alive` seconds, `first()` and `last()` around all. Cancelling it leaves the response
+    unfinished.
+    """
+    token = stream.begin_response(behind)
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *headers]})
+        if begun := first():
+            await _send(send, begun)
+        while (messages := await stream.take(token, keep_alive)) is not None:
+            await _send(send, b"".join(map(encode, messages)) or KEEP_ALIVE)
+            if messages:
+                stream.taken(messages)
+            # A producer that never waits has events ready whenever this would wait: then asyncio would not cancel it.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        await send({"type": "http.response.body", "body": last()})
+    finally:
+        stream.end_response(token)
+
+
+async def _send(send: Send, body: bytes) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": True})
