@@ -33,13 +33,13 @@ from ...errors.codes import INTERNAL_ERROR
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.failures import Internal
 from ...lazy import anyio
-from .content import block_of
 from .generated import structs
 from .generated.structs import EnvVariable
+from .updates import block_of
 
 if TYPE_CHECKING:
     from ...daemon.operations.context import ClientInfo, ContextBackend
-    from .sessions import ClientCapabilities, SessionRecord
+    from .session import ClientCapabilities, SessionRecord
     from .turn import PromptTurn
 
 CLEAN_UP_SECONDS: Final = 2.0

@@ -21,7 +21,7 @@ from ...errors.failures import DomainFailure, Failure, Internal, TaskNotCancelab
 from ...errors.wire import decode_declared, decode_error
 from ...lazy import anyio
 from .generated.structs import SessionNotification, StopReason
-from .sessions import AUTHENTICATION_REQUIRED
+from .session import AUTHENTICATION_REQUIRED
 from .updates import Updates, recorded
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.connection.handshake import MAX_CLIENT_BYTES
 from discreet.daemon.operations.service import DeclarationError
 from discreet.dialects.acp.generated.structs import McpServer
-from discreet.dialects.acp.sessions import Sessions
+from discreet.dialects.acp.session import Sessions
 from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.decoders import decoder_for
 from support.acp_client import AcpRefused, acp_client, agent_of, check
@@ -287,7 +287,7 @@ async def test_a_cursor_of_no_page_is_named() -> None:
 def test_sessions_are_handed_on_as_they_are() -> None:
     sessions = Sessions(OPTIONS)
     sessions.open("s", "/project", ["/more"], None).record.mode = "code"
-    (session,) = Sessions(OPTIONS, sessions.save())
+    session = Sessions(OPTIONS, sessions.save()).get("s")
     assert (session.record.cwd, session.record.mode, session.record.config) == (
         "/project",
         "code",
