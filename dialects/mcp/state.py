@@ -186,12 +186,6 @@ class McpState:
     def has(self, kind: type[Offer]) -> bool:
         return any(isinstance(spec.offer, kind) for spec in self.offers)
 
-    def write(self, result: Struct, meta: Meta | None, *, ttl_ms: int | None = None) -> Raw:
-        """A result as JSON text, in the revision of its request."""
-        from .results import encode_result  # late: the handshake writes its results itself
-
-        return encode_result(result, self.protocol(meta), self.server, ttl_ms=ttl_ms)
-
     # -- changes -----------------------------------------------------------------------------------------------
 
     def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
