@@ -11,7 +11,7 @@ import ssl
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from time import monotonic
 from typing import Any, Final, Literal, final
 from urllib.parse import urlsplit
@@ -71,18 +71,15 @@ def _fetch(url: str) -> bytes:
     try:
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("GET", path, headers={"accept": "application/jwk-set+json, application/json"})
-        return _body(connection.getresponse())
+        response = connection.getresponse()
+        if response.status != 200:
+            raise KeysUnavailable(f"the address answers with status {response.status}")
+        return _bounded(response.read(MAX_BYTES + 1))
     except (OSError, HTTPException, ValueError):  # of sockets, of ssl, and of what is no HTTP
         raise KeysUnavailable("the address does not answer") from None
     finally:
         limit.cancel()
         connection.close()
-
-
-def _body(response: HTTPResponse) -> bytes:
-    if response.status != 200:
-        raise KeysUnavailable(f"the address answers with status {response.status}")
-    return _bounded(response.read(MAX_BYTES + 1))
 
 
 def _bounded(text: bytes) -> bytes:
@@ -247,11 +244,13 @@ class JwtProvider:
         self._lock = threading.Lock()
         self._keys: _Keys | None = None
         self._tried: float | None = None
-        fault = self._fetch()
-        if fault and "://" not in jwks:
-            raise ValueError(f"{jwks}: {fault}")
-        if fault:
-            log.warning("identity.keys_failed", problem=fault)
+        if "://" in jwks:
+            self._fetch()
+            return
+        try:
+            self._load()
+        except (KeysUnavailable, ValueError) as exc:
+            raise ValueError(f"{jwks}: {exc}") from None
 
     # -- tokens ------------------------------------------------------------------------------------------------
 
@@ -312,33 +311,31 @@ class JwtProvider:
         """Fetch the keys, unless they have just been fetched. Waits for a fetch that is under way."""
         with self._lock:
             if self._may_fetch:
-                self._refetch()
+                self._fetch()
 
     def _begin_fetch(self) -> None:
         """Fetch the keys in a thread, which releases the lock."""
+
+        def fetch() -> None:
+            try:
+                self._fetch()
+            finally:
+                self._lock.release()
+
         try:
-            threading.Thread(target=self._fetch_locked, name="identity-keys", daemon=True).start()
+            threading.Thread(target=fetch, name="identity-keys", daemon=True).start()
         except RuntimeError:  # no thread is left
             self._lock.release()
 
-    def _fetch_locked(self) -> None:
+    def _fetch(self) -> None:
         try:
-            self._refetch()
-        finally:
-            self._lock.release()
-
-    def _refetch(self) -> None:
-        if fault := self._fetch():
-            log.warning("identity.keys_failed", problem=fault)
-
-    def _fetch(self) -> str:
-        """Why there are no new keys; empty where there are."""
-        self._tried = self._clock()
-        try:
-            self._keys = _Keys(KeySet(self._read(), self._algorithms), self._clock())
+            self._load()
         except (KeysUnavailable, ValueError) as exc:
-            return str(exc)
-        return ""
+            log.warning("identity.keys_failed", problem=str(exc))
+
+    def _load(self) -> None:
+        self._tried = self._clock()
+        self._keys = _Keys(KeySet(self._read(), self._algorithms), self._clock())
 
     @property
     def _may_fetch(self) -> bool:

@@ -183,21 +183,13 @@ async def _sessions(
         query = TaskQuery(scope=caller.scope, context_id=task.context_id, page_size=1, include_artifacts=False)
         newest = (await handler.list(query)).tasks
         said = [message for message in task.history if message.role is Role.USER]
-        cwd = _cwd(said[0]) if said else None
-        if cwd is not None and newest and newest[0].id == task.id:
+        cwd = (said[0].metadata or {}).get(CWD) if said else None
+        if isinstance(cwd, str) and newest and newest[0].id == task.id:
+            text = " ".join(" ".join(part.text for part in said[0].parts if part.text is not None).split())
+            title = text[:TITLE_CHARACTERS] or None
             yield structs.SessionInfo(
-                session_id=task.context_id, cwd=cwd, title=_title(said[0]), updated_at=task.status.timestamp
+                session_id=task.context_id, cwd=cwd, title=title, updated_at=task.status.timestamp
             )
-
-
-def _cwd(message: Message) -> str | None:
-    cwd = (message.metadata or {}).get(CWD)
-    return cwd if isinstance(cwd, str) else None
-
-
-def _title(message: Message) -> str | None:
-    text = " ".join(" ".join(part.text for part in message.parts if part.text is not None).split())
-    return text[:TITLE_CHARACTERS] or None
 
 
 # Prompts and commands for a daemon without an `Agent`, whose operations are the skills: `/shop/price {"item": "tea"}`.
@@ -216,15 +208,11 @@ def skill_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
     name, _, params = text.partition(" ")
     call: dict[str, Any] = {"skill": name.removeprefix("/")}
     if params.strip():
-        call["input"] = _json(params)
+        try:
+            call["input"] = msgspec.json.decode(params)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            raise FailureError(InvalidParams("prompt", f"/operation, then {SKILL_PARAMS}", "plain text")) from None
     return (Part(data=call),)
-
-
-def _json(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise FailureError(InvalidParams("prompt", f"/operation, then {SKILL_PARAMS}", "plain text")) from None
 
 
 def with_typed_params(failure: Failure) -> Failure:
@@ -286,7 +274,6 @@ class Methods:
         self._add_choices(service)
         self._add_sessions(service)
         self._add_prompts(service)
-        self._add_list(service)
         return service.operations
 
     def _add_authenticate(self, service: Service) -> None:
@@ -358,6 +345,13 @@ class Methods:
             """Open a session of before."""
             session = await self._reopen(ctx, params, replay=False)
             return structs.ResumeSessionResponse(**self._chosen(session))
+
+        @service.query("session/list")
+        async def list_(ctx: Context, params: structs.ListSessionsRequest, /) -> structs.ListSessionsResponse:
+            """List the sessions, the last changed first."""
+            async with self._call(ctx, params) as (handler, caller, _):
+                sessions, cursor = await list_sessions(handler, caller, params.cwd, params.cursor)
+            return structs.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
 
         @service.mutation("session/close", inline=True, errors=[SessionNotFound])
         def close(params: structs.CloseSessionRequest, /) -> structs.CloseSessionResponse:
@@ -491,14 +485,6 @@ class Methods:
         return SendRequest(message, metadata=params.meta)
 
     # -- the store ---------------------------------------------------------------------------------------------
-
-    def _add_list(self, service: Service) -> None:
-        @service.query("session/list")
-        async def list_(ctx: Context, params: structs.ListSessionsRequest, /) -> structs.ListSessionsResponse:
-            """List the sessions, the last changed first."""
-            async with self._call(ctx, params) as (handler, caller, _):
-                sessions, cursor = await list_sessions(handler, caller, params.cwd, params.cursor)
-            return structs.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
 
     def _call(
         self, ctx: Context, params: object, task_id: str | None = None

@@ -177,7 +177,9 @@ class Updates:
                     yield from self._said(message)
             case StatusChanged(status):
                 if self._replay and status.state in INACTIVE:
-                    yield from self._failed()
+                    for call_id in self._open_calls:  # of calls that had not ended when the turn did
+                        yield SessionUpdateToolCallUpdate(tool_call_id=call_id, status=ToolCallStatus.FAILED)
+                    self._open_calls.clear()
                 kind = _SHOWN.get(status.state, AgentMessageChunk if self._replay else None)
                 if kind is not None and status.message is not None:
                     yield from self._chunks(kind, status.message.message_id, status.message.parts)
@@ -206,12 +208,6 @@ class Updates:
             content = [each for each in update.content or () if not isinstance(each, Terminal)]  # they are gone
             update = replace(update, content=content or None)
         yield update
-
-    def _failed(self) -> Iterator[SessionUpdate]:
-        """The updates for calls that had not ended when the turn did."""
-        for call_id in self._open_calls:
-            yield SessionUpdateToolCallUpdate(tool_call_id=call_id, status=ToolCallStatus.FAILED)
-        self._open_calls.clear()
 
     def of_task(self, task: Task) -> Iterator[SessionUpdate]:
         """The updates that tell of a whole task, whose events are not there any more: what was said, then the results."""

@@ -79,16 +79,12 @@ class Cards:
 
     def answer(self, request: GatewayRequest, url: str) -> Answer:
         """The card, or 304 where the client has it already (RFC 9110, section 13)."""
-        body = msgspec.json.encode(_written(self._make(url), asked_version(request)))
+        card, version = self._make(url), asked_version(request)
+        if version is None:  # which version it speaks is not known, and clients of 1.0 don't say so here: one for both
+            body = msgspec.json.encode(_merged(msgspec.to_builtins(card), msgspec.to_builtins(card_to_v03(card))))
+        else:
+            body = msgspec.json.encode(card_to_v03(card) if covers_version("0.3", version) else card)
         return with_etag(request, Answer(200, body), caching=_CACHING, modified=self._started)
-
-
-def _written(card: AgentCard, version: str | None) -> object:
-    """The card in the form of this version. Clients that name none get one that both versions can read: which of them they
-    speak is not known, and those of 1.0 don't say so either when they ask for the card."""
-    if version is not None:
-        return card_to_v03(card) if covers_version("0.3", version) else card
-    return _merged(msgspec.to_builtins(card), msgspec.to_builtins(card_to_v03(card)))
 
 
 def _merged(new: Any, old: Any) -> Any:  # JSON
@@ -192,16 +188,12 @@ def _prefers_json(accept: str) -> bool:
     weights: dict[str, float] = {}
     for given in accept.lower().split(","):
         media_type, *params = (part.strip() for part in given.split(";"))
-        weights[media_type] = next((_weight(each[2:]) for each in params if each.startswith("q=")), 1.0)
+        try:
+            weights[media_type] = next((float(each[2:]) for each in params if each.startswith("q=")), 1.0)
+        except ValueError:
+            weights[media_type] = 0.0
     others = weights.get("application/*", weights.get("*/*", 0.0))
     return weights.get(JSON, others) > weights.get(A2A_JSON, others)
-
-
-def _weight(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
 
 
 # How outcomes are written for clients of JSON-RPC (A2A 1.0, section 9).

@@ -221,7 +221,10 @@ class PostHandler:
 
     def take(self, messages: Sequence[Message], metadata: dict[str, str], refusal: Failure | None = None) -> None:
         """Take these messages. `refusal` is why calls among them are not even looked at."""
-        self.expected = sum(map(_needs_answer, messages))
+        self.expected = sum(
+            isinstance(message, Refused | NoJson) or (isinstance(message, Call) and message.id is not None)
+            for message in messages
+        )
         if not self.expected:
             self._end()
         conversation = self._conversation
@@ -308,10 +311,6 @@ class PostHandler:
     def _end(self) -> None:
         tell, self._on_answered = self._on_answered, lambda: None
         tell()
-
-
-def _needs_answer(message: Message) -> bool:
-    return isinstance(message, Refused | NoJson) or (isinstance(message, Call) and message.id is not None)
 
 
 # Sessions by their ids, each found by the caller alone who began it, and conversations that are lent to requests without one.

@@ -43,7 +43,7 @@ from .conversation import Conversation, PostHandler, Session, Sessions
 from .headers import LAST_EVENT, SESSION, VERSION, accepts, mismatch
 
 if TYPE_CHECKING:
-    from ...daemon.dispatch.request import Outcome, Request, RequestCounts, RequestMetrics
+    from ...daemon.dispatch.request import Outcome, Request, RequestMetrics
     from ...daemon.host import Host
     from ...daemon.operations.spec import OperationSpec
     from ...dialects.mcp.tools import Tool
@@ -271,12 +271,6 @@ class McpEndpoint:
         metadata = self._calls.service_params(request)
         return Caller(access, "" if known is None else known.subject, metadata, answers, url)
 
-    def _new_session(self, request: GatewayRequest, caller: Caller) -> Session | Answer:
-        if (wrong := _wrong_version(request)) is not None:
-            return wrong
-        session = self._sessions.begin(caller.owner)
-        return self._calls.refused(request, caller.answers, session) if isinstance(session, Overloaded) else session
-
     def _session(self, request: GatewayRequest, caller: Caller) -> Session | Answer:
         """The session that a request belongs to (section Session Management)."""
         session_id = request.headers.get(SESSION)
@@ -303,8 +297,15 @@ class McpEndpoint:
         version = meta.protocol_version if isinstance(meta, Meta) else None
         if version is not None or request.headers.get(VERSION) == MODERN_REVISION:
             return await self._post_alone(request, send, caller, message, version)
-        begins = SESSION not in request.headers and _begins_session(message)
-        session = self._new_session(request, caller) if begins else self._session(request, caller)
+        is_first = isinstance(message, Call) and message.method == "initialize" and message.id is not None
+        begins = is_first and SESSION not in request.headers
+        session: Session | Answer | Overloaded
+        if begins:
+            session = _wrong_version(request) or self._sessions.begin(caller.owner)
+        else:
+            session = self._session(request, caller)
+        if isinstance(session, Overloaded):
+            return self._calls.refused(request, caller.answers, session)
         if isinstance(session, Answer):
             return session
         with self._calls.open(), self._sessions.using(session):
@@ -388,13 +389,10 @@ class McpEndpoint:
             caller.url,
             closed=self._calls.closed,
             on_answered=partial(self._calls.leave, sender),
-            metrics=self._counts(request, caller.access),
+            metrics=self._metrics
+            if self._calls.recent is None
+            else NotedMetrics(self._metrics, partial(self._calls.note, request, caller.access)),
         )
-
-    def _counts(self, request: GatewayRequest, access: Access) -> RequestCounts:
-        if self._calls.recent is None:
-            return self._metrics
-        return NotedMetrics(self._metrics, partial(self._calls.note, request, access))
 
     # -- messages to the client ------------------------------------------------------------------------------------
 
@@ -493,10 +491,6 @@ class McpEndpoint:
             behind=behind,
             encode=encode,
         )
-
-
-def _begins_session(message: Message) -> bool:
-    return isinstance(message, Call) and message.method == "initialize" and message.id is not None
 
 
 def _wrong_version(request: GatewayRequest, agreed: str | None = None) -> Answer | None:

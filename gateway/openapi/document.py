@@ -161,7 +161,9 @@ class _Writer:
             responses={**successes, **failures},
             security=(not spec.access.public and self._security.required(spec.access)) or UNSET,
             kind=spec.kind,
-            scopes=_scopes(operation.access),
+            scopes=Scopes(operation.access.all_of, operation.access.any_of)
+            if isinstance(operation.access, AccessSchema)
+            else UNSET,
             timeout=operation.timeout,
         )
 
@@ -183,10 +185,6 @@ class _Writer:
             unique = f"{operation_id}_{count}"
         self._ids.add(unique)
         return unique
-
-
-def _scopes(access: AccessSchema | UnsetType) -> Scopes | UnsetType:
-    return UNSET if isinstance(access, UnsetType) else Scopes(access.all_of, access.any_of)
 
 
 # -- beside the operations: of the server, of its namespaces, of how callers authenticate ----------------------

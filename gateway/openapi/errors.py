@@ -115,13 +115,10 @@ class ErrorResponses:
             status: _response(status, errors) if status in own else self._share(status, errors)
             for status, errors in found.items()
         }
-        responses.setdefault(HEAD_TOO_LARGE, self._head_too_large())
-        return {str(status): response for status, response in sorted(responses.items())}
-
-    def _head_too_large(self) -> Response:
         name = f"HeadTooLarge{HEAD_TOO_LARGE}"
         self.shared.setdefault(name, Response("The URL and the headers are too large together."))
-        return Response(ref=f"{RESPONSES}{name}")
+        responses.setdefault(HEAD_TOO_LARGE, Response(ref=f"{RESPONSES}{name}"))
+        return {str(status): response for status, response in sorted(responses.items())}
 
     def _declared_error(self, error: ErrorSchema) -> _Error:
         schema = _error_schema(error.code, retryable=error.retryable, message=error.message, details=error.schema)
