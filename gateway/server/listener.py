@@ -20,10 +20,10 @@ from ..gateway import Gateway
 
 try:
     import uvicorn
-except ModuleNotFoundError:
-    raise AppError("--http needs uvicorn: pip install 'discreet[http]'") from None
 
-from .protocols import Limits, protocol_factory
+    from .protocols import Limits, protocol_factory
+except ModuleNotFoundError as exc:
+    raise AppError(f"--http needs {exc.name}: pip install 'discreet[http]'") from None
 
 if TYPE_CHECKING:
     from ...daemon.host import Host
@@ -273,5 +273,4 @@ def _config(gateway: Gateway, memory: MemoryBudget, settings: Settings) -> uvico
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=IDLE_SECONDS,
-        h11_max_incomplete_event_size=settings.max_header_bytes,
     )
