@@ -9,7 +9,7 @@ from support.asgi_client import JSON
 from support.works import v1
 
 from .conftest import Serve
-from .test_a2a_section_11 import UNKNOWN, V1, agent, suggestion_of
+from .test_rest import UNKNOWN, V1, agent, suggestion_of
 
 
 @pytest.mark.anyio
