@@ -182,28 +182,6 @@ async def test_an_api_key_elsewhere_than_the_card_says_is_none(serve: Serve, pla
         assert reply.status == 401
 
 
-@pytest.mark.parametrize("method", ["GetTask", "CancelTask", "SubscribeToTask", "SendMessage", "SendStreamingMessage"])
-async def test_a_task_of_another_caller_is_not_found(serve: Serve, method: str) -> None:
-    going = anyio.Event()
-
-    async def wait(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        await going.wait()
-        await events.complete()
-
-    async with serve(agent_of(wait), **SERVED) as client:
-        params: dict[str, Any] = {**hello(), "configuration": {"returnImmediately": True}}
-        task_id = (await client.call("SendMessage", params, **V1, **ADA))["result"]["task"]["id"]
-        params = {"id": task_id}
-        if method.startswith("Send"):
-            params = hello()
-            params["message"]["taskId"] = task_id
-        assert (await client.call(method, params, **V1, **BOB))["error"]["code"] == -32001
-        assert (await client.call("ListTasks", {}, **V1, **BOB))["result"]["tasks"] == []
-        assert (await client.call("GetTask", {"id": task_id}, **V1, **ADA))["result"]["id"] == task_id
-        going.set()
-
-
 async def test_tasks_of_anonymous_callers_are_not_those_of_a_known_one(serve: Serve) -> None:
     agent = agent_of(security_schemes={"bearer": HttpAuth("bearer")}, security=[requires({})])
     async with serve(agent, **SERVED) as client:
