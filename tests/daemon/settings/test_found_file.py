@@ -73,9 +73,9 @@ def written(directory: Path, name: str, **values: str) -> str:
 
 
 def test_every_setting_says_what_a_found_file_may_do() -> None:
-    assert {option.field for option in OPTIONS if option.info.found_file == "no"} == set(NO)
-    assert {option.field for option in OPTIONS if option.info.found_file == "yes"} == set(YES)
-    lower = [option for option in OPTIONS if option.info.found_file == "lower"]
+    assert {option.field for option in OPTIONS if option.row.found_file == "no"} == set(NO)
+    assert {option.field for option in OPTIONS if option.row.found_file == "yes"} == set(YES)
+    lower = [option for option in OPTIONS if option.row.found_file == "lower"]
     assert {option.kind for option in lower} == {"integer", "seconds"}
     assert len(NO) + len(YES) + len(lower) == len(OPTIONS)
 
@@ -108,16 +108,14 @@ def test_what_can_do_neither_is_set(field: str, name: str, tmp_path: Path) -> No
     assert not found.ignored
 
 
-@pytest.mark.parametrize("option", [o for o in OPTIONS if o.info.found_file == "lower"], ids=lambda o: o.key)
+@pytest.mark.parametrize("option", [o for o in OPTIONS if o.row.found_file == "lower"], ids=lambda o: o.key)
 def test_a_limit_may_be_lowered_and_not_raised(option: Option, tmp_path: Path) -> None:
-    for value, allowed in ((option.info.minimum, True), (option.default, True), (option.info.maximum, False)):
+    for value, allowed in ((option.row.limits[0], True), (option.default, True), (option.row.limits[1], False)):
         found = resolve_settings({}, {}, written(tmp_path, "discreet.toml", **{option.field: f"{value:.15g}"}))
         assert getattr(found.settings, option.field) == (value if allowed else option.default)
         assert bool(found.ignored) is not allowed
-    if option.info.none_word:
-        found = resolve_settings(
-            {}, {}, written(tmp_path, "discreet.toml", **{option.field: f'"{option.info.none_word}"'})
-        )
+    if option.has_none_word:
+        found = resolve_settings({}, {}, written(tmp_path, "discreet.toml", **{option.field: '"none"'}))
         assert getattr(found.settings, option.field) == option.default
         assert found.ignored
 

@@ -258,14 +258,14 @@ numeric = pytest.mark.parametrize(
 
 @numeric
 def test_limits_themselves_are_accepted(option: Option) -> None:
-    for limit in (option.info.minimum, option.info.maximum):
+    for limit in (option.row.limits[0], option.row.limits[1]):
         assert getattr(load_settings([f"{option.flag}={limit:.15g}"], {}, HERE), option.field) == limit
 
 
 @numeric
 def test_numbers_beyond_the_limits_are_refused(option: Option) -> None:
-    below = option.info.minimum - 1 if option.kind == "integer" else option.info.minimum - 0.0005
-    for number in (below, option.info.maximum + 1, math.nan, math.inf, -math.inf):
+    below = option.row.limits[0] - 1 if option.kind == "integer" else option.row.limits[0] - 0.0005
+    for number in (below, option.row.limits[1] + 1, math.nan, math.inf, -math.inf):
         with pytest.raises(UsageError, match=f"^{option.flag}.*: expected "):
             load_settings([f"{option.flag}={number:.15g}"], {}, HERE)
 
