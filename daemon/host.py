@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .operations.identity import Identity
     from .operations.service import Service
     from .operations.spec import OperationSpec
-    from .tracing.tracing import Tracing
+    from .tracing import Tracing
 
 
 # The names of the methods of discovery. Imports nothing, because every daemon loads it.
@@ -148,12 +148,7 @@ class Host:
     def begin_tracing(self) -> None:
         """Have spans go where they are to. A second call does nothing. Raises `AppError` where that can't be."""
         if self.tracing is not None:
-            from .tracing.provider import Service, TracingError  # late: it loads OpenTelemetry
-
-            try:
-                self.tracing.begin(Service(*self._named()))
-            except TracingError as exc:
-                raise AppError(str(exc)) from exc
+            self.tracing.begin(*self._named())
 
     def watch_app(self) -> None:
         """Have what is called of the app from here on, and in tasks that begin here, watched as its handlers are, and as a part
@@ -345,7 +340,7 @@ class Host:
 def _tracing() -> Tracing:
     """Raises `AppError` where OpenTelemetry is not installed."""
     try:
-        from .tracing.tracing import Tracing  # late: it loads OpenTelemetry
+        recorder: Tracing = plugins.load("tracing", "otel")()
     except ImportError as exc:
         raise AppError("--otel needs opentelemetry-sdk: pip install 'discreet[otel]'") from exc
-    return Tracing()
+    return recorder

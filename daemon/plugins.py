@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["agents", "dialect", "gateway", "identity", "reader", "service", "store", "verb"]
+Kind: TypeAlias = Literal["agents", "dialect", "gateway", "identity", "reader", "service", "store", "tracing", "verb"]
 
 GROUP: Final = "discreet"
 """The group of entry points that installed packages add plug-ins with; their names are `KIND.NAME`."""
@@ -48,6 +48,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "rediss": "discreet.agents.stores.redis.store:RedisStore",
         "unix": "discreet.agents.stores.redis.store:RedisStore",
     },
+    "tracing": {"otel": "discreet.gateway.tracing.tracing:Tracing"},
     "verb": {
         "serve": "discreet.cli.verbs.serve",
         "call": "discreet.cli.verbs.call",
