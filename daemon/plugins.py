@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["agents", "dialect", "gateway", "identity", "reader", "service", "store", "tracing", "verb"]
+Kind: TypeAlias = Literal[
+    "agents", "debugger", "dialect", "gateway", "identity", "reader", "service", "store", "tracing", "verb"
+]
 
 GROUP: Final = "discreet"
 """The group of entry points that installed packages add plug-ins with; their names are `KIND.NAME`."""
@@ -26,6 +28,7 @@ ADDED_KINDS: Final = ("dialect", "store", "verb")
 
 BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "agents": {"host": "discreet.agents.host:AgentRunner"},
+    "debugger": {"pdb": "discreet.debugger.debugger:Debugger"},
     "dialect": {
         "plain": "discreet.daemon.connection.plain",
         "lsp": "discreet.dialects.lsp",
