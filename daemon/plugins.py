@@ -41,6 +41,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "service": {
         "fs": "discreet.files.service:file_service",
         "import": "discreet.imports.configured:service_of",
+        "metrics": "discreet.gateway.monitoring.figures:metrics",
     },
     "store": {
         "memory": "discreet.agents.stores.memory:MemoryStore",
