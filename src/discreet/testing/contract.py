@@ -15,10 +15,10 @@ import anyio
 import msgspec
 
 from ..client.validation import StrPath, check_errors
+from ..compatibility.changes import ContractChange, additions, breaking_changes
 from ..daemon.operations.params import Arguments
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import OperationSpec
-from ..daemon.schemas.compatibility import ContractChange, additions, breaking_changes
 from ..daemon.schemas.documents import Snapshot, read_snapshot, snapshot
 from ..errors.exceptions import OperationError
 from ..errors.failures import DomainFailure

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker, validators
 from msgspec import Meta
 
+from discreet.compatibility.subschema import incompatibilities
 from discreet.daemon.schemas.json_schema import json_schema
-from discreet.daemon.schemas.subschema import incompatibilities
 
 # -- a validator that reads formats as the decoder does, and patterns as ECMA 262 does -----------------------------
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from msgspec import UNSET, Raw
 
 from discreet import Service
-from discreet.daemon.schemas.compatibility import additions, breaking_changes
+from discreet.compatibility.changes import additions, breaking_changes
 from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema, Snapshot, snapshot
 from discreet.daemon.schemas.openrpc import openrpc_document
 from discreet.errors.codes import grpc_of_http

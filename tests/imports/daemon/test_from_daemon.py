@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from discreet import DeclarationError, Service, from_daemon, from_openapi
 from discreet.client.errors import MethodNotFound
-from discreet.daemon.schemas.compatibility import additions, breaking_changes
+from discreet.compatibility.changes import additions, breaking_changes
 from discreet.daemon.schemas.documents import Snapshot, snapshot
 from discreet.daemon.settings.imports import ImportSettings
 from discreet.gateway.openapi.document import About, document_text, openapi_document

@@ -3,8 +3,8 @@
 import argparse
 import os
 
+from ...compatibility.changes import additions, breaking_changes
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ...daemon.schemas.compatibility import additions, breaking_changes
 from ...daemon.schemas.documents import Snapshot, read_snapshot
 from ...daemon.settings import UsageError
 from ...daemon.settings.flags import add_setting_flags
