@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal[
-    "agents", "debugger", "dialect", "gateway", "identity", "reader", "service", "store", "tracing", "verb"
+    "agents", "debugger", "dialect", "gateway", "identity", "reader", "schemas", "service", "store", "tracing", "verb"
 ]
 
 GROUP: Final = "discreet"
@@ -38,6 +38,11 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "gateway": {"http": "discreet.gateway.server.available:opened_listener"},
     "identity": {"jwt": "discreet.gateway.identity.jwt_provider:JwtProvider"},
     "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
+    "schemas": {
+        "operation": "discreet.schemas.documents:operation_schema",
+        "openrpc": "discreet.schemas.openrpc:openrpc_document",
+        "phrases": "discreet.schemas.phrases",
+    },
     "service": {
         "fs": "discreet.files.service:file_service",
         "import": "discreet.imports.configured:service_of",

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from ..daemon.schemas.json_schema import JsonSchema
-from ..daemon.schemas.keywords import ANNOTATIONS, NUMERIC, accepts, dereference, intersect, json_types, to_json
+from ..schemas.json_schema import JsonSchema
+from ..schemas.keywords import ANNOTATIONS, NUMERIC, accepts, dereference, intersect, json_types, to_json
 
 Direction: TypeAlias = Literal["sent", "received"]
 """How callers rely on the old schema: by the values that they send, or by those that they receive."""

@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 from msgspec import Meta
 
 from discreet import OperationError, Service
-from discreet.daemon.schemas.documents import (
+from discreet.errors import FailureError
+from discreet.schemas.documents import (
     OperationSchema,
     Snapshot,
     operation_schema,
@@ -19,9 +20,8 @@ from discreet.daemon.schemas.documents import (
     snapshot,
     snapshot_text,
 )
-from discreet.daemon.schemas.json_schema import DIALECT, PYTHON_PATTERN, json_schema
-from discreet.daemon.schemas.patterns import to_ecma
-from discreet.errors import FailureError
+from discreet.schemas.json_schema import DIALECT, PYTHON_PATTERN, json_schema
+from discreet.schemas.patterns import to_ecma
 
 files = Service("files")
 

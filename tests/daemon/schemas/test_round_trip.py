@@ -23,7 +23,7 @@ from jsonschema import Draft202012Validator, FormatChecker, validators
 from msgspec import Meta
 
 from discreet.compatibility.subschema import incompatibilities
-from discreet.daemon.schemas.json_schema import json_schema
+from discreet.schemas.json_schema import json_schema
 
 # -- a validator that reads formats as the decoder does, and patterns as ECMA 262 does -----------------------------
 

@@ -14,9 +14,9 @@ from msgspec import Meta
 
 from discreet import OperationError, Service
 from discreet.compatibility.changes import additions, breaking_changes
-from discreet.daemon.schemas.documents import Snapshot, snapshot, snapshot_text
 from discreet.gateway.openapi.document import About, document_text, openapi_document
 from discreet.gateway.openapi.snapshot import is_openapi, read_openapi
+from discreet.schemas.documents import Snapshot, snapshot, snapshot_text
 
 
 class Tree(msgspec.Struct):

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
-from ...errors.decoders import ExternalSchema, type_info
-from ...errors.redaction import scrub_known
-from ..operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
+from ..daemon.operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
+from ..errors.decoders import ExternalSchema, type_info
+from ..errors.redaction import scrub_known
 from .patterns import to_ecma
 
 # Keeps registered secrets out of published documents: a default may have been read from the environment.
