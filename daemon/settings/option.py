@@ -321,9 +321,7 @@ class RawValue(Struct, frozen=True):
     """Where its relative paths start, if that is not the working directory."""
 
 
-def options_of(
-    settings: Any,
-) -> Iterator[Option]:  # Any: a struct with defaults, of which only the table knows the class
+def options_of(settings: Any) -> Iterator[Option]:  # Any: a struct of defaults
     """The options of the fields `field: Annotated[type, Row(...)] = default`."""
     group = ""
     for field in settings.__struct_fields__:
