@@ -19,7 +19,7 @@ from ...client.outbound.network import Network, SystemNetwork
 from ...client.outbound.ssrf import Destination, parse_url
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
-from ...daemon.tracing.attributes import HTTP_STATUS
+from ...daemon.tracing import HTTP_STATUS
 from ...errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
@@ -35,7 +35,7 @@ from .delivery import (
 )
 
 if TYPE_CHECKING:
-    from ...daemon.tracing.tracing import Origin, Tracing
+    from ...daemon.tracing import Origin, Tracing
 
 
 MAX_NOTIFICATIONS: Final = 1024

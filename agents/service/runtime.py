@@ -49,7 +49,7 @@ from .push_configs import PushConfigs
 from .request_handler import RequestHandler
 
 if TYPE_CHECKING:
-    from ...daemon.tracing.tracing import Tracing
+    from ...daemon.tracing import Tracing
 
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from ..stores.interface import (
 from .live_task import LiveTask, LossReason, TaskMemory
 
 if TYPE_CHECKING:
-    from ...daemon.tracing.tracing import Origin, Tracing
+    from ...daemon.tracing import Origin, Tracing
 
 
 CommitNowait: TypeAlias = Callable[[Sequence[TaskChange]], Sequence[CommitRefusal | None]]

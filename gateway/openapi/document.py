@@ -19,9 +19,9 @@ from ...daemon.operations.context import LONGEST_NUMBER
 from ...daemon.operations.registry import server_of
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.schemas.documents import AccessSchema, OperationSchema, operation_schema
-from ...daemon.schemas.named_types import NamedTypes
 from ...errors.redaction import scrub_known
+from ...schemas.documents import AccessSchema, OperationSchema, operation_schema
+from ...schemas.named_types import NamedTypes
 from .errors import JSON, ErrorResponses
 from .examples import example_of
 from .keywords import to_openapi, with_optional_members

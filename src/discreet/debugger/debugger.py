@@ -14,12 +14,13 @@ import socket
 import sys
 import threading
 from contextlib import suppress
-from os.path import basename
 from types import FrameType
 from typing import Any, Final, TextIO, final
 
-from ...errors.redaction.tracebacks import is_ours
-from ..logs import log
+from ..daemon.apps import AppError
+from ..daemon.logs import log
+from ..daemon.process.loop_watch import place_of
+from ..errors.redaction.tracebacks import is_ours
 from . import sockets
 
 # `pdb` of one thread, whose commands come from whoever has attached. It never reads the process's own stdin.
@@ -88,11 +89,6 @@ class Session(pdb.Pdb):
         self.set_continue()
 
 
-def place_of(frame: FrameType) -> str:
-    """Where it stands: `app.py:12 function`."""
-    return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_qualname}"
-
-
 def _leaves_program(frame: FrameType) -> bool:
     """Whether a frame that returns was called by this package, so that none of the program's code comes next.
 
@@ -109,10 +105,13 @@ LOOK_SECONDS: Final = 0.1
 
 @final
 class Debugger:
-    """One per process. Raises `SocketUnusable`."""
+    """One per process. Raises `AppError`, in one line, where nobody could attach."""
 
     def __init__(self) -> None:
-        self._listener = sockets.listen()
+        try:
+            self._listener = sockets.listen()
+        except sockets.SocketUnusable as exc:
+            raise AppError(f"--debug: {exc}") from None
         self._listener.settimeout(LOOK_SECONDS)
         self._turn = threading.Lock()
         self._holder: Session | None = None  # whose turn it is

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from .documents import AccessSchema, ErrorSchema, OperationSchema, Snapshot
-from .json_schema import JsonSchema
+from ..schemas.documents import AccessSchema, ErrorSchema, OperationSchema, Snapshot
+from ..schemas.json_schema import JsonSchema
 from .subschema import Direction, incompatibilities
 
 _ERROR_FACTS: Final = {"retryable": "retryable", "http_status": "httpStatus"}

@@ -11,6 +11,8 @@ import stat
 from contextlib import suppress
 from typing import Final
 
+from ..daemon.process.liveness import exists
+
 SUFFIX: Final = ".debug"
 LOCK_SUFFIX: Final = ".attached"
 """The file that who has attached keeps locked: one at a time."""
@@ -28,7 +30,7 @@ def listen() -> socket.socket:
             os.mkdir(folder, 0o700)
         _require_private(folder)
         for pid in listening():
-            if not _is_alive(pid):
+            if not exists(pid):
                 _unlink(pid)
         _unlink(os.getpid())  # of a process that had this number before
         found = socket.socket(socket.AF_UNIX)
@@ -107,13 +109,3 @@ def _require_private(folder: str) -> None:
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise SocketUnusable(f"{folder} must be a folder of yours that nobody else may enter (mode 0700)")
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
-    return True

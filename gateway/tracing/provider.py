@@ -12,12 +12,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import msgspec
 from opentelemetry import trace
 
+from ...daemon.apps import AppError
+from ...daemon.logs import log
+from ...daemon.logs.hooks import owns_log
 from ...errors.printable import printable
-from ..logs import log
-from ..logs.hooks import owns_log
 from .problems import note_fault, take_over_log
 
 if TYPE_CHECKING:
@@ -33,19 +33,11 @@ _OTLP: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 _UNNAMED: Final = "unknown_service"
 
 
-class TracingError(Exception):
-    """Spans can't be recorded. The message is one line for the operator."""
+def ensure_provider(name: str, version: str) -> None:
+    """Set a provider, unless there is one, or no exporter is wanted. Raises `AppError`, one line for the operator.
 
-
-class Service(msgspec.Struct, frozen=True):
-    """What spans say of their process, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` does."""
-
-    name: str
-    version: str
-
-
-def ensure_provider(service: Service) -> None:
-    """Set a provider, unless there is one, or no exporter is wanted. Raises `TracingError`."""
+    Spans say this name and version of their process, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` does.
+    """
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         if owns_log():
             take_over_log()
@@ -54,18 +46,18 @@ def ensure_provider(service: Service) -> None:
     if not names:
         return
     if find_spec("opentelemetry.sdk") is None:
-        raise TracingError(f"--otel needs opentelemetry-sdk: {INSTALL}")
+        raise AppError(f"--otel needs opentelemetry-sdk: {INSTALL}")
     take_over_log()
     from opentelemetry.sdk.trace import TracerProvider  # late: a program may have a provider of its own, and no SDK
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     makers = [_exporter(name) for name in names]
     try:
-        provider = TracerProvider(resource=_resource(service), shutdown_on_exit=False)
+        provider = TracerProvider(resource=_resource(name, version), shutdown_on_exit=False)
         for make in makers:
             provider.add_span_processor(BatchSpanProcessor(make()))
     except Exception as exc:  # whatever the libraries make of the variables
-        raise TracingError(f"--otel: the variables OTEL_… can't be used: {_first_line(exc)}") from exc
+        raise AppError(f"--otel: the variables OTEL_… can't be used: {_first_line(exc)}") from exc
     trace.set_tracer_provider(provider)
 
 
@@ -78,7 +70,7 @@ def _wanted() -> list[str]:
 def _otlp() -> str:
     protocol = next((text for name in _PROTOCOLS if (text := os.environ.get(name, "").strip())), "http/protobuf")
     if protocol not in _OTLP:
-        raise TracingError(f"--otel: {_PROTOCOLS[1]} is {' or '.join(_OTLP)}, not {protocol!r}")
+        raise AppError(f"--otel: {_PROTOCOLS[1]} is {' or '.join(_OTLP)}, not {protocol!r}")
     if protocol == "http/protobuf":
         _check_endpoint()
     return _OTLP[protocol]
@@ -94,28 +86,28 @@ def _check_endpoint() -> None:
             except ValueError:  # its port is none
                 fits = False
             if not fits:
-                raise TracingError(f"--otel: {name} is an address such as http://localhost:4318, not {printable(text)}")
+                raise AppError(f"--otel: {name} is an address such as http://localhost:4318, not {printable(text)}")
             return
 
 
 def _exporter(name: str) -> Any:  # Any: what the library of another project calls its exporter
-    """Makes the exporter of this name. Raises `TracingError` where it is not installed."""
+    """Makes the exporter of this name. Raises `AppError` where it is not installed."""
     for found in entry_points(group=_GROUP, name=name):
         try:
             return found.load()
         except ImportError as exc:
-            raise TracingError(f"--otel: {_EXPORTERS}={name} can't be loaded: {_first_line(exc)}") from exc
+            raise AppError(f"--otel: {_EXPORTERS}={name} can't be loaded: {_first_line(exc)}") from exc
     known = sorted({"none", "otlp", *(each.name for each in entry_points(group=_GROUP))} - {*_OTLP.values()})
-    raise TracingError(f"--otel: {_EXPORTERS} names {name!r}, which is not installed; there are {', '.join(known)}")
+    raise AppError(f"--otel: {_EXPORTERS} names {name!r}, which is not installed; there are {', '.join(known)}")
 
 
-def _resource(service: Service) -> Resource:
+def _resource(name: str, version: str) -> Resource:
     from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 
     found = Resource.create()
     if not str(found.attributes.get(SERVICE_NAME, _UNNAMED)).startswith(_UNNAMED):
         return found
-    return found.merge(Resource({SERVICE_NAME: service.name, SERVICE_VERSION: service.version}))
+    return found.merge(Resource({SERVICE_NAME: name, SERVICE_VERSION: version}))
 
 
 def _first_line(exc: Exception) -> str:

@@ -11,13 +11,13 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...errors.codes import GrpcStatus, grpc_of_http
-from ...errors.decoders import decoder_for
-from ...errors.failures import ErrorDefinition
-from ...errors.redaction import scrub_known
-from ..operations.access import AccessRule
-from ..operations.params import InputModel
-from ..operations.spec import OperationSpec, Visibility
+from ..daemon.operations.access import AccessRule
+from ..daemon.operations.params import InputModel
+from ..daemon.operations.spec import OperationSpec, Visibility
+from ..errors.codes import GrpcStatus, grpc_of_http
+from ..errors.decoders import decoder_for
+from ..errors.failures import ErrorDefinition
+from ..errors.redaction import scrub_known
 from .json_schema import JsonSchema, json_schema
 from .named_types import require_schema
 

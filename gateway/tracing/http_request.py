@@ -10,15 +10,12 @@ from contextvars import ContextVar
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Final, final
 
-from .attributes import HTTP_METHOD, HTTP_METHODS, HTTP_ROUTE, OTHER, URL_SCHEME
+from .span import HTTP_METHOD, HTTP_METHODS, HTTP_ROUTE, OTHER, URL_SCHEME, Attributes, Span
 from .trace_context import TRACEPARENT, TRACESTATE, read_parent
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
     from starlette.types import Scope, Send
-
-    from .attributes import Attributes
-    from .span import Span
 
 HTTP_REQUEST: ContextVar[HttpRequest | None] = ContextVar("discreet_http_request", default=None)
 """What is answered here."""

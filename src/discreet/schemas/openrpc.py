@@ -13,8 +13,8 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...errors.codes import SERVER_ERROR
-from ..operations.spec import OperationSpec
+from ..daemon.operations.spec import OperationSpec
+from ..errors.codes import SERVER_ERROR
 from .documents import AccessSchema, ErrorSchema, OperationSchema, operation_schema
 from .json_schema import JsonSchema
 from .named_types import NamedTypes

@@ -12,21 +12,8 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from .json_schema import JsonSchema
-from .keywords import (
-    ANNOTATIONS,
-    NUMERIC,
-    accepts,
-    cases,
-    dereference,
-    expand_any_of,
-    intersect,
-    is_multiple,
-    json_types,
-    listed,
-    tightest_bound,
-    to_json,
-)
+from ..schemas.json_schema import JsonSchema
+from ..schemas.keywords import ANNOTATIONS, NUMERIC, accepts, dereference, intersect, json_types, to_json
 
 Direction: TypeAlias = Literal["sent", "received"]
 """How callers rely on the old schema: by the values that they send, or by those that they receive."""
@@ -39,6 +26,10 @@ _STRUCTURAL: Final = frozenset(
 )
 _KNOWN: Final = ANNOTATIONS | _LEAST.keys() | _MOST.keys() | _SAME.keys() | NUMERIC | _STRUCTURAL
 
+_FEW: Final[dict[str, tuple[Any, ...]]] = {"null": (None,), "boolean": (False, True)}
+_SIDES: Final = (("min", -1), ("max", 1))
+_MOST_LISTED: Final = 256
+"""Integers of a range that are compared one by one with a closed list."""
 _NOT_ACCEPTED: Final = {"sent": "is refused", "received": "may be received"}
 
 
@@ -100,7 +91,7 @@ class _Comparison:
         if outer.get("enum") == []:
             yield Incompatibility(path, _NOT_ACCEPTED[self._direction])
         elif "anyOf" in inner:
-            for branch in expand_any_of(inner):
+            for branch in _expand_any_of(inner):
                 yield from self._compare(branch, outer, path)
         elif "anyOf" in outer:
             yield from self._within_any(inner, outer, path)
@@ -111,8 +102,8 @@ class _Comparison:
 
     def _within_any(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Incompatibility]:
         """One alternative of the outer schema must accept each value or type of the inner one."""
-        options = list(expand_any_of(outer))
-        for case in cases(inner):
+        options = list(_expand_any_of(outer))
+        for case in _cases(inner):
             found = [list(self._compare(case, option, path)) for option in options]
             if [] not in found:
                 yield from self._closest(case, options, found)
@@ -137,7 +128,7 @@ class _Comparison:
         if inner.get("items") is False:  # then there are no more items than `prefixItems` lists
             inner = inner | {"maxItems": min(len(inner.get("prefixItems", [])), inner.get("maxItems", math.inf))}
         if "enum" in outer:
-            found = [listed(inner, kind) for kind in sorted(kinds)]
+            found = [_listed(inner, kind) for kind in sorted(kinds)]
             closed = [value for values in found for value in values or () if accepts(inner, value)]
             if None in found:
                 yield Incompatibility(
@@ -175,12 +166,12 @@ class _Comparison:
 
     def _numbers(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Incompatibility]:
         for keyword, strict, sign in (("minimum", "exclusiveMinimum", -1), ("maximum", "exclusiveMaximum", 1)):
-            ours, theirs = tightest_bound(inner, keyword, strict, sign), tightest_bound(outer, keyword, strict, sign)
+            ours, theirs = _tightest_bound(inner, keyword, strict, sign), _tightest_bound(outer, keyword, strict, sign)
             if theirs is not None and (ours is None or ours > theirs):
                 yield self._differs(keyword if keyword in outer else strict, inner, outer, path)
         step = outer.get("multipleOf")
         ours_step = inner.get("multipleOf", 1 if inner.get("type") == "integer" else None)
-        if step is not None and (ours_step is None or not is_multiple(ours_step, step)):
+        if step is not None and (ours_step is None or not _is_multiple(ours_step, step)):
             yield self._differs("multipleOf", inner, outer, path)
 
     def _unknown(self, inner: JsonSchema, outer: JsonSchema, path: str) -> Iterator[Incompatibility]:
@@ -250,3 +241,50 @@ class _Comparison:
             yield Incompatibility(path, "was ignored, is refused")
         elif self._direction == "sent" and outer is not None:
             yield from self._compare(True, outer, path)
+
+
+def _expand_any_of(schema: JsonSchema) -> Iterator[JsonSchema]:
+    """The alternatives of an `anyOf`, each together with the keywords beside it."""
+    rest = {word: value for word, value in schema.items() if word not in ANNOTATIONS | {"anyOf"}}
+    for branch in schema["anyOf"]:
+        yield {"allOf": [rest, branch]} if rest else branch
+
+
+def _cases(schema: JsonSchema) -> Iterator[JsonSchema]:
+    """The schema split into one schema per value of its `enum`, or per type."""
+    if "enum" in schema:
+        yield from ({"enum": [value]} for value in schema["enum"])
+        return
+    for kind in sorted(json_types(schema) - ({"integer"} if "number" in json_types(schema) else set())):
+        yield schema | {"type": kind}
+
+
+def _tightest_bound(schema: JsonSchema, keyword: str, strict: str, sign: int) -> tuple[float, int] | None:
+    """The tighter of the two bounds on one side; None without one. It compares greater the more the schema accepts.
+
+    Of integers it is the last one that is accepted, so that `> 0` and `>= 1` are equal.
+    """
+    stated = [(sign * schema[name], weight) for name, weight in ((keyword, 1), (strict, 0)) if name in schema]
+    if not stated or "number" in json_types(schema):
+        return min(stated, default=None)
+    step = schema.get("multipleOf", 1)
+    last = min(math.floor(limit) if weight else math.ceil(limit) - 1 for limit, weight in stated)
+    return (last // step * step if isinstance(step, int) else last), 1
+
+
+def _listed(schema: JsonSchema, kind: str) -> tuple[Any, ...] | None:
+    """All values of a type that the schema accepts; None where they are too many to list."""
+    if kind in _FEW:
+        return _FEW[kind]
+    low, high = (_tightest_bound(schema, f"{side}imum", f"exclusive{side.title()}imum", sign) for side, sign in _SIDES)
+    if kind != "integer" or "number" in json_types(schema) or low is None or high is None:
+        return None
+    first, last = int(-low[0]), int(high[0])  # whole already, for integers
+    return tuple(range(first, last + 1)) if last - first < _MOST_LISTED else None
+
+
+def _is_multiple(step: float, of: float) -> bool:
+    """Whether every multiple of `step` is one of `of`, as the numbers are written in decimals."""
+    from fractions import Fraction  # late: few schemas are compared so
+
+    return (Fraction(repr(step)) / Fraction(repr(of))).denominator == 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ...errors.failures import JsonScalar
-from ..operations.type_phrases import json_text
+from ..daemon.operations.type_phrases import json_text
+from ..errors.failures import JsonScalar
 from .json_schema import JsonSchema
 from .keywords import to_json
 

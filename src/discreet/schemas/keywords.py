@@ -1,13 +1,12 @@
-"""What the keywords of one JSON Schema mean: references, expand_any_of, types, bounds, and whether a scalar is accepted.
+"""What the keywords of one JSON Schema mean: references, types, and whether a scalar is accepted.
 
 Knows the keywords that `json_schema` writes. Keywords that it can't combine are kept, so that callers see them.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -29,10 +28,6 @@ ANNOTATIONS: Final = frozenset(
         "discriminator",
     }
 )
-_FEW: Final[dict[str, tuple[Any, ...]]] = {"null": (None,), "boolean": (False, True)}
-_SIDES: Final = (("min", -1), ("max", 1))
-_MOST_LISTED: Final = 256
-"""Integers of a range that are compared one by one with a closed list."""
 NUMERIC: Final = frozenset({"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"})
 
 
@@ -71,58 +66,11 @@ def intersect(one: JsonSchema, other: Any) -> JsonSchema:  # Any: a schema may b
     return merged
 
 
-def expand_any_of(schema: JsonSchema) -> Iterator[JsonSchema]:
-    """The alternatives of an `anyOf`, each together with the keywords beside it."""
-    rest = {word: value for word, value in schema.items() if word not in ANNOTATIONS | {"anyOf"}}
-    for branch in schema["anyOf"]:
-        yield {"allOf": [rest, branch]} if rest else branch
-
-
-def cases(schema: JsonSchema) -> Iterator[JsonSchema]:
-    """The schema split into one schema per value of its `enum`, or per type."""
-    if "enum" in schema:
-        yield from ({"enum": [value]} for value in schema["enum"])
-        return
-    for kind in sorted(json_types(schema) - ({"integer"} if "number" in json_types(schema) else set())):
-        yield schema | {"type": kind}
-
-
 def json_types(schema: JsonSchema) -> frozenset[str]:
     """The JSON types that the schema accepts; `number` includes `integer`."""
     stated = schema.get("type", _ALL_TYPES)
     kinds = frozenset({stated} if isinstance(stated, str) else stated)
     return kinds | {"integer"} if "number" in kinds else kinds
-
-
-def tightest_bound(schema: JsonSchema, keyword: str, strict: str, sign: int) -> tuple[float, int] | None:
-    """The tighter of the two bounds on one side; None without one. It compares greater the more the schema accepts.
-
-    Of integers it is the last one that is accepted, so that `> 0` and `>= 1` are equal.
-    """
-    stated = [(sign * schema[name], weight) for name, weight in ((keyword, 1), (strict, 0)) if name in schema]
-    if not stated or "number" in json_types(schema):
-        return min(stated, default=None)
-    step = schema.get("multipleOf", 1)
-    last = min(math.floor(limit) if weight else math.ceil(limit) - 1 for limit, weight in stated)
-    return (last // step * step if isinstance(step, int) else last), 1
-
-
-def listed(schema: JsonSchema, kind: str) -> tuple[Any, ...] | None:
-    """All values of a type that the schema accepts; None where they are too many to list."""
-    if kind in _FEW:
-        return _FEW[kind]
-    low, high = (tightest_bound(schema, f"{side}imum", f"exclusive{side.title()}imum", sign) for side, sign in _SIDES)
-    if kind != "integer" or "number" in json_types(schema) or low is None or high is None:
-        return None
-    first, last = int(-low[0]), int(high[0])  # whole already, for integers
-    return tuple(range(first, last + 1)) if last - first < _MOST_LISTED else None
-
-
-def is_multiple(step: float, of: float) -> bool:
-    """Whether every multiple of `step` is one of `of`, as the numbers are written in decimals."""
-    from fractions import Fraction  # late: few schemas are compared so
-
-    return (Fraction(repr(step)) / Fraction(repr(of))).denominator == 1
 
 
 def accepts(schema: JsonSchema, value: Any) -> bool:  # Any: a value of an enum

@@ -16,22 +16,18 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
-from ...errors.decoders import ExternalSchema, type_info
-from ...errors.redaction import scrub_known
-from ..operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
+from ..daemon.operations.type_shapes import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
+from ..errors.decoders import ExternalSchema, type_info
+from ..errors.redaction import scrub_known
 from .patterns import to_ecma
-
-# Keeps registered secrets out of published documents: a default may have been read from the environment.
-#
-# Looks for registered values only. What else an author writes into a schema is meant to be seen.
-
 
 _TEXTS: Final = frozenset({"title", "description", "$comment"})
 """Keywords of which the rest of the text stays. Any other keyword with a secret in its value is left out."""
 
 
 def without_known_secrets(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """These keywords of a schema without registered secrets. Examples with a secret are left out one by one."""
+    """These keywords of a schema without registered secrets: a default may have been read from the environment. Examples with
+    a secret are left out one by one. What else an author writes into a schema is meant to be seen."""
     result: dict[str, Any] = {}
     for keyword, value in keywords.items():
         if keyword in _TEXTS and isinstance(value, str):
@@ -57,15 +53,8 @@ def document_without_known_secrets(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _holds_secret(value: object) -> bool:
-    match value:
-        case str():
-            return scrub_known(value) != value
-        case Mapping():
-            return any(_holds_secret(key) or _holds_secret(item) for key, item in value.items())
-        case list() | tuple():
-            return any(map(_holds_secret, value))
-        case _:
-            return _holds_secret(msgspec.json.encode(value, enc_hook=str).decode())
+    text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+    return scrub_known(text) != text
 
 
 JsonSchema: TypeAlias = dict[str, Any]
