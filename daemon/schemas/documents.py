@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from ...errors.codes import GrpcStatus, grpc_of_http
 from ...errors.decoders import decoder_for
-from ...errors.failures import ErrorDefinition
+from ...errors.exceptions import ErrorDefinition
 from ...errors.redaction import scrub_known
 from ..operations.access import AccessRule
 from ..operations.params import InputModel

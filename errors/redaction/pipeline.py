@@ -200,6 +200,10 @@ class Pipeline:
         scrubbed, replaced = self.find_secrets(text)
         return scrubbed, len(replaced)
 
+    def holds_known(self, text: str) -> bool:
+        """Whether layer 1 would change the text."""
+        return any(store.scrub(text, lambda _: REDACTED) != text for store in self._known)
+
     def _new_budget(self, text: str) -> WorkBudget:
         return WorkBudget(self._limits.steps, min(len(text), self._limits.characters))
 

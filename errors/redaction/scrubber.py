@@ -211,12 +211,15 @@ class Scrubber:
             self._pipeline, pairs_of(fields), program_names=program_names, whole_paths=whole_paths, cap=cap
         )
 
-    def scrub_details(self, value: object) -> tuple[object, int]:
-        """A JSON value without secrets in its texts, and the number of replacements; without any, the same object."""
+    def scrub_details(self, value: object, *, declared: Collection[str] = ()) -> tuple[object, int]:
+        """A JSON value without secrets in its texts, and the number of replacements; without any, the same object.
+
+        `declared` are texts that are known to be none, such as the members of a closed list.
+        """
         from .limits import REDACTED  # late: compiles patterns
         from .values import scrub_json
 
-        return call_or_none(lambda: scrub_json(self._pipeline, value)) or (REDACTED, 1)
+        return call_or_none(lambda: scrub_json(self._pipeline, value, declared)) or (REDACTED, 1)
 
     def redactions(self) -> int:
         """How many secrets were replaced so far, about. Paths don't count."""
