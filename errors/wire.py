@@ -307,7 +307,7 @@ def _metadata(failure: Failure, row: ErrorRow) -> dict[str, str]:
         facts["accepted"] = _json(failure.accepted)
     texts = {name: fact if isinstance(fact, str) else ",".join(fact) for name, fact in facts.items()}
     if row.code == SERVER_ERROR or isinstance(failure, DomainFailure):
-        texts["retryable"] = "true" if row.retryable else "false"
+        return {"retryable": "true" if row.retryable else "false", **texts}
     return texts
 
 

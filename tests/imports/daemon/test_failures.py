@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
 import msgspec
+import pytest
 from msgspec import Raw
 
 from discreet.client.errors import ConnectionFailed, ConnectionLoss, InvalidReply, StreamOverrun
