@@ -322,7 +322,7 @@ def hidden_facts(tp: Any) -> list[str]:
     """The names of texts in details of this type that the scrubber would always remove, in dotted form."""
     from msgspec import inspect as types  # late: costs start-up time
 
-    from .redaction.layers.sensitivity import Sensitivity, name_sensitivity
+    from .redaction.sensitivity import Sensitivity, name_sensitivity
 
     texts = (types.StrType, types.AnyType, types.RawType, types.CustomType)
     named = [name for name, node in _leaves(type_info(tp), "", frozenset()) if isinstance(node, texts)]

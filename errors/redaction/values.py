@@ -12,11 +12,11 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar, cast, final
 
-from .layers.names import redact_by_name
-from .layers.sensitivity import Sensitivity, name_sensitivity
 from .limits import CUT, REDACTED, nothing_to_redact
+from .names import redact_by_name
 from .pipeline import Pipeline
 from .safe_call import call_or_none, text_of, type_name
+from .sensitivity import Sensitivity, name_sensitivity
 
 _ItemT = TypeVar("_ItemT")
 _MAX_DEPTH = 16  # levels of nesting
