@@ -34,7 +34,7 @@ from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure
 from ...errors.wire import NO_CODE, CallError, ErrorObject, failure_of_call_error
-from ...framing.http.sse import SseEvent
+from ...framing.http import SseEvent
 from .carried import hold
 from .contracts import read_own_document
 from .model import DaemonImport, Url
