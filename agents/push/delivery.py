@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 import msgspec
 
 from ...a2a.types import PushConfig
-from ...framing.http.retry_after import retry_after_seconds
+from ...framing.http import retry_after_seconds
 from ...lazy import anyio
 from ...version import __version__
 from ..stores.interface import PushTarget

@@ -16,7 +16,7 @@ from ..daemon.operations.params import InputModel
 from ..daemon.operations.spec import OperationSpec, Visibility
 from ..errors.codes import GrpcStatus, grpc_of_http
 from ..errors.decoders import decoder_for
-from ..errors.failures import ErrorDefinition
+from ..errors.exceptions import ErrorDefinition
 from ..errors.redaction import scrub_known
 from .json_schema import JsonSchema, json_schema
 from .named_types import require_schema

@@ -1,6 +1,7 @@
-"""Turns the bytes of a `text/event-stream` into events (WHATWG HTML, section 9.2). Never reads, never waits, never logs.
+"""Reads what clients of HTTP read alike: event streams and the header `Retry-After`. Never reads a socket, waits or logs.
 
-An event takes about twice its bytes while it is made, and once afterwards, into however many lines it is divided.
+An event of a `text/event-stream` (WHATWG HTML, section 9.2) takes about twice its bytes while it is made, and once afterwards,
+into however many lines it is divided.
 """
 
 from __future__ import annotations
@@ -124,3 +125,41 @@ def _field(line: bytes) -> tuple[bytes, bytes]:
     if colon < 0:
         return line, b""
     return line[:colon], line[colon + 2 :] if line.startswith(b" ", colon + 1) else line[colon + 1 :]
+
+
+_LONGEST_SECONDS: Final = len("999999999")
+
+
+def retry_after_seconds(text: str) -> float | None:
+    """The header's seconds, or the seconds until its date; None for what is neither. Never below 0."""
+    from email.utils import parsedate_to_datetime  # late: seldom needed
+    from time import time
+
+    text = text.strip()
+    if text.isascii() and text.isdecimal():
+        return float(text[:_LONGEST_SECONDS])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time())
+    except (ValueError, OverflowError):
+        return None
+
+
+_PROBE_SECONDS: Final = 30
+_LOST_PROBES: Final = 4
+"""An end that vanished without a word is noticed after about two minutes, also by a stream that only listens."""
+
+
+def keep_alive_options() -> list[tuple[int, int, int]]:
+    """The options by which the system itself asks now and then whether the other end is there, as `setsockopt` takes them."""
+    import socket  # late: 1.5 ms
+
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in (
+        ("TCP_KEEPIDLE", _PROBE_SECONDS),  # Linux, Windows
+        ("TCP_KEEPALIVE", _PROBE_SECONDS),  # macOS
+        ("TCP_KEEPINTVL", _PROBE_SECONDS),
+        ("TCP_KEEPCNT", _LOST_PROBES),
+    ):
+        if hasattr(socket, name):
+            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
+    return options

@@ -1,131 +1,19 @@
-"""The one table of token formats. Data only; `token_formats` applies it.
+"""Layer 3: redacts tokens by their format, PEM blocks, and the values of Kubernetes Secrets.
 
-A rule gives the shortest part of a token that must be redacted, not the length of a whole token: a limit may have cut
-tokens short.
+The table of formats comes first; a rule is compiled when a line first contains one of its literals. It gives the shortest part
+of a token that must be redacted, not the length of a whole token: a limit may have cut tokens short.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-# Selects the rules to try on a line: those with a literal in it. Never looks at what a rule does.
-#
-# Searching some three hundred literals one after the other would take longer than all else together. Where `ahocorasick_rs`
-# is installed (extra `fast`), it finds them all in one pass. Otherwise three regular expressions do, which hold the
-# literals as tries and fail fast at most positions of most lines: literals that end in `_`, `-`, `.` and the like are
-# searched backwards, and those with capitals apart from those without.
-
-
-RuleT = TypeVar("RuleT")
-_Trie: TypeAlias = "dict[str, _Trie]"
-
-
-class _Automaton(Protocol):
-    """The part of `ahocorasick_rs.AhoCorasick` that is used here."""
-
-    def find_matches_as_indexes(self, haystack: str, overlapping: bool = False) -> list[tuple[int, int, int]]: ...
-
-
-class Prefilter(Generic[RuleT]):
-    """Finds the rules with a literal in a line."""
-
-    def __init__(self, literals: Iterable[tuple[str, RuleT]], *, automaton: bool = True) -> None:
-        pairs = list(literals)
-        self._rules = list(dict.fromkeys(rule for _, rule in pairs))
-        places = {rule: place for place, rule in enumerate(self._rules)}
-        self._places = [places[rule] for _, rule in pairs]
-        # A literal with capitals must be in the line as it is; of others nothing is asked that the automaton did not.
-        self._capitals = [
-            literal if literal != literal.lower() and not _is_searched_backwards(literal) else ""
-            for literal, _ in pairs
-        ]
-        self._automaton = _build_automaton([literal.lower() for literal, _ in pairs]) if automaton else None
-        self._backward = _Search(
-            (word[::-1].lower(), places[rule]) for word, rule in pairs if _is_searched_backwards(word)
-        )
-        forward = [(word, places[rule]) for word, rule in pairs if not _is_searched_backwards(word)]
-        self._exact = _Search((word, place) for word, place in forward if word != word.lower())
-        self._forward = _Search((word, place) for word, place in forward if word == word.lower())
-
-    def matching_rules(self, text: str, low: str) -> list[RuleT]:
-        """The rules to apply to a line, each once, in their original order; `low` is the line in lower case."""
-        if self._automaton is not None:
-            try:
-                matches = self._automaton.find_matches_as_indexes(low, True)
-            except UnicodeEncodeError:
-                pass  # a lone surrogate: the automaton needs valid UTF-8, the regular expressions do not
-            else:
-                if not matches:
-                    return []
-                literals = {match[0] for match in matches}
-                return self._rules_at({self._places[at] for at in literals if self._capitals[at] in text})
-        found = {*self._exact.places(text), *self._forward.places(low), *self._backward.places(low[::-1])}
-        return self._rules_at(found) if found else []
-
-    def _rules_at(self, places: set[int]) -> list[RuleT]:
-        return [self._rules[place] for place in sorted(places)]
-
-
-def _is_searched_backwards(literal: str) -> bool:
-    return not literal[-1].isalnum()
-
-
-class _Search:
-    """Finds all literals that are in a text, also where they overlap."""
-
-    def __init__(self, literals: Iterable[tuple[str, int]]) -> None:
-        pairs = list(literals)
-        words = {word for word, _ in pairs}
-        # Finds the longest literal at each position; the mapping adds the literals that are prefixes of it.
-        self._places_by_word = {word: {place for other, place in pairs if word.startswith(other)} for word in words}
-        self._findall = re.compile(f"(?=({trie_pattern(words)}))").findall
-        # Finds out, in half the time, whether there is any literal at all.
-        self._search = re.compile(_expression(_trie(words), shortest=True)).search
-
-    def places(self, text: str) -> Iterable[int]:
-        first = self._search(text) if self._places_by_word else None
-        if first is None:
-            return ()
-        return {place for word in set(self._findall(text, first.start())) for place in self._places_by_word[word]}
-
-
-def trie_pattern(literals: Iterable[str]) -> str:
-    """A pattern that matches the longest of the literals at a position, and fails faster than an alternation of them."""
-    return _expression(_trie(literals))
-
-
-def _trie(literals: Iterable[str]) -> _Trie:
-    root: _Trie = {}
-    for literal in literals:
-        node = root
-        for character in literal:
-            node = node.setdefault(character, {})
-        node[""] = {}
-    return root
-
-
-def _expression(node: _Trie, *, shortest: bool = False) -> str:
-    """The trie as a pattern that matches the longest word at a position, or the shortest."""
-    if shortest and "" in node:
-        return ""
-    branches = [
-        re.escape(character) + _expression(below, shortest=shortest) for character, below in node.items() if character
-    ]
-    if not branches:
-        return ""
-    joined = branches[0] if len(branches) == 1 and "" not in node else f"(?:{'|'.join(branches)})"
-    return f"{joined}?" if "" in node else joined
-
-
-def _build_automaton(literals: list[str]) -> _Automaton | None:
-    try:
-        from ahocorasick_rs import AhoCorasick  # type: ignore[import-not-found,unused-ignore]  # late and optional
-    except ImportError:
-        return None
-    automaton: _Automaton = AhoCorasick(literals)
-    return automaton
+from .limits import Replace, nothing_to_redact
+from .secret_values import is_placeholder, is_secret, looks_random
+from .sensitivity import Sensitivity
 
 
 class Prefix(NamedTuple):
@@ -360,3 +248,232 @@ PATTERNS: tuple[Pattern, ...] = (
 
 PEM = r"-{4,5} ?BEGIN[A-Z0-9 ]{1,64}+(?:-|\Z).*?(?:-{4,5} ?END[A-Z0-9 ]{0,64}+-{0,5}|\Z)"
 """A PEM block over many lines, or over one with escaped line ends. Without its END, to the end of the text."""
+
+
+# What may stand before a token: no letter or digit, except that of an escape (`\n`, `%20`, a terminal's colour).
+_BEFORE = (r"(?<![A-Za-z0-9]{})", r"(?<=\\[nrtbf0]{})", r"(?<=%[0-9A-Fa-f]{{2}}{})", r"(?<=[;\[][0-9]{{1}}m{})",
+           r"(?<=[;\[][0-9]{{2}}m{})")  # fmt: skip
+_PUBLIC_USERS = frozenset({"git", "hg", "svn", "anonymous", "ftp"})
+"""User names in URLs that choose a protocol and need no password."""
+
+
+class RuleScrubber:
+    """Applies one rule of the table."""
+
+    def __init__(self, rule: Prefix | Pattern) -> None:
+        self.rule = rule
+
+    def __repr__(self) -> str:
+        return f"<RuleScrubber {self.rule.family}>"
+
+    def scrub(self, text: str, replace: Replace) -> str:
+        rule = self.rule
+
+        def replacement(match: re.Match[str]) -> str:
+            secret = match["s"]
+            if nothing_to_redact(secret) or secret in _PUBLIC_USERS:
+                return match[0]
+            if rule.random and not looks_random(match["t"] if isinstance(rule, Prefix) else secret):
+                return match[0]
+            if isinstance(rule, Pattern) and rule.password and not is_secret(secret, Sensitivity.PROBABLE):
+                return match[0]
+            return text[match.start() : match.start("s")] + replace(secret) + text[match.end("s") : match.end()]
+
+        return _pattern_of(rule).sub(replacement, text)
+
+
+@cache
+def _pattern_of(rule: Prefix | Pattern) -> re.Pattern[str]:
+    if isinstance(rule, Pattern):
+        return re.compile(rule.pattern.replace("START", _token_start("")), re.ASCII)
+    prefixes = [re.escape(prefix) for prefix in sorted(rule.prefixes.split(), key=len, reverse=True)]
+    if not rule.anywhere:  # checked after the prefix, so that `re` can search for the prefix itself
+        prefixes = [prefix + _token_start(prefix) for prefix in prefixes]
+    return re.compile(rf"(?P<s>(?:{'|'.join(prefixes)})(?P<t>{rule.tail}{{{rule.min_tail},}}+))", re.ASCII)
+
+
+def _token_start(prefix: str) -> str:
+    """A pattern that matches after `prefix` (a pattern of fixed length) if a token may begin there."""
+    return f"(?:{'|'.join(before.format(prefix) for before in _BEFORE)})"
+
+
+def literal_rules() -> Iterable[tuple[str, RuleScrubber]]:
+    """Every literal with the rule to apply to lines that contain it."""
+    rules: list[Prefix | Pattern] = [*PREFIXES, *PATTERNS]
+    for rule in rules:
+        scrubber = RuleScrubber(rule)
+        literals = rule.prefixes if isinstance(rule, Prefix) else rule.literals
+        for literal in literals.split():
+            yield literal.replace("^", " "), scrubber
+
+
+def length_rules() -> list[tuple[int, RuleScrubber]]:
+    """The rules without a literal, each with the length of the shortest word that it can match."""
+    return [(rule.min_word, RuleScrubber(rule)) for rule in PATTERNS if not rule.literals]
+
+
+@cache
+def _pem() -> re.Pattern[str]:
+    return re.compile(PEM, re.DOTALL)
+
+
+def scrub_pem(text: str, replace: Replace) -> str:
+    """Replace PEM blocks of any kind, over any number of lines."""
+    return _pem().sub(lambda match: replace(match[0]), text)
+
+
+# Redacts the values of Kubernetes Secrets, whatever their names, in YAML and one-line JSON. Other kinds stay.
+
+
+_KIND = re.compile(r"(?i)(?<!\w)[\"']?kind[\"']?:[ \t]{0,8}[\"']?secret(?!\w)")
+_BLOCK = re.compile(r"(?m)^([ \t]{0,64})(?:stringData|data):[ \t]*\r?\n(?:(?:\1[ \t]+\S.*|[ \t]*\r?)(?:\n|\Z))+")
+_ENTRY = re.compile(r"(?m)^([ \t]+[\w.-]{1,253}:[ \t]*|[ \t]+)([^\s#].*?)[ \t]*\r?$")
+_OBJECT = re.compile(r"\"(?:stringData|data)\":\s{0,8}\{([^{}\n]*)\}")
+_STRING = re.compile(r"(:\s{0,8}\")((?:[^\"\\]|\\.)*+)(\")")
+_SCALAR = re.compile(r"[|>][-+0-9]{0,2}|\"\"|''")
+
+
+def scrub_kubernetes_secrets(text: str, replace: Replace) -> str:
+    """The text without the values under `data` and `stringData` of Kubernetes Secrets."""
+    if "data" not in text.lower() or not _KIND.search(text):
+        return text
+    documents = re.split(r"(?m)^(---[ \t]*\r?\n)", text)
+    return "".join(_scrub_document(document, replace) if _KIND.search(document) else document for document in documents)
+
+
+def _scrub_document(document: str, replace: Replace) -> str:
+    def entry(match: re.Match[str]) -> str:
+        value = match[2]
+        if _SCALAR.fullmatch(value) or nothing_to_redact(value) or is_placeholder(value):
+            return match[0]
+        if not match[1].rstrip().endswith(":") and value.endswith(":"):
+            return match[0]  # a name whose value is on the next line
+        return match[1] + replace(value)
+
+    def string(match: re.Match[str]) -> str:
+        return match[0] if nothing_to_redact(match[2]) else match[1] + replace(match[2]) + match[3]
+
+    def block(match: re.Match[str]) -> str:
+        head, newline, body = match[0].partition("\n")
+        return head + newline + _ENTRY.sub(entry, body)
+
+    document = _BLOCK.sub(block, document)
+    return _OBJECT.sub(lambda match: _STRING.sub(string, match[0]), document)
+
+
+# Selects the rules to try on a line: those with a literal in it. Never looks at what a rule does.
+#
+# Searching some three hundred literals one after the other would take longer than all else together. Where `ahocorasick_rs`
+# is installed (extra `fast`), it finds them all in one pass. Otherwise three regular expressions do, which hold the
+# literals as tries and fail fast at most positions of most lines: literals that end in `_`, `-`, `.` and the like are
+# searched backwards, and those with capitals apart from those without.
+
+
+RuleT = TypeVar("RuleT")
+_Trie: TypeAlias = "dict[str, _Trie]"
+
+
+class _Automaton(Protocol):
+    """The part of `ahocorasick_rs.AhoCorasick` that is used here."""
+
+    def find_matches_as_indexes(self, haystack: str, overlapping: bool = False) -> list[tuple[int, int, int]]: ...
+
+
+class Prefilter(Generic[RuleT]):
+    """Finds the rules with a literal in a line."""
+
+    def __init__(self, literals: Iterable[tuple[str, RuleT]], *, automaton: bool = True) -> None:
+        pairs = list(literals)
+        self._rules = list(dict.fromkeys(rule for _, rule in pairs))
+        places = {rule: place for place, rule in enumerate(self._rules)}
+        self._places = [places[rule] for _, rule in pairs]
+        # A literal with capitals must be in the line as it is; of others nothing is asked that the automaton did not.
+        self._capitals = [
+            literal if literal != literal.lower() and not _is_searched_backwards(literal) else ""
+            for literal, _ in pairs
+        ]
+        self._automaton = _build_automaton([literal.lower() for literal, _ in pairs]) if automaton else None
+        self._backward = _Search(
+            (word[::-1].lower(), places[rule]) for word, rule in pairs if _is_searched_backwards(word)
+        )
+        forward = [(word, places[rule]) for word, rule in pairs if not _is_searched_backwards(word)]
+        self._exact = _Search((word, place) for word, place in forward if word != word.lower())
+        self._forward = _Search((word, place) for word, place in forward if word == word.lower())
+
+    def matching_rules(self, text: str, low: str) -> list[RuleT]:
+        """The rules to apply to a line, each once, in their original order; `low` is the line in lower case."""
+        if self._automaton is not None:
+            try:
+                matches = self._automaton.find_matches_as_indexes(low, True)
+            except UnicodeEncodeError:
+                pass  # a lone surrogate: the automaton needs valid UTF-8, the regular expressions do not
+            else:
+                if not matches:
+                    return []
+                literals = {match[0] for match in matches}
+                return self._rules_at({self._places[at] for at in literals if self._capitals[at] in text})
+        found = {*self._exact.places(text), *self._forward.places(low), *self._backward.places(low[::-1])}
+        return self._rules_at(found) if found else []
+
+    def _rules_at(self, places: set[int]) -> list[RuleT]:
+        return [self._rules[place] for place in sorted(places)]
+
+
+def _is_searched_backwards(literal: str) -> bool:
+    return not literal[-1].isalnum()
+
+
+class _Search:
+    """Finds all literals that are in a text, also where they overlap."""
+
+    def __init__(self, literals: Iterable[tuple[str, int]]) -> None:
+        pairs = list(literals)
+        words = {word for word, _ in pairs}
+        # Finds the longest literal at each position; the mapping adds the literals that are prefixes of it.
+        self._places_by_word = {word: {place for other, place in pairs if word.startswith(other)} for word in words}
+        self._findall = re.compile(f"(?=({trie_pattern(words)}))").findall
+        # Finds out, in half the time, whether there is any literal at all.
+        self._search = re.compile(_expression(_trie(words), shortest=True)).search
+
+    def places(self, text: str) -> Iterable[int]:
+        first = self._search(text) if self._places_by_word else None
+        if first is None:
+            return ()
+        return {place for word in set(self._findall(text, first.start())) for place in self._places_by_word[word]}
+
+
+def trie_pattern(literals: Iterable[str]) -> str:
+    """A pattern that matches the longest of the literals at a position, and fails faster than an alternation of them."""
+    return _expression(_trie(literals))
+
+
+def _trie(literals: Iterable[str]) -> _Trie:
+    root: _Trie = {}
+    for literal in literals:
+        node = root
+        for character in literal:
+            node = node.setdefault(character, {})
+        node[""] = {}
+    return root
+
+
+def _expression(node: _Trie, *, shortest: bool = False) -> str:
+    """The trie as a pattern that matches the longest word at a position, or the shortest."""
+    if shortest and "" in node:
+        return ""
+    branches = [
+        re.escape(character) + _expression(below, shortest=shortest) for character, below in node.items() if character
+    ]
+    if not branches:
+        return ""
+    joined = branches[0] if len(branches) == 1 and "" not in node else f"(?:{'|'.join(branches)})"
+    return f"{joined}?" if "" in node else joined
+
+
+def _build_automaton(literals: list[str]) -> _Automaton | None:
+    try:
+        from ahocorasick_rs import AhoCorasick  # type: ignore[import-not-found,unused-ignore]  # late and optional
+    except ImportError:
+        return None
+    automaton: _Automaton = AhoCorasick(literals)
+    return automaton

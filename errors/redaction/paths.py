@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ..limits import PATH, USER
+from .limits import PATH, USER
 
 # What may not stand before a path, except in flags such as `-I/usr/include`. Text in other scripts has no spaces.
 _BEFORE = r"[A-Za-z0-9_!#$%&)*+./?\\\]^}~-]"

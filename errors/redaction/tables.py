@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..limits import WorkBudget, nothing_to_redact
-from .false_positives import is_placeholder, is_secret
+from .limits import WorkBudget, nothing_to_redact
+from .names import is_passphrase
+from .secret_values import is_placeholder, is_secret
 from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
-from .value_spans import is_passphrase
 
 _MAX_CELLS = 64
 _NAME = re.compile(r"[A-Za-z_][\w .-]{0,40}")

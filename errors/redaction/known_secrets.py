@@ -1,17 +1,109 @@
-"""The encodings of known secrets, and the search for them in a text. Keeps no secret longer than its store does."""
+"""Layer 1: keeps registered secrets and redacts them in every encoding. Never shows them, not even in its `repr`."""
 
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+import threading
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from html import escape
-from json import dumps
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from time import monotonic
 from typing import Final, final
-from urllib.parse import quote, quote_plus
 
-from ..limits import CUT, MIN_SECRET_LENGTH, Replace
+from .limits import CUT, MIN_SECRET_LENGTH, Replace
+
+MAX_SECRETS: Final = 1024
+"""Secrets that are kept. Past this the one added first is forgotten."""
+MAX_SECRET_LENGTH: Final = 65_536
+"""Characters of one secret that are kept."""
+MAX_CHARACTERS: Final = 512 * 1024
+"""Characters of all secrets that are kept. Past this, too, the one added first is forgotten."""
+
+
+@final
+class KnownSecrets:
+    """A bounded store of secrets, safe to change from any thread while others scrub.
+
+    `lifetime` is how many seconds a secret is kept after it was last added, `clock` gives the time. Adding is cheap: the
+    variants of a secret are computed when the next text is scrubbed.
+    """
+
+    def __init__(
+        self,
+        *,
+        most: int = MAX_SECRETS,
+        most_characters: int = MAX_CHARACTERS,
+        lifetime: float = inf,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._most = most
+        self._most_characters = most_characters
+        self._lifetime = lifetime
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last_added: dict[str, float] = {}  # by secret, the earliest first
+        self._variants_of: dict[str, tuple[str, ...]] = {}
+        self._characters = 0
+        self._variants: _Variants | None = None  # of all secrets; None: the secrets have changed
+
+    def __len__(self) -> int:
+        return len(self._last_added)
+
+    def __repr__(self) -> str:
+        return f"<KnownSecrets: {len(self)}>"
+
+    def add(self, secret: str) -> None:
+        """Keep a secret; one that is too short is ignored."""
+        secret = secret.strip()[:MAX_SECRET_LENGTH]
+        if len(secret) < MIN_SECRET_LENGTH:
+            return
+        with self._lock:
+            if self._last_added.pop(secret, None) is None:
+                self._characters += len(secret)
+                self._variants = None
+            self._last_added[secret] = self._clock()
+            self._forget_surplus()
+
+    def discard(self, secret: str) -> None:
+        """Forget a secret; an unknown one is ignored."""
+        secret = secret.strip()[:MAX_SECRET_LENGTH]
+        with self._lock:
+            if secret in self._last_added:
+                self._forget(secret)
+
+    def scrub(self, text: str, replace: Replace) -> str:
+        """Replace every variant of every secret. Returns `CUT` for a text that is too costly to search."""
+        if not self._last_added:
+            return text
+        variants = self._variants
+        if variants is None or self._lifetime < inf:
+            variants = self._current_variants()
+        return variants.scrub(text, replace)
+
+    def _forget_surplus(self) -> None:
+        while self._last_added:
+            oldest, added = next(iter(self._last_added.items()))
+            is_surplus = len(self) > self._most or self._characters > self._most_characters
+            if not is_surplus and self._clock() - added < self._lifetime:
+                return
+            self._forget(oldest)
+
+    def _forget(self, secret: str) -> None:
+        del self._last_added[secret]
+        self._variants_of.pop(secret, None)
+        self._characters -= len(secret)
+        self._variants = None
+
+    def _current_variants(self) -> _Variants:
+        with self._lock:
+            self._forget_surplus()
+            if self._variants is None:
+                for secret in self._last_added:
+                    if secret not in self._variants_of:
+                        self._variants_of[secret] = tuple(dict.fromkeys(variants_of(secret)))
+                self._variants = _Variants(variant for variants in self._variants_of.values() for variant in variants)
+            return self._variants
+
 
 MAX_WIDE_LENGTH: Final = 256
 """Characters of the longest secret of which encodings are kept that are a multiple of its length."""
@@ -40,7 +132,7 @@ _COMMON = frozenset(
 
 _ALL_MARKS = "<redacted> <cut> <path> <user>"
 
-_ESCAPES: Final = re.compile(
+_ESCAPES: Final = (
     r"\\{1,8}u(?P<unicode>[0-9a-fA-F]{4})|\\{1,8}u\{(?P<braced>[0-9a-fA-F]{1,6})\}|\\{1,8}x(?P<byte>[0-9a-fA-F]{2})"
     r"|%(?:25)?(?P<percent>[0-9a-fA-F]{2})|&#(?P<decimal>[0-9]{1,7});|&#[xX](?P<hex>[0-9a-fA-F]{1,6});"
 )
@@ -52,7 +144,7 @@ class _TooManyComparedError(Exception):
 
 
 @final
-class Variants:
+class _Variants:
     """All variants of all secrets, sorted: those that begin alike stand together."""
 
     def __init__(self, variants: Iterable[str]) -> None:
@@ -68,7 +160,7 @@ class Variants:
         """
         try:
             text = self._scrub_plain(text, replace)
-            if ("%" in text or "\\" in text or "&#" in text) and _ESCAPES.search(text):
+            if ("%" in text or "\\" in text or "&#" in text) and re.search(_ESCAPES, text):
                 text = self._scrub_escaped(text, replace)
         except _TooManyComparedError:
             return CUT
@@ -155,7 +247,7 @@ def decode_escapes(text: str) -> tuple[str, list[int]]:
     decoded: list[str] = []
     ends: list[int] = []
     done = 0
-    for match in _ESCAPES.finditer(text):
+    for match in re.finditer(_ESCAPES, text):
         decoded.append(text[done : match.start()])
         ends.extend(range(done + 1, match.start() + 1))
         kind = match.lastgroup or ""
@@ -177,6 +269,10 @@ def variants_of(secret: str) -> Iterator[str]:
 
 
 def _encodings(value: str) -> Iterator[str]:
+    from html import escape  # late, as below: only a process with secrets needs them
+    from json import dumps
+    from urllib.parse import quote, quote_plus
+
     raw = value.encode("utf-8", "surrogatepass")
     yield value
     yield dumps(value)[1:-1]
@@ -204,6 +300,8 @@ def _wide(value: str, raw: bytes) -> Iterator[str]:
 
 def _base64(raw: bytes) -> Iterator[str]:
     """The characters that depend on the secret alone, for each of the three offsets in a group of three bytes."""
+    from base64 import b64encode
+
     for shift in range(3):
         encoded = b64encode(b"\0" * shift + raw).decode("ascii")
         whole = encoded[(0, 2, 3)[shift] : (shift + len(raw)) * 8 // 6]

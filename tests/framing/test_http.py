@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.framing.http.sse import MAX_ID_LENGTH, SseEvent, SseParser, TooLarge
+from discreet.framing.http import MAX_ID_LENGTH, SseEvent, SseParser, TooLarge
 
 LIMIT = 1000
 
