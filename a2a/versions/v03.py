@@ -1,4 +1,4 @@
-"""A2A 0.3: reads its params and writes its results. Converts between the model and the structs of `v03_model`.
+"""A2A 0.3: reads its params, which are the structs of `v03_model`, and writes its results.
 
 Leaves out what 0.3 can't express: file name and media type of parts that are not files, tenants, all authentication schemes
 but the first. What reads raises `FailureError(InvalidParams)` for what the types can't rule out; its `path` is where the value is
@@ -7,6 +7,7 @@ in the caller's params.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -34,10 +35,7 @@ from ..types import (
     TaskStatus,
     TaskUpdate,
 )
-from .protojson import decode_base64, encode_base64, join_path, object_input
 from .v03_model import (
-    Artifact03,
-    ArtifactUpdate03,
     Authentication03,
     CardParams03,
     ConfigParams03,
@@ -50,9 +48,6 @@ from .v03_model import (
     Part03,
     PushConfig03,
     SendParams03,
-    Status03,
-    StatusUpdate03,
-    Task03,
     TaskParams03,
     TaskPushConfig03,
 )
@@ -60,6 +55,10 @@ from .version import (
     ProtocolVersion,
     PushConfigRequest,
     TaskRequest,
+    decode_base64,
+    encode_base64,
+    join_path,
+    object_input,
 )
 
 WRAPPED_DATA = "data_part_compat"
@@ -157,70 +156,113 @@ STATE_NAMES: Final = {state: state.value.removeprefix("TASK_STATE_").lower().rep
 _OLD_WORDS: Final = {state.value: name for state, name in STATE_NAMES.items()}
 
 
-def task_to_v03(given: Task) -> Task03:
-    return Task03(
-        kind="task",
-        id=given.id,
-        context_id=given.context_id,
-        status=status_to_v03(given.status),
-        artifacts=tuple(map(artifact_to_v03, given.artifacts)) or None,
-        history=tuple(map(message_to_v03, given.history)) or None,
-        metadata=given.metadata,
-    )
+class Form(msgspec.Struct, frozen=True, kw_only=True):
+    """Writes tasks and messages as one of the two JSONs of 0.3: that of JSON-RPC, or that of HTTP+JSON.
+
+    With `kinds` every object has its `kind`, and messages name other tasks. `content` is the member of a message that holds
+    its parts.
+    """
+
+    kinds: bool
+    content: str
+    roles: Mapping[Role, str]
+    states: Mapping[TaskState, str]
+    part: Callable[[Part], JsonObject]
+
+    def task(self, given: Task) -> JsonObject:
+        return self._object(
+            "task",
+            id=given.id,
+            contextId=given.context_id,
+            status=self._status(given.status),
+            artifacts=[*map(self._artifact, given.artifacts)] or None,
+            history=[*map(self.message, given.history)] or None,
+            metadata=given.metadata,
+        )
+
+    def message(self, given: Message) -> JsonObject:
+        return self._object(
+            "message",
+            messageId=given.message_id,
+            role=self.roles[given.role],
+            **{self.content: [*map(self.part, given.parts)]},
+            contextId=given.context_id,
+            taskId=given.task_id,
+            metadata=given.metadata,
+            extensions=given.extensions or None,
+            referenceTaskIds=given.reference_task_ids or None if self.kinds else None,
+        )
+
+    def status_update(self, item: TaskUpdate, event: StatusChanged) -> JsonObject:
+        """`final` says that no event follows until the client sends another message."""
+        return self._object(
+            "status-update",
+            taskId=item.task_id,
+            contextId=item.context_id,
+            status=self._status(event.status),
+            final=self._flag(event.status.state in INACTIVE),
+            metadata=event.metadata,
+        )
+
+    def artifact_update(self, item: TaskUpdate, event: ArtifactChanged) -> JsonObject:
+        return self._object(
+            "artifact-update",
+            taskId=item.task_id,
+            contextId=item.context_id,
+            artifact=self._artifact(event.artifact),
+            append=self._flag(event.append),
+            lastChunk=self._flag(event.last_chunk),
+            metadata=event.metadata,
+        )
+
+    def _status(self, given: TaskStatus) -> JsonObject:
+        message = None if given.message is None else self.message(given.message)
+        return members(state=self.states[given.state], message=message, timestamp=given.timestamp)
+
+    def _artifact(self, given: Artifact) -> JsonObject:
+        return members(
+            artifactId=given.artifact_id,
+            parts=[*map(self.part, given.parts)],
+            name=given.name,
+            description=given.description,
+            metadata=given.metadata,
+            extensions=given.extensions or None,
+        )
+
+    def _object(self, kind: str, **given: object) -> JsonObject:
+        return members(kind=kind if self.kinds else None, **given)
+
+    def _flag(self, value: bool) -> bool | None:
+        """ProtoJSON leaves out what is false."""
+        return value if value or self.kinds else None
 
 
-def status_to_v03(given: TaskStatus) -> Status03:
-    return Status03(
-        state=STATE_NAMES[given.state],
-        message=None if given.message is None else message_to_v03(given.message),
-        timestamp=given.timestamp,
-    )
+def members(**given: object) -> JsonObject:
+    """Return the members that are there."""
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def message_to_v03(given: Message) -> Message03:
-    return Message03(
-        kind="message",
-        message_id=given.message_id,
-        role="user" if given.role is Role.USER else "agent",
-        parts=tuple(map(part_to_v03, given.parts)),
-        context_id=given.context_id,
-        task_id=given.task_id,
-        metadata=given.metadata,
-        extensions=given.extensions or None,
-        reference_task_ids=given.reference_task_ids or None,
-    )
+def wrapped(part: Part) -> tuple[JsonObject, JsonObject | None]:
+    """Return the data of a part as an object, and the part's metadata: data of another type are wrapped in an object and marked,
+    as in the reference implementation."""
+    if isinstance(part.data, dict):
+        return part.data, part.metadata
+    return {"value": part.data}, {**(part.metadata or {}), WRAPPED_DATA: True}
 
 
-def artifact_to_v03(given: Artifact) -> Artifact03:
-    return Artifact03(
-        artifact_id=given.artifact_id,
-        parts=tuple(map(part_to_v03, given.parts)),
-        name=given.name,
-        description=given.description,
-        metadata=given.metadata,
-        extensions=given.extensions or None,
-    )
-
-
-def part_to_v03(given: Part) -> Part03:
+def _part(given: Part) -> JsonObject:
     if given.text is not None:
-        return Part03(kind="text", text=given.text, metadata=given.metadata)
+        return members(kind="text", text=given.text, metadata=given.metadata)
     if given.data is not UNSET:
-        return _data_to_v03(given)
+        data, metadata = wrapped(given)
+        return members(kind="data", data=_error_in_old_words(data), metadata=metadata)
     content = None if given.raw is None else encode_base64(given.raw)
-    file = File03(bytes=content, uri=given.url, name=given.filename, mime_type=given.media_type)
-    return Part03(kind="file", file=file, metadata=given.metadata)
-
-
-def _data_to_v03(given: Part) -> Part03:
-    """Data that is not an object is wrapped in one and marked, as in the reference implementation. The error of a task that
-    failed by a wrong step names states as 0.3 does."""
-    if isinstance(given.data, dict):
-        return Part03(kind="data", data=_error_in_old_words(given.data), metadata=given.metadata)
-    return Part03(kind="data", data={"value": given.data}, metadata={**(given.metadata or {}), WRAPPED_DATA: True})
+    file = members(bytes=content, uri=given.url, name=given.filename, mimeType=given.media_type)
+    return members(kind="file", file=file, metadata=given.metadata)
 
 
 def _error_in_old_words(data: JsonObject) -> JsonObject:
+    """The error of a task that failed by a wrong step names states as 0.3 does."""
     match data:
         case {
             "data": {"code": "INVALID_STATE_TRANSITION", "details": {"current": str(at), "target": str(to)}} as facts
@@ -231,20 +273,20 @@ def _error_in_old_words(data: JsonObject) -> JsonObject:
             return data
 
 
-def push_config_to_v03(given: PushConfig) -> TaskPushConfig03:
+def push_config_members(given: PushConfig) -> JsonObject:
+    """Return a push config in the form that both JSONs of 0.3 have."""
     authentication = given.authentication
-    config = PushConfig03(
-        url=given.url,
-        id=given.id,
-        token=given.token,
-        authentication=None
-        if authentication is None
-        else Authentication03(schemes=(authentication.scheme,), credentials=authentication.credentials),
-    )
-    return TaskPushConfig03(task_id=given.task_id or "", push_notification_config=config)
+    info = authentication and members(schemes=[authentication.scheme], credentials=authentication.credentials)
+    return members(url=given.url, id=given.id, token=given.token, authentication=info)
 
 
-_encode: Final = msgspec.json.Encoder().encode
+FORM: Final = Form(
+    kinds=True, content="parts", roles={Role.USER: "user", Role.AGENT: "agent"}, states=STATE_NAMES, part=_part
+)
+
+
+def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> JsonObject:
+    return FORM.status_update(item, event) if isinstance(event, StatusChanged) else FORM.artifact_update(item, event)
 
 
 def _send(params: SendParams03, prefix: str) -> Arguments:
@@ -289,27 +331,6 @@ def _inputs() -> dict[str, InputModel]:
     }
 
 
-def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> StatusUpdate03 | ArtifactUpdate03:
-    if isinstance(event, StatusChanged):
-        return StatusUpdate03(
-            kind="status-update",
-            task_id=item.task_id,
-            context_id=item.context_id,
-            status=status_to_v03(event.status),
-            final=event.status.state in INACTIVE,
-            metadata=event.metadata,
-        )
-    return ArtifactUpdate03(
-        kind="artifact-update",
-        task_id=item.task_id,
-        context_id=item.context_id,
-        artifact=artifact_to_v03(event.artifact),
-        append=event.append,
-        last_chunk=event.last_chunk,
-        metadata=event.metadata,
-    )
-
-
 V03: Final = ProtocolVersion(
     name="0.3",
     inputs=_inputs(),
@@ -320,9 +341,9 @@ V03: Final = ProtocolVersion(
     no_extended_card=ExtendedAgentCardNotConfigured(
         reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
     ),  # 0.3 has one error for both cases
-    task=task_to_v03,
-    result=lambda result: task_to_v03(result) if isinstance(result, Task) else message_to_v03(result),
+    task=FORM.task,
+    result=lambda result: FORM.task(result) if isinstance(result, Task) else FORM.message(result),
     update=_update,
-    push_config=push_config_to_v03,
+    push_config=lambda given: {"taskId": given.task_id, "pushNotificationConfig": push_config_members(given)},
     push_configs=lambda configs: configs,
 )

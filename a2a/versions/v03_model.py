@@ -1,6 +1,6 @@
-"""The JSON of A2A 0.3, for reading and for writing. Holds data and decides nothing.
+"""The params of the methods of A2A 0.3. Holds data and decides nothing.
 
-Objects have a `kind`; optional members may be null. What is read may lack `kind`, but a wrong one is refused.
+Optional members may be null. An object may lack its `kind`, but a wrong one is refused.
 """
 
 from __future__ import annotations
@@ -43,54 +43,6 @@ class Message03(WireStruct, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
     extensions: Strings | None = None
     reference_task_ids: Strings | None = None
-
-
-class Status03(WireStruct, frozen=True, kw_only=True):
-    """`state` is one of `v03.STATE_NAMES`."""
-
-    state: str
-    message: Message03 | None = None
-    timestamp: str | None = None
-
-
-class Artifact03(WireStruct, frozen=True, kw_only=True):
-    artifact_id: str
-    parts: tuple[Part03, ...]
-    name: str | None = None
-    description: str | None = None
-    metadata: JsonObject | None = None
-    extensions: Strings | None = None
-
-
-class Task03(WireStruct, frozen=True, kw_only=True):
-    kind: Literal["task"] | None = None
-    id: str
-    context_id: str
-    status: Status03
-    artifacts: tuple[Artifact03, ...] | None = None
-    history: tuple[Message03, ...] | None = None
-    metadata: JsonObject | None = None
-
-
-class StatusUpdate03(WireStruct, frozen=True, kw_only=True):
-    """`final` says that no event follows until the client sends another message."""
-
-    kind: Literal["status-update"] | None = None
-    task_id: str
-    context_id: str
-    status: Status03
-    final: bool
-    metadata: JsonObject | None = None
-
-
-class ArtifactUpdate03(WireStruct, frozen=True, kw_only=True):
-    kind: Literal["artifact-update"] | None = None
-    task_id: str
-    context_id: str
-    artifact: Artifact03
-    append: bool | None = None
-    last_chunk: bool | None = None
-    metadata: JsonObject | None = None
 
 
 class Authentication03(WireStruct, frozen=True, kw_only=True):

@@ -28,7 +28,6 @@ from ..types import (
     TaskUpdate,
     ceil_timestamp,
 )
-from .protojson import Normalizer, join_path, object_input
 from .v10_model import (
     CancelParams,
     CreateConfigParams,
@@ -49,7 +48,9 @@ from .version import (
     ProtocolVersion,
     PushConfigRequest,
     TaskRequest,
+    join_path,
     limit_history,
+    object_input,
 )
 
 _CONTENT: Final = ("text", "raw", "url", "data")
@@ -106,7 +107,7 @@ def _create_config(params: CreateConfigParams, _: str) -> Arguments:
 
 
 def _input(wire: type[_W], convert: Callable[[_W, str], Arguments]) -> InputModel:
-    return object_input(wire, convert, normalize=Normalizer(wire))
+    return object_input(wire, convert, protojson=True)
 
 
 def _inputs() -> dict[str, InputModel]:

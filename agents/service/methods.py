@@ -15,8 +15,8 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from ...a2a.card.model import AgentCard
-from ...a2a.content import check_json_depth, check_media_types
 from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
+from ...a2a.task import check_json_depth, check_media_types
 from ...a2a.types import PushConfig, SendRequest, StreamItem, TaskState, TaskUpdate
 from ...a2a.versions.v10 import encode_task_page, without_contents
 from ...a2a.versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from ...a2a.draft import addressed, new_task
 from ...a2a.errors import EventsLost, TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
+from ...a2a.task import addressed, new_task
 from ...a2a.types import (
     INACTIVE,
     TERMINAL,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final, runtim
 
 import msgspec
 
-from ...a2a.content import MAX_JSON_DEPTH, is_within_max_depth
 from ...a2a.errors import InvalidStateTransition, MisplacedReplyError
+from ...a2a.task import MAX_JSON_DEPTH, is_within_max_depth
 from ...a2a.types import (
     Artifact,
     ArtifactChanged,

@@ -12,9 +12,8 @@ from typing import Final, Literal, TypeAlias, assert_never, final
 
 import msgspec
 
-from ...a2a.content import size_of_artifact, size_of_event, size_of_task
-from ...a2a.draft import NOT_EXECUTED_TEXT, TaskDraft
 from ...a2a.errors import InvalidStateTransition, TaskConflict
+from ...a2a.task import NOT_EXECUTED_TEXT, TaskDraft, size_of_artifact, size_of_event, size_of_task
 from ...a2a.types import (
     INACTIVE,
     INTERRUPTED,

@@ -9,9 +9,8 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
 
-from ...a2a.content import size_of_message, size_of_task
-from ...a2a.draft import apply_events
 from ...a2a.errors import task_not_found
+from ...a2a.task import apply_events, size_of_message, size_of_task
 from ...a2a.types import ArtifactChanged, Message, Task, TaskEvent, WaitingMessage
 from ...daemon.dispatch.execution import Raised, attempt
 from ...daemon.dispatch.request import Durations

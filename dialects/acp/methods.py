@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 from msgspec.structs import replace
 
-from ...a2a.content import check_json_depth, check_media_types
 from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
+from ...a2a.task import check_json_depth, check_media_types
 from ...a2a.types import INTERRUPTED, JsonObject, Message, Part, Role, SendRequest, Task, TaskQuery, new_id
 from ...agents.acp_options import AcpOptions
 from ...agents.host import agent_runner_of

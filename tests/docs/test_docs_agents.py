@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from discreet.a2a import content
+from discreet.a2a.task import MAX_JSON_DEPTH
 from discreet.a2a.types import TaskQuery
 from discreet.agents.push import notifier
 from discreet.agents.service import call_pipeline, methods, push_configs
@@ -206,7 +206,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         "seconds for interceptors": "`--request-timeout` before the call, and again after it; "
         f"{call_pipeline.AFTER_CANCEL_SECONDS:.0f} after a call that was cancelled",
         "push configs of one task": f"{push_configs.MAX_CONFIGS}; then −32004",
-        "levels of objects and arrays in one JSON value, from callers and from agents": f"{content.MAX_JSON_DEPTH}; then −32602, and a "
+        "levels of objects and arrays in one JSON value, from callers and from agents": f"{MAX_JSON_DEPTH}; then −32602, and a "
         "`TypeError` in the executor",
         "a message": f"{Settings().max_message_bytes // 1024**2} MiB, `--max-message-bytes`",
     }

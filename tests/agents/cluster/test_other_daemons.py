@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.draft import NOT_EXECUTED, NOT_EXECUTED_TEXT
 from discreet.a2a.errors import EventsLost
+from discreet.a2a.task import NOT_EXECUTED, NOT_EXECUTED_TEXT
 from discreet.a2a.types import Task, TaskQuery, TaskState
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.service.runtime import Waits

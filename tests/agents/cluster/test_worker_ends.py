@@ -10,7 +10,7 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import StatusChanged, TaskState, TaskStatus
 from discreet.agents.cluster import cluster, remote_submission
 from discreet.agents.service.runtime import Runtime

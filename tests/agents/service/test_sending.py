@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from discreet.a2a.draft import apply_events
 from discreet.a2a.errors import MisplacedReplyError
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import Message, Role, StreamItem, TaskQuery, TaskState
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.a2a.content import size_of_event
-from discreet.a2a.draft import TaskDraft, apply_events
+from discreet.a2a.task import TaskDraft, apply_events, size_of_event
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.content import size_of_task
+from discreet.a2a.task import size_of_task
 from discreet.a2a.types import Message, Role, SendConfiguration, SendRequest, Task, TaskQuery, TaskState, TaskStatus
 from discreet.a2a.versions.v10 import OMITTED
 from discreet.agents import Agent, Part, RequestContext, TaskEvents

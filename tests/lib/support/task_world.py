@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 import anyio
 import anyio.abc
 
-from discreet.a2a.draft import TaskDraft
 from discreet.a2a.errors import EventsLost, TaskConflict
+from discreet.a2a.task import TaskDraft
 from discreet.a2a.types import (
     INACTIVE,
     TERMINAL,
