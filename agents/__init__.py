@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     )
     from ..a2a.errors import InvalidStateTransition, NotCancelable
     from ..a2a.types import Artifact, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
-    from .agent import Agent
-    from .interceptor import AgentCall, CallResult, Interceptor
+    from .agent import Agent, AgentCall, CallResult, Interceptor
     from .stores.interface import EventLog, TaskStore
     from .tasks.executor import (
         AgentExecutor,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     )
 
 _EXPORTS = {
-    "agents.agent": ("Agent",),
+    "agents.agent": ("Agent", "AgentCall", "CallResult", "Interceptor"),
     "a2a.card.model": (
         "AgentCard",
         "AgentInterface",
@@ -73,7 +72,6 @@ _EXPORTS = {
         "SupportsResume",
         "TaskEvents",
     ),
-    "agents.interceptor": ("AgentCall", "CallResult", "Interceptor"),
     "a2a.errors": ("InvalidStateTransition", "NotCancelable"),
     "a2a.types": ("Artifact", "Message", "Part", "Role", "SendRequest", "Task", "TaskState", "TaskStatus"),
     "agents.stores.interface": ("EventLog", "TaskStore"),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..daemon.operations.context import ContextBackend
     from ..daemon.tracing.tracing import Tracing
     from .agent import Agent
-    from .service.call_pipeline import CallPipeline
+    from .service.methods import CallPipeline
     from .service.runtime import Composed
     from .skills import SkillCall
     from .stores.interface import TaskStore
@@ -195,10 +195,15 @@ class AgentRunner:
         return self._compose().cards.public(url)
 
     def _methods(self) -> Iterable[OperationSpec]:
-        return self._compose().methods
+        from ..a2a.versions.v03 import V03  # late: most daemons are never asked for their agent
+        from ..a2a.versions.v10 import V10
+
+        return self._compose().methods(V03, V10)
 
     def _rest_methods(self) -> Iterable[OperationSpec]:
-        return self._compose().make_rest_methods()
+        from ..a2a.versions.v03_rest import V03_REST  # late: few daemons are called in it
+
+        return self._compose().methods(V03_REST)
 
     def _compose(self) -> Composed:
         if self._composed is not None:

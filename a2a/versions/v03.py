@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw
 from ...daemon.operations.params import Arguments, InputModel
 from ...errors.exceptions import FailureError
 from ...errors.failures import ExtendedAgentCardNotConfigured, InvalidParams
+from ..card.v03 import card_to_v03
 from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
 from ..types import (
     INACTIVE,
@@ -341,6 +342,8 @@ V03: Final = ProtocolVersion(
     no_extended_card=ExtendedAgentCardNotConfigured(
         reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
     ),  # 0.3 has one error for both cases
+    subscribe_until=INACTIVE,
+    card=card_to_v03,
     task=FORM.task,
     result=lambda result: FORM.task(result) if isinstance(result, Task) else FORM.message(result),
     update=_update,

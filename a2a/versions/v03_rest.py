@@ -265,6 +265,8 @@ V03_REST: Final = ProtocolVersion(
     push_config_path="config.pushNotificationConfig",
     message_push_config_path="configuration.pushNotification",
     no_extended_card=V03.no_extended_card,
+    subscribe_until=V03.subscribe_until,
+    card=V03.card,
     task=FORM.task,
     result=lambda result: (
         {"task": FORM.task(result)} if isinstance(result, Task) else {"message": FORM.message(result)}

@@ -13,6 +13,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams, UnsupportedOperation
 from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
 from ..types import (
+    TERMINAL,
     ArtifactChanged,
     Message,
     PushConfig,
@@ -200,6 +201,8 @@ V10: Final = ProtocolVersion(
     push_config_path="",
     message_push_config_path="configuration.taskPushNotificationConfig",
     no_extended_card=UnsupportedOperation(reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD),  # 3.3.4
+    subscribe_until=TERMINAL,
+    card=lambda card: card,
     task=lambda task: task,
     result=_result,
     update=_update,

@@ -19,6 +19,7 @@ from ...daemon.operations.params import Arguments, InputModel
 from ...errors.decoders import DECODE_ERRORS, build_decoder
 from ...errors.exceptions import FailureError
 from ...errors.failures import A2AVersion, AgentFailure, Failure
+from ..card.model import AgentCard
 from ..types import (
     ArtifactChanged,
     ExecutionBegun,
@@ -67,9 +68,9 @@ class ProtocolVersion(msgspec.Struct, frozen=True, kw_only=True):
     `states` are the words for the states of a task. `empty_result` is that of a method that returns nothing. `push_config_path`
     is the path of the config in the params of the method that sets a push config, empty if its fields are the params, and
     `message_push_config_path` that in the params of the methods that send a message. `no_extended_card` is the error for a
-    request for the extended card of an agent that declares none.
+    request for the extended card of an agent that declares none. A subscription ends with one of the states `subscribe_until`.
 
-    `task`, `result` (of a message that was sent), `update` (in a stream) and `push_config` make what is written of these.
+    `card`, `task`, `result` (of a message that was sent), `update` (in a stream) and `push_config` make what is written of these.
     """
 
     name: A2AVersion
@@ -79,6 +80,8 @@ class ProtocolVersion(msgspec.Struct, frozen=True, kw_only=True):
     push_config_path: str
     message_push_config_path: str
     no_extended_card: Failure
+    subscribe_until: frozenset[TaskState]
+    card: Callable[[AgentCard], object]
     task: Callable[[Task], object]
     result: Callable[[Task | Message], object]
     update: Callable[[TaskUpdate, StatusChanged | ArtifactChanged], object]

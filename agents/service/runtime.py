@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
 
 import msgspec
 
-from ...a2a.card.v03 import card_to_v03
-from ...a2a.types import INACTIVE, TERMINAL, StatusChanged, TaskEvent, TaskState, TaskUpdate
+from ...a2a.types import TERMINAL, StatusChanged, TaskEvent, TaskState, TaskUpdate
 from ...a2a.versions.v03 import V03
 from ...a2a.versions.v10 import V10
 from ...a2a.versions.version import ProtocolVersion
@@ -42,9 +41,8 @@ from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask, TaskMemory
 from ..tasks.runner import CANCEL_SECONDS, ExecutorCalls, Runner, Work
 from ..tasks.task_cache import Committer, TaskCache
-from .call_pipeline import Admission, CallPipeline
 from .card_builder import CardBuilder, stdio_interfaces
-from .methods import JsonRpcHandler, operations
+from .methods import CallPipeline, JsonRpcHandler, operations
 from .push_configs import PushConfigs
 from .request_handler import RequestHandler
 
@@ -64,15 +62,6 @@ COUNT_SECONDS: Final = 1.0
 """How long counting the tasks may take."""
 
 
-class Waits(msgspec.Struct, frozen=True):
-    """How long a daemon waits for others on the same store, in seconds."""
-
-    remote_cancel: float = CANCEL_SECONDS
-    """Until another daemon has cancelled a task that it works on."""
-    shared_poll: float = SHARED_POLL_SECONDS
-    """Between two looks at a task that another daemon may change."""
-
-
 class Role(msgspec.Struct, frozen=True):
     """What a daemon is among those on one store. One that `queues` leaves messages to any daemon that `executes`, of which each
     takes some while fewer than `max_runs` executions are under way there."""
@@ -88,7 +77,8 @@ WritePush: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
 
 @final
 class Runtime:
-    """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent."""
+    """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent. Another daemon may take
+    `remote_cancel_seconds` to cancel a task; one that it may change is looked at every `shared_poll_seconds`."""
 
     def __init__(  # noqa: PLR0913 - what an agent is, and what it runs in
         self,
@@ -101,7 +91,8 @@ class Runtime:
         replies_without_task: bool = False,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
-        waits: Waits = Waits(),  # noqa: B008 - immutable
+        remote_cancel_seconds: float = CANCEL_SECONDS,
+        shared_poll_seconds: float = SHARED_POLL_SECONDS,
         role: Role = Role(),  # noqa: B008 - immutable
         tracing: Tracing | None = None,
         name: str = "",
@@ -128,7 +119,7 @@ class Runtime:
             self._on_lost,
             executes=role.executes,
             max_runs=role.max_runs,
-            shared_poll_seconds=waits.shared_poll,
+            shared_poll_seconds=shared_poll_seconds,
         )
         self._lost_tasks = LostTasks(self._cache, self._spawn)
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -145,7 +136,7 @@ class Runtime:
             delegator,
             push_configs,
             self._cluster.follow,
-            remote_cancel_seconds=waits.remote_cancel,
+            remote_cancel_seconds=remote_cancel_seconds,
         )
 
     @property
@@ -325,103 +316,58 @@ class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Composed(msgspec.Struct, frozen=True):
-    """The agent's runtime, which starts with the first call; what every call passes; its cards; and the methods of A2A.
-
-    `make_rest_methods()` makes those of 0.3 once more, for HTTP+JSON, whose JSON is another there.
-    """
+    """The agent's runtime, which starts with the first call; what every call passes; its cards; and `methods(version, …)`, which
+    makes those of A2A."""
 
     runtime: Runtime
     pipeline: CallPipeline
     cards: CardBuilder
-    methods: list[OperationSpec]
-    make_rest_methods: Callable[[], list[OperationSpec]]
+    methods: Callable[..., list[OperationSpec]]
 
 
 def compose(daemon: SkillHost, parts: AgentParts) -> Composed:
     """Make the agent."""
-    agent, settings = parts.agent, parts.settings
+    agent, settings, store = parts.agent, parts.settings, parts.store
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
-    pushes = wants_push and is_push_available()
-    notifier = (
-        PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
-        if pushes
-        else None
-    )
-    runtime = _runtime(daemon, parts, notifier, lacks_push_extra=wants_push and notifier is None)
-    cards = CardBuilder(
-        parts.services,
-        agent,
-        parts.access,
-        version=__version__,
-        interfaces=stdio_interfaces(settings),
-        pushes=notifier is not None,
-    )
-    capabilities = cards.public().capabilities
-    admission = Admission(agent, parts.access, capabilities.extensions)
-    pipeline = CallPipeline(
-        runtime.ready,
-        admission,
-        streaming=bool(capabilities.streaming),
-        interceptors=() if agent is None else agent.interceptors,
-        request_timeout=settings.request_timeout,
-    )
-
-    def methods(*versions: ProtocolVersion) -> list[OperationSpec]:
-        handlers = [_handler(each, pipeline, notifier, cards, agent) for each in versions]
-        return [
-            spec
-            for each in handlers
-            for spec in operations(each, admission.rule, partial(admission.refusal, each.version))
-        ]
-
-    def rest_methods() -> list[OperationSpec]:
-        from ...a2a.versions.v03_rest import V03_REST  # late: few daemons are called in it
-
-        return methods(V03_REST)
-
-    return Composed(runtime, pipeline, cards, methods(V03, V10), rest_methods)
-
-
-def _runtime(daemon: SkillHost, parts: AgentParts, notifier: PushNotifier | None, *, lacks_push_extra: bool) -> Runtime:
-    agent, store = parts.agent, parts.store
-    return Runtime(
+    notifier: PushNotifier | None = None
+    if wants_push and is_push_available():
+        notifier = PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
+    runtime = Runtime(
         daemon.spawn,
         store,
         SkillExecutor(daemon) if agent is None else agent.executor,
         notifier,
         replies_without_task=agent is not None and agent.replies_without_task,
-        lacks_push_extra=lacks_push_extra,
+        lacks_push_extra=wants_push and notifier is None,
         memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
         tracing=parts.tracing,
-        role=Role(
-            executes=parts.settings.role != "front",
-            queues=parts.settings.role != "both",
-            max_runs=parts.settings.max_runs,
-        ),
+        role=Role(executes=settings.role != "front", queues=settings.role != "both", max_runs=settings.max_runs),
         name="operations" if agent is None else agent.card.name,
     )
+    interfaces, pushes = stdio_interfaces(settings), notifier is not None
+    cards = CardBuilder(parts.services, agent, parts.access, version=__version__, interfaces=interfaces, pushes=pushes)
+    capabilities = cards.public().capabilities
+    pipeline = CallPipeline(
+        runtime.ready,
+        agent,
+        parts.access,
+        extensions=capabilities.extensions,
+        streaming=bool(capabilities.streaming),
+        request_timeout=settings.request_timeout,
+    )
+
+    def methods(*versions: ProtocolVersion) -> list[OperationSpec]:
+        modes = None if agent is None else agent.input_modes
+        return [
+            spec
+            for each in versions
+            for spec in operations(pipeline, each, JsonRpcHandler(pipeline, each, notifier, cards, input_modes=modes))
+        ]
+
+    return Composed(runtime, pipeline, cards, methods)
 
 
 def _push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
     writer = V03 if version == V03.name else V10
     body = writer.encode_notification(TaskUpdate(live.id, live.context_id, event), live.task)
     return None if body is None else bytes(body)  # `Raw` only says that it is bytes
-
-
-def _handler(
-    version: ProtocolVersion,
-    pipeline: CallPipeline,
-    notifier: PushNotifier | None,
-    cards: CardBuilder,
-    agent: Agent | None,
-) -> JsonRpcHandler:
-    old = version.name == V03.name
-    return JsonRpcHandler(
-        pipeline,
-        version,
-        notifier,
-        cards,
-        input_modes=None if agent is None else agent.input_modes,
-        subscribe_until=INACTIVE if old else TERMINAL,
-        write_card=card_to_v03 if old else lambda card: card,
-    )
