@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from ...a2a.errors import EventsLost, TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
+from ...a2a.errors import TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
 from ...a2a.task import addressed, new_task
 from ...a2a.types import (
     INACTIVE,
@@ -32,9 +32,9 @@ from ...errors.failures import InvalidParams, TimedOut
 from ...lazy import anyio
 from ..cluster.remote_submission import Delegator
 from ..cluster.task_worker import take_ownership
-from ..stores.interface import CANCEL, QUEUED, EventLog, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
+from ..stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
-from ..tasks.live_task import MAX_LOSSES, LiveTask, raise_if_lost, wait_committed
+from ..tasks.live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
 from ..tasks.runner import Runner, Submitted
 from ..tasks.task_cache import TaskCache
 from .push_configs import PushConfigs
@@ -55,72 +55,6 @@ class Caller(msgspec.Struct, frozen=True):
     extensions: tuple[str, ...] = ()
     service_params: Mapping[str, str] = {}
     turn: Turn | None = None
-
-
-# Reads one task's events in order: from its buffer, and from the store where the buffer has dropped them.
-#
-# Every turn of its loop returns events, raises, or waits for the task to change.
-
-
-@final
-class EventReader:
-    """Reads the events that are published from now on, or those after the generation `after`, which the task has reached. It
-    must be closed."""
-
-    def __init__(self, live: LiveTask, log: EventLog, *, after: int | None = None) -> None:
-        self._live = live
-        self._log = log
-        self._watcher = live.watch()
-        if after is not None:
-            self._watcher.position = after
-        self._closed = False
-        log.retain(live.id)
-
-    async def next_batch(self, is_over: Callable[[], bool] = lambda: False) -> Sequence[LoggedEvent]:
-        """Wait for the next events. None is skipped and none comes twice.
-
-        Empty once the task has ended or `is_over()`, and everything was read. Raises `EventsLost` where the store does not
-        keep the next event any more, or has deleted the task, and what `raise_if_lost` raises.
-        """
-        live, watcher = self._live, self._watcher
-        while True:
-            committed = live.committed
-            batch = await self._read(committed)
-            if batch:
-                return batch
-            raise_if_lost(live)
-            if watcher.position >= live.generation and (live.ended or is_over()):
-                return ()
-            if live.committed == committed:  # else it was committed while the store was read
-                await live.wait_for_change()
-
-    async def _read(self, committed: int) -> Sequence[LoggedEvent]:
-        """The next events up to `committed`, none only where there are none. Raises `EventsLost`."""
-        is_behind = self._watcher.position < committed
-        buffered = self._watcher.take(committed)
-        if buffered or not (is_behind or self._live.lost == "behind"):
-            return buffered or ()
-        batch = await self._read_store()
-        if is_behind and not batch:
-            raise EventsLost(taskId=self._live.id, lastGeneration=committed)
-        return batch
-
-    async def _read_store(self) -> Sequence[LoggedEvent]:
-        try:
-            batch = await self._log.read(self._live.id, after=self._watcher.position)
-        except LogTruncatedError as exc:
-            last_generation = max(exc.generation, self._live.committed)  # the store may have deleted the task
-            raise EventsLost(taskId=self._live.id, lastGeneration=last_generation) from None
-        if batch:
-            self._watcher.position = batch[-1].generation
-        return batch
-
-    def close(self) -> None:
-        """Closing it again does nothing."""
-        if not self._closed:
-            self._closed = True
-            self._watcher.close()
-            self._log.release(self._live.id)
 
 
 @final

@@ -290,16 +290,14 @@ class TaskEvents:
         live = self._live
         while len(live.pending) >= MAX_UNCOMMITTED and live.lost is None:
             await live.wait_for_change()
-        if live.congested:
-            await self._wait_for_watchers()
-
-    async def _wait_for_watchers(self) -> None:
-        live = self._live
+        buffer = live.buffer
+        if buffer is None or not buffer.congested:
+            return
         with anyio.move_on_after(WATCHER_WAIT_SECONDS):
-            while live.congested and live.lost is None:
+            while buffer.congested and live.lost is None:
                 await live.wait_for_change()
-        if live.buffer is not None and live.buffer.congested:
-            live.buffer.raise_backpressure_limit()
+        if buffer.congested:
+            buffer.raise_backpressure_limit()
 
 
 def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:
