@@ -7,7 +7,7 @@ that wait are executed. None is left as if a daemon still worked on it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from time import monotonic
@@ -37,7 +37,7 @@ from ..stores.interface import (
 )
 from ..tasks.executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from ..tasks.live_task import LiveTask, LossReason, wait_committed
-from ..tasks.runner import Runner, Spawn, Work, context_of
+from ..tasks.runner import Runner, Spawn, context_of
 from ..tasks.task_cache import TaskCache
 from .remote_submission import decode_message
 
@@ -190,9 +190,9 @@ class LostTasks:
         One of a store that was away needs nothing: its owner is dead, so that it is taken over, and may be resumed.
         """
         if live.lost == "unstorable":
-            self._spawn(partial(self._fail_when_possible, live.id, 0.0))
+            self._spawn(self._fail_when_possible, live.id, 0.0)
         elif live.lost == "failed":
-            self._spawn(partial(self._fail_when_possible, live.id, RETRY_SECONDS))
+            self._spawn(self._fail_when_possible, live.id, RETRY_SECONDS)
 
     async def _fail_when_possible(self, task_id: str, pause: float) -> None:
         while True:
@@ -304,7 +304,7 @@ class TaskWorker:
             case str(kind) if kind == MESSAGE:
                 await self._receive(request)
             case str(kind) if kind == CANCEL:
-                self._spawn(partial(self._cancel, request.task_id))
+                self._spawn(self._cancel, request.task_id)
             case str(kind) if kind == RELOAD_PUSH_TARGETS:
                 await self._reload_push_targets(request.task_id)
             case _:
@@ -328,7 +328,7 @@ class TaskWorker:
             for live in lives:
                 self._cache.unpin(live)
 
-    async def _attempt(self, work: Work) -> None:
+    async def _attempt(self, work: Callable[[], Awaitable[None]]) -> None:
         """What can't be done for one task must not keep the others waiting."""
         done = await attempt(work)
         if isinstance(done, Raised) and not isinstance(done.exc, FailureError):

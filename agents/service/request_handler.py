@@ -35,7 +35,7 @@ from ..cluster.task_worker import take_ownership
 from ..stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
-from ..tasks.runner import Runner, Submitted
+from ..tasks.runner import Runner, Submission
 from ..tasks.task_cache import TaskCache
 from .push_configs import PushConfigs
 
@@ -95,7 +95,7 @@ class RequestHandler:
         returned has it in its history.
         """
         self._store.check_reachable()
-        submitted: Submitted | None = None
+        submitted: Submission | None = None
         for _ in range(MAX_LOSSES):
             submitted = await self._submit(request, caller, submitted)
             try:
@@ -106,7 +106,7 @@ class RequestHandler:
                 self._cache.unpin(submitted.live)
         raise TaskConflict
 
-    async def _answer(self, request: SendRequest, submitted: Submitted) -> Task | Message:
+    async def _answer(self, request: SendRequest, submitted: Submission) -> Task | Message:
         stopped: Task | None = None
         if request.configuration.return_immediately:
             await submitted.wait_accepted()
@@ -133,7 +133,7 @@ class RequestHandler:
     async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
         """Do as `stream`, with several items at once where they are there already."""
         self._store.check_reachable()
-        submitted: Submitted | None = None
+        submitted: Submission | None = None
         covered: int | None = None
         for _ in range(MAX_LOSSES):
             submitted = await self._submit(request, caller, submitted)
@@ -151,7 +151,7 @@ class RequestHandler:
         raise TaskConflict
 
     async def _batches(
-        self, request: SendRequest, submitted: Submitted, covered: int | None
+        self, request: SendRequest, submitted: Submission, covered: int | None
     ) -> AsyncGenerator[tuple[int, Sequence[StreamItem]], None]:
         """Batches, each with the generation that it covers; those after generation `covered`, if it is given."""
         live = submitted.live
@@ -181,7 +181,7 @@ class RequestHandler:
 
     # -- how a message becomes an execution --------------------------------------------------------------------
 
-    async def _submit(self, request: SendRequest, caller: Caller, before: Submitted | None) -> Submitted:
+    async def _submit(self, request: SendRequest, caller: Caller, before: Submission | None) -> Submission:
         """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`.
 
         `before` is what this gave the last time: its task was lost, as another daemon has changed it. The message is submitted
@@ -199,7 +199,7 @@ class RequestHandler:
             if before is not None:
                 position = before.position if before.stored else live.received.get(key)
                 if position is not None:
-                    found = Submitted(live, key)
+                    found = Submission(live, key)
                     found.accept(position)
                     return found
             if caller.turn is not None:  # only this daemon has the caller's editor
@@ -214,7 +214,7 @@ class RequestHandler:
             self._cache.unpin(live)
             raise
 
-    def _submit_to(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submitted:
+    def _submit_to(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submission:
         if live.lost is not None:
             raise_if_lost(live)
         if live.ended:
@@ -253,14 +253,14 @@ class RequestHandler:
 
     def _delegate(
         self, live: LiveTask, context: RequestContext, config: PushConfig | None, caller: Caller, key: str
-    ) -> Submitted:
+    ) -> Submission:
         """Leave a message to another daemon. That one sends the push notifications."""
         if config is None:
             return self._delegator.submit(live, context, None, key)
         target = self.push_configs.target(live, config, caller.version)
         return self._delegator.submit(live, context, lambda: self.push_configs.save_and_activate(live, target), key)
 
-    async def _wait_stored(self, request: SendRequest, submitted: Submitted) -> Task:
+    async def _wait_stored(self, request: SendRequest, submitted: Submission) -> Task:
         """The task as it is now, once it and the request's push config are in the store."""
         task = await submitted.wait_stored()
         if request.configuration.task_push_notification_config is not None and not submitted.remote:

@@ -5,11 +5,11 @@ It begins with the agent's first call, or with the daemon where the store is dur
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 
@@ -39,7 +39,7 @@ from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
 from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask, TaskMemory
-from ..tasks.runner import CANCEL_SECONDS, ExecutorCalls, Runner, Work
+from ..tasks.runner import CANCEL_SECONDS, Runner
 from ..tasks.task_cache import Committer, TaskCache
 from .card_builder import CardBuilder, stdio_interfaces
 from .methods import CallPipeline, JsonRpcHandler, operations
@@ -82,7 +82,7 @@ class Runtime:
 
     def __init__(  # noqa: PLR0913 - what an agent is, and what it runs in
         self,
-        spawn: Callable[[Work], object],
+        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         store: TaskStore,
         executor: AgentExecutor,
         notifier: PushNotifier | None,
@@ -104,7 +104,7 @@ class Runtime:
         self._committer = Committer(store, self._on_committed, self._on_lost, tracing)
         self._cache = TaskCache(store, self._committer.schedule, memory)
         self._runner = Runner(
-            ExecutorCalls(executor),
+            executor,
             self._cache,
             self._spawn,
             replies_without_task=replies_without_task,
@@ -142,7 +142,7 @@ class Runtime:
     @property
     def idle(self) -> bool:
         """Whether nothing is executed and the store has everything."""
-        return self._runner.idle and self._committer.idle
+        return not self._runner.count and self._committer.idle
 
     def on_idle(self, check: Callable[[], None]) -> None:
         """Have `check()` called whenever `idle` may have become true."""
@@ -267,16 +267,16 @@ class Runtime:
 
     # -- its parts' callbacks ----------------------------------------------------------------------------------
 
-    def _spawn(self, work: Work) -> None:
+    def _spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
         if self._tasks is None:
             raise RuntimeError("an agent runs in a daemon")
-        self._tasks.start_soon(self._attempt, work)
+        self._tasks.start_soon(self._attempt, work, args)
 
     @staticmethod
-    async def _attempt(work: Work) -> None:
+    async def _attempt(work: Callable[..., Coroutine[Any, Any, None]], args: tuple[Any, ...]) -> None:
         """A fault in the work for one task must not end that for others."""
         try:
-            await work()
+            await work(*args)
         except Exception as exc:  # noqa: BLE001 - see above; what the agent's own code raises is caught where it is called
             log.error("agent.failed", exc=exc)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final, get_args
+from typing import TYPE_CHECKING, Any, Final, Protocol, final, get_args
 
 import msgspec
 
@@ -46,7 +45,6 @@ from .task_cache import TaskCache
 
 if TYPE_CHECKING:
     from ...daemon.logs.logger import LoggedCall
-    from ...daemon.tracing.span import Span
     from ...daemon.tracing.tracing import Origin, Tracing
 
 
@@ -72,113 +70,83 @@ def declared_failure(exc: BaseException) -> Failure | None:
     return None
 
 
-CANCEL_SECONDS: Final = 30.0
-"""How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
+_RESERVED: Final = (
+    "ACP fixes what this number means, so editors get another; to have the user sign in: events.require_auth"
+)
 
 
 @final
-class ExecutorCalls:
-    """The methods of one executor, with those that it does not have."""
+class Submission:
+    """A message of a task from when it was submitted until its execution is over; or one that was cut off and `resumes`.
 
-    def __init__(self, executor: AgentExecutor) -> None:
-        self._executor = executor
-        self._checker = executor if isinstance(executor, SupportsCheck) else None  # once: such a check is slow
-        self._canceller = executor if isinstance(executor, SupportsCancel) else None
-        self._resumer = executor if isinstance(executor, SupportsResume) else None
+    `context` is what its executor is told, None where another daemon executes it, and `call` what is stored with it. `key` tells
+    it from all other messages where other daemons see it, however often it is submitted. `position` is its place in the task's
+    history, None before; `fault` is why it never comes there, `reply` the agent's answer where there is no task. `awaited` says
+    that the sender waits for what becomes of it, `done` that this daemon has executed it, `remote` that another one is to, and
+    `delegated` that it need not be left to that one any more. `live.notify` is called after each change.
 
-    @property
-    def supports_resume(self) -> bool:
-        """Whether the executor can continue what another daemon has begun."""
-        return self._resumer is not None
-
-    def check(self, context: RequestContext) -> object:
-        """What the executor's `check` returns for a message. Raises `FailureError` where it refuses the message."""
-        checker = self._checker
-        if checker is None:
-            return None
-        checked = attempt_now(lambda: checker.check(context), step="agent.check")
-        if not isinstance(checked, Raised):
-            return checked
-        failure = declared_failure(checked.exc)
-        if failure is None:
-            log.error("agent.failed", exc=checked.exc)
-        raise FailureError(failure or Internal())
-
-    async def execute(self, context: RequestContext, events: TaskEvents, *, resumes: bool = False) -> object:
-        """Execute a message, or resume what was cut off; what the executor returned, or `Raised`."""
-        resumer = self._resumer if resumes else None
-        work = self._executor.execute if resumer is None else resumer.resume
-        return await attempt(lambda: work(context, events), step="agent.execute" if resumer is None else "agent.resume")
-
-    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Let the executor prepare for a cancellation. Its faults are logged.
-
-        Raises `FailureError(TaskNotCancelable)` where it refuses, or can't be cancelled at all.
-        """
-        canceller = self._canceller
-        if canceller is None:
-            raise _not_cancelable(context.task.id, events)
-        fault: BaseException | None = TimeoutError("cancel took too long")
-        with anyio.move_on_after(CANCEL_SECONDS):
-            done = await attempt(lambda: canceller.cancel(context, events), step="agent.cancel")
-            fault = done.exc if isinstance(done, Raised) else None
-        task = context.task
-        if fault is not None and issubclass(type(fault), NotCancelable):
-            raise _not_cancelable(task.id, events)
-        if fault is not None and not was_overtaken(events, fault):
-            log.error("agent.failed", task=task.id, exc=fault)
-
-
-def _not_cancelable(task_id: str, events: TaskEvents) -> FailureError:
-    return FailureError(TaskNotCancelable(task_id=task_id, current_state=events.task.status.state.value))
-
-
-@final
-class Submitted:
-    """A message that was submitted for a task, and when its sender can be answered.
-
-    `position` is the place of the message in the task's history, None before; `fault` is why it never comes there, `reply` the
-    agent's answer where there is no task. `awaited` says that the sender waits for what becomes of it, `done` that this daemon
-    has executed it, `remote` that another one is to, and `delegated` that it need not be left to that one any more. What other
-    daemons see has a `key`, which tells it from all other messages however often it is submitted.
-    `live.notify` is called after each change.
+    `may_reply` says that its executor may answer without a task. `started` is the task's generation when its execution began,
+    `scope` cancels that, `origin` is the span in which it was asked for, `asked_by` the call that did, for the log.
     """
 
     __slots__ = (
         "_accepted_generation",
         "_creates_task",
+        "_is_begun",
         "_position",
+        "asked_by",
         "awaited",
+        "call",
+        "context",
         "delegated",
         "done",
         "fault",
         "key",
         "live",
+        "may_reply",
+        "origin",
         "remote",
         "reply",
+        "resumes",
+        "scope",
+        "started",
     )
 
-    def __init__(self, live: LiveTask, key: str = "", *, remote: bool = False) -> None:
+    def __init__(
+        self,
+        live: LiveTask,
+        key: str = "",
+        context: RequestContext | None = None,
+        call: CallFacts | None = None,
+        *,
+        remote: bool = False,
+        may_reply: bool = False,
+        resumes: bool = False,
+    ) -> None:
         self.live = live
+        self.key = key
+        self.context = context
+        self.call = call
+        self.remote = remote
+        self.delegated = not remote
+        self.may_reply = may_reply
+        self.resumes = resumes
+        self.fault: BaseException | None = None
+        self.reply: Message | None = None
+        self.awaited = self.done = self._is_begun = False
+        self.started: int | None = None
+        self.scope: anyio.CancelScope | None = None
+        self.origin: Origin = None
+        self.asked_by: LoggedCall | None = None
         self._creates_task = not live.generation
         self._position: int | None = None
         self._accepted_generation: int | None = None
-        self.fault: BaseException | None = None
-        self.reply: Message | None = None
-        self.awaited = False
-        self.key = key
-        self.remote = remote
-        self.delegated = not remote
-        self.done = False
+
+    # -- its message -------------------------------------------------------------------------------------------
 
     @property
     def position(self) -> int | None:
         return 0 if self._creates_task and self.live.generation else self._position
-
-    @property
-    def accepted(self) -> bool:
-        """Whether the message was published."""
-        return self.position is not None
 
     def accept(self, position: int) -> None:
         """The message is at this place of the history, as of the task's present generation."""
@@ -186,16 +154,61 @@ class Submitted:
             self._position, self._accepted_generation = position, self.live.generation
             self.live.notify()
 
-    def answer(self, reply: Message) -> None:
-        """The agent answers it without a task."""
-        self.reply = reply
-        self.live.notify()
+    def publish(self, *, begun: bool) -> None:
+        """Publish the message: from then on it is a part of the task, whatever becomes of its execution. `begun` says that no
+        other one comes before it. Raises what `LiveTask.publish` raises.
+        """
+        live = self.live
+        assert self.context is not None and self.context.message is not None and self.call is not None
+        self._is_begun = begun
+        if live.generation:
+            self.accept(live.add_message(self.context.message, self.call, begun=begun))
+        else:
+            live.ensure_created(self.call, begun=begun)
 
     @property
     def stored(self) -> bool:
         """Whether the store has the message in the task's history."""
         generation = 1 if self._creates_task and self.live.generation else self._accepted_generation
         return generation is not None and self.live.committed >= generation
+
+    # -- its execution -----------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Publish that it begins, unless that is known. The executor may run when the store has that."""
+        live, position = self.live, self.position
+        if live.generation and not self._is_begun:
+            if not self.resumes:
+                live.go_on()
+            live.publish(ExecutionBegun(-1 if position is None else position))
+        self.started = live.generation
+
+    def answer(self, reply: Message) -> None:
+        """The agent answers it without a task."""
+        self.reply = reply
+        self.live.notify()
+
+    def conclude(self, events: TaskEvents, fault: BaseException | None, returned: object = None) -> None:
+        """Fail the task where the executor raised this `fault`, or left it neither ended nor waiting for its caller."""
+        live, scope = self.live, self.scope
+        if live.ended or self.reply is not None or (scope is not None and scope.cancel_called):
+            if fault is not None and not was_overtaken(events, fault):
+                log.error("agent.failed", task=live.id, exc=fault)
+            return
+        live.ensure_created(self.call)
+        if fault is not None:
+            of_editor = self.context is not None and self.context.editor is not None
+            fail_task(live, *_parts_of(fault, live, of_editor=of_editor))
+        elif live.state not in INACTIVE and not self._was_answered:
+            log.error("agent.unfinished", task=live.id, state=live.state.name.lower(), hint=_way_to_end(returned))
+            fail_task(live, Part(text=UNFINISHED_TEXT))
+
+    @property
+    def _was_answered(self) -> bool:
+        """Whether it has asked, and the answer waits for it to be over: it need not stop its task again."""
+        return self.started is not None and self.live.stop_generation > self.started and bool(self.live.waiting)
+
+    # -- its sender --------------------------------------------------------------------------------------------
 
     @property
     def began(self) -> int | None:
@@ -216,9 +229,7 @@ class Submitted:
     def settled(self) -> bool:
         """Whether the sender can be answered: the message has stopped the task, or nothing more comes of it."""
         live = self.live
-        if self.fault is not None or live.lost is not None or self.reply is not None:
-            return True
-        if live.stop_generation and self._stopped:
+        if self._given_up or self.reply is not None or self._stopped:
             return True
         if live.committed < live.generation:
             return False
@@ -231,7 +242,7 @@ class Submitted:
 
     async def wait_accepted(self) -> None:
         """Wait until the message was published. Raises what it came to where it never will be."""
-        while not (self.accepted or self._given_up):
+        while self.position is None and not self._given_up:
             await self.live.wait_for_change()
         self._raise_fault()
 
@@ -254,109 +265,16 @@ class Submitted:
         as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or the
         task is lost.
         """
-        live = self.live
         while not self.settled:
-            await live.wait_for_change()
-        if self.fault is not None or live.lost is not None:
-            self._raise_fault()
-        return live.stopped_task if live.stop_generation and self._stopped else None
+            await self.live.wait_for_change()
+        self._raise_fault()
+        return self.live.stopped_task if self._stopped else None
 
     def _raise_fault(self) -> None:
         if self.fault is not None:
             raise self.fault
         if self.live.lost is not None:
             raise_if_lost(self.live)
-
-
-_RESERVED: Final = (
-    "ACP fixes what this number means, so editors get another; to have the user sign in: events.require_auth"
-)
-
-
-@final
-class Execution:
-    """One execution of an executor for one task: what it was asked, and how far it is.
-
-    `resumes` says that it goes on with one that was cut off. `call` is what is stored with its message. `origin` is the span
-    in which it was asked for, `asked_by` the call that did, for the log. `started_generation` is that of the task when it began.
-    """
-
-    __slots__ = (
-        "_is_begun",
-        "asked_by",
-        "call",
-        "context",
-        "events",
-        "live",
-        "origin",
-        "resumes",
-        "scope",
-        "started_generation",
-        "submitted",
-    )
-
-    def __init__(
-        self,
-        live: LiveTask,
-        context: RequestContext,
-        call: CallFacts,
-        *,
-        may_reply: bool = False,
-        resumes: bool = False,
-    ) -> None:
-        self.live = live
-        self.submitted = Submitted(live)
-        self.context = context
-        self.call = call
-        self.resumes = resumes
-        self.events = TaskEvents(live, self.submitted.answer if may_reply else None)
-        self._is_begun = False
-        self.started_generation: int | None = None
-        self.origin: Origin = None
-        self.asked_by: LoggedCall | None = None
-        self.scope: anyio.CancelScope | None = None
-
-    def publish(self, *, begun: bool) -> None:
-        """Publish the message: from then on it is a part of the task, whatever becomes of this execution. `begun` says that no
-        other one comes before it. Raises what `LiveTask.publish` raises.
-        """
-        live, message = self.live, self.context.message
-        assert message is not None, "only messages are published"
-        self._is_begun = begun
-        if live.generation:
-            self.submitted.accept(live.add_message(message, self.call, begun=begun))
-        else:
-            live.ensure_created(self.call, begun=begun)
-
-    def begin(self) -> None:
-        """Publish that it begins, unless that is known. The executor may run when the store has that."""
-        live = self.live
-        if live.generation and not self._is_begun:
-            if not self.resumes:
-                live.go_on()
-            position = self.submitted.position
-            live.publish(ExecutionBegun(-1 if position is None else position))
-        self.started_generation = live.generation
-
-    def conclude(self, fault: BaseException | None, returned: object = None) -> None:
-        """Fail the task where the executor raised this `fault`, or left it neither ended nor waiting for its caller."""
-        live, scope = self.live, self.scope
-        if live.ended or self.submitted.reply is not None or (scope is not None and scope.cancel_called):
-            if fault is not None and not was_overtaken(self.events, fault):
-                log.error("agent.failed", task=live.id, exc=fault)
-            return
-        live.ensure_created(self.call)
-        if fault is not None:
-            fail_task(live, *_parts_of(fault, live, of_editor=self.context.editor is not None))
-        elif live.state not in INACTIVE and not self._was_answered:
-            log.error("agent.unfinished", task=live.id, state=live.state.name.lower(), hint=_way_to_end(returned))
-            fail_task(live, Part(text=UNFINISHED_TEXT))
-
-    @property
-    def _was_answered(self) -> bool:
-        """Whether it has asked, and the answer waits for it to be over: it need not stop its task again."""
-        started = self.started_generation
-        return started is not None and self.live.stop_generation > started and bool(self.live.waiting)
 
 
 def _way_to_end(returned: object) -> str:
@@ -381,11 +299,14 @@ def _parts_of(fault: BaseException, live: LiveTask, *, of_editor: bool) -> tuple
     return (Part(text=AGENT_FAILED_TEXT),)
 
 
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""What runs on the event loop until it is done."""
+class Spawn(Protocol):
+    """Starts work in the daemon's task group."""
 
-Spawn: TypeAlias = Callable[[Work], None]
-"""Starts work in the daemon's task group."""
+    def __call__(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None: ...
+
+
+CANCEL_SECONDS: Final = 30.0
+"""How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
 
 MAX_EXECUTIONS: Final = 1024
 """Executions that may run or wait in the queues of their tasks; beyond it messages are refused as overload."""
@@ -402,12 +323,13 @@ class Runner:
     """Executes the messages of each task that this daemon owns, one after the other, in the order of its history.
 
     A message is published when it comes; its execution begins when the store has that it begins. With `replies_without_task` a
-    new task is published with the executor's first event only. `name` is that of the agent, for spans.
+    new task is published with the executor's first event only. `name` is that of the agent, for spans. `count` executions run
+    or are queued. `on_idle()` is called when none is, `on_done()` when those of a task are over.
     """
 
     def __init__(
         self,
-        executor: ExecutorCalls,
+        executor: AgentExecutor,
         cache: TaskCache,
         spawn: Spawn,
         *,
@@ -415,14 +337,17 @@ class Runner:
         tracing: Tracing | None = None,
         name: str = "",
     ) -> None:
-        self._executor = executor
+        self._execute = executor.execute
+        self._check = executor.check if isinstance(executor, SupportsCheck) else None
+        self._cancel = executor.cancel if isinstance(executor, SupportsCancel) else None
+        self._resume = executor.resume if isinstance(executor, SupportsResume) else None
         self._tracing = tracing
         self._name = name
         self._replies_without_task = replies_without_task
         self._cache = cache
         self._spawn = spawn
-        self._queues: dict[LiveTask, deque[Execution]] = {}
-        self._count = 0
+        self._queues: dict[LiveTask, deque[Submission]] = {}
+        self.count = 0
         self._executing: set[str] = set()
         self._freed = ChangeSignal()
         self._draining = False
@@ -432,58 +357,67 @@ class Runner:
     @property
     def supports_resume(self) -> bool:
         """Whether the executor can continue what another daemon has begun."""
-        return self._executor.supports_resume
+        return self._resume is not None
 
     @property
-    def idle(self) -> bool:
-        """Whether nothing runs and nothing is queued."""
-        return not self._count
-
-    @property
-    def count(self) -> int:
-        """How many executions run or are queued."""
-        return self._count
+    def tasks(self) -> Sequence[LiveTask]:
+        """The tasks that this daemon executes something for."""
+        return [*self._queues]
 
     def drain(self) -> None:
         """Leave the messages that no caller of this daemon waits for to other daemons, or to a later one."""
         self._draining = True
 
     def check(self, live: LiveTask, context: RequestContext) -> RequestContext:
-        """The context with what the executor's `check` returns for its message. Raises its refusal, and
+        """Return the context with what the executor's `check` returns for its message. Raises its refusal, and
         `FailureError(Overloaded)`."""
-        checked = self._executor.check(context)
+        if self._check is not None:
+            context = self._checked(context)
         if live.generation and context.message is not None:
             self._cache.check_memory(context.message)
-        return context if checked is None else msgspec.structs.replace(context, checked=checked)
+        return context
 
-    def submit(self, live: LiveTask, context: RequestContext, *, key: str = "", at_once: bool = False) -> Submitted:
+    def _checked(self, context: RequestContext) -> RequestContext:
+        """Raises `FailureError` where the executor refuses the message."""
+        check = self._check
+        if check is None:
+            return context
+        checked = attempt_now(lambda: check(context), step="agent.check")
+        if not isinstance(checked, Raised):
+            return msgspec.structs.replace(context, checked=checked)
+        failure = declared_failure(checked.exc)
+        if failure is None:
+            log.error("agent.failed", exc=checked.exc)
+        raise FailureError(failure or Internal())
+
+    def submit(self, live: LiveTask, context: RequestContext, *, key: str = "", at_once: bool = False) -> Submission:
         """Publish a message to a task that no other daemon works on, and have it executed. `at_once` publishes it also where the
         agent might answer without a task.
 
         Raises what `check` raises; then nothing was published.
         """
         context = self.check(live, context)
-        if self._count >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
+        if self.count >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
-        is_new = not live.generation
-        execution = self._new(live, context, call_of(context, key), may_reply=self._replies_without_task and is_new)
+        may_reply = self._replies_without_task and not live.generation
+        submission = self._new(live, context, call_of(context, key), key=key, may_reply=may_reply)
         queue = self._queues.get(live)
-        if at_once or not (is_new and self._replies_without_task):
-            execution.publish(begun=queue is None and not live.waiting)
+        if at_once or not may_reply:
+            submission.publish(begun=queue is None and not live.waiting)
         if queue is None:
-            self._start(live, deque([execution]))
+            self._start(live, deque([submission]))
         else:
-            queue.append(execution)
-        return execution.submitted
+            queue.append(submission)
+        return submission
 
     def go_on(self, live: LiveTask) -> None:
         """Do what is still to be done for a task that this daemon owns: resume, or fail, what was cut off; then execute the
         messages that wait. Where nothing is, the task is left to any daemon."""
         if live in self._queues or live.remote or live.pending or live.lost is not None or live.ended:
             return
-        queue: deque[Execution] = deque()
+        queue: deque[Submission] = deque()
         if not live.waiting and live.state not in INACTIVE:
-            self._resume(live, queue, None)
+            self._queue_resumed(live, queue, None)
         if queue or self._next(live, queue) is not None:
             self._start(live, queue)
         else:
@@ -495,48 +429,49 @@ class Runner:
         context: RequestContext,
         call: CallFacts,
         *,
+        key: str = "",
         may_reply: bool = False,
         resumes: bool = False,
-    ) -> Execution:
-        execution = Execution(live, context, call, may_reply=may_reply, resumes=resumes)
-        execution.asked_by = calling()
+    ) -> Submission:
+        submission = Submission(live, key, context, call, may_reply=may_reply, resumes=resumes)
+        submission.asked_by = calling()
         if self._tracing is not None:
-            execution.origin = self._tracing.origin()
-        self._count += 1
-        return execution
+            submission.origin = self._tracing.origin()
+        self.count += 1
+        return submission
 
-    def _start(self, live: LiveTask, queue: deque[Execution]) -> None:
+    def _start(self, live: LiveTask, queue: deque[Submission]) -> None:
         self._queues[live] = queue
         live.pins += 1
         live.busy = True
-        self._spawn(partial(self._work, live, queue))
+        self._spawn(self._work, live, queue)
 
     # -- one task ----------------------------------------------------------------------------------------------
 
-    async def _work(self, live: LiveTask, queue: deque[Execution]) -> None:
+    async def _work(self, live: LiveTask, queue: deque[Submission]) -> None:
         """Run the next of the executions of one task, in the order of their messages.
 
         Each runs in a task of the event loop of its own: one that was left with a time limit must not run the next.
         """
         more = False
         try:
-            execution = self._next(live, queue)
-            if execution is None:
+            submission = self._next(live, queue)
+            if submission is None:
                 return
             try:
-                await self._perform(execution)
+                await self._perform(submission)
             except Exception as exc:  # noqa: BLE001 - a fault of this program must not leave the task as if it were worked on
-                execution.conclude(exc)
+                submission.conclude(TaskEvents(live), exc)
             finally:
                 self._remove_first(queue)
             more = self._next(live, queue) is not None
         finally:
             if more:
-                self._spawn(partial(self._work, live, queue))
+                self._spawn(self._work, live, queue)
             else:
                 self._leave(live, queue)
 
-    def _leave(self, live: LiveTask, queue: deque[Execution]) -> None:
+    def _leave(self, live: LiveTask, queue: deque[Submission]) -> None:
         """Nothing more is executed for this task by now."""
         while queue:
             self._remove_first(queue)
@@ -546,109 +481,117 @@ class Runner:
         live.notify()
         if self.on_done is not None:
             self.on_done()
-        if not self._count and self.on_idle is not None:
+        if not self.count and self.on_idle is not None:
             self.on_idle()
         self._cache.unpin(live)
 
-    def _next(self, live: LiveTask, queue: deque[Execution]) -> Execution | None:
+    def _next(self, live: LiveTask, queue: deque[Submission]) -> Submission | None:
         """The execution that is next, also as the first of the queue. None where there is none for this daemon."""
         first = queue[0] if queue else None
-        if first is not None and (first.resumes or first.submitted.position is None):
+        if first is not None and (first.resumes or first.position is None):
             return first
         if live.lost is not None or not live.waiting:
             return None
         waiting = live.waiting[0]
-        if not waiting.begun and self._draining and not any(each.submitted.awaited for each in queue):
+        if not waiting.begun and self._draining and not any(each.awaited for each in queue):
             live.queue()
             return None
-        if first is not None and first.submitted.position == waiting.position:
+        if first is not None and first.position == waiting.position:
             return first
         if waiting.begun:  # by a daemon that is dead, or by this one before it lost the task
-            self._resume(live, queue, waiting)
+            self._queue_resumed(live, queue, waiting)
         else:
-            self._inherit(live, queue, waiting)
+            self._queue_inherited(live, queue, waiting)
         return queue[0] if queue and queue[0] is not first else self._next(live, queue)
 
-    def _resume(self, live: LiveTask, queue: deque[Execution], waiting: WaitingMessage | None) -> None:
+    def _queue_resumed(self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage | None) -> None:
         """Queue the continuation of what was cut off; fail the task where the executor has none."""
-        if not self.supports_resume:
+        if self._resume is None:
             log.warning("task.orphaned", task=live.id)
             return fail_task(live, Part(text=ORPHANED_TEXT), cut_off=True)
-        execution = self._queue_stored(live, queue, waiting, resumes=True)
-        log.info("task.resumed", task=execution.live.id)
+        self._queue_stored(live, queue, waiting, resumes=True)
+        log.info("task.resumed", task=live.id)
 
-    def _inherit(self, live: LiveTask, queue: deque[Execution], waiting: WaitingMessage) -> None:
+    def _queue_inherited(self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage) -> None:
         """Queue the execution of a message that the task had when this daemon became its owner."""
-        execution = self._queue_stored(live, queue, waiting, resumes=False)
+        submission = self._queue_stored(live, queue, waiting, resumes=False)
+        assert submission.context is not None, "it is executed here"
         try:
-            checked = self._executor.check(execution.context)
+            submission.context = self._checked(submission.context)
         except FailureError as exc:
             self._remove_first(queue)
             fail_task(live, *failure_parts(exc.failure))
-        else:
-            execution.context = msgspec.structs.replace(execution.context, checked=checked)
 
     def _queue_stored(
-        self, live: LiveTask, queue: deque[Execution], waiting: WaitingMessage | None, *, resumes: bool
-    ) -> Execution:
-        task = live.task()
+        self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage | None, *, resumes: bool
+    ) -> Submission:
         call = CallFacts() if waiting is None else waiting.call
-        message = None if waiting is None else live.message(waiting.position)
-        context = context_of(task, message, call)
-        is_first = not resumes and live.generation == 1
-        execution = self._new(live, context, call, may_reply=self._replies_without_task and is_first, resumes=resumes)
+        context = context_of(live.task(), None if waiting is None else live.message(waiting.position), call)
+        may_reply = self._replies_without_task and not resumes and live.generation == 1
+        submission = self._new(live, context, call, may_reply=may_reply, resumes=resumes)
         if waiting is not None:
-            execution.submitted.accept(waiting.position)
-        queue.appendleft(execution)
-        return execution
+            submission.accept(waiting.position)
+        queue.appendleft(submission)
+        return submission
 
-    def _remove_first(self, queue: deque[Execution]) -> None:
-        execution = queue.popleft()
-        execution.submitted.done = True
-        execution.scope = None
-        self._count -= 1
-        execution.live.notify()
+    def _remove_first(self, queue: deque[Submission]) -> None:
+        submission = queue.popleft()
+        submission.done = True
+        submission.scope = None
+        self.count -= 1
+        submission.live.notify()
 
-    async def _perform(self, execution: Execution) -> None:
-        live = execution.live
-        BOUND.set(LoggedTask(live.id, execution.asked_by))
+    async def _perform(self, submission: Submission) -> None:
+        live = submission.live
+        BOUND.set(LoggedTask(live.id, submission.asked_by))
         if self._tracing is not None:
-            self._tracing.resume(execution.origin)
-        execution.begin()
-        begun = execution.started_generation or 0
+            self._tracing.resume(submission.origin)
+        submission.begin()
+        begun = submission.started or 0
         while (live.committed < begun or live.id in self._executing) and not (live.lost or live.ended):
             await (live.wait_for_change() if live.committed < begun else self._freed.wait())
         if live.lost is not None or live.ended:  # lost: another daemon goes on with it, or this one later
             return
-        if execution.context.task is not (task := live.task()):
-            execution.context = msgspec.structs.replace(execution.context, task=task)
         self._executing.add(live.id)
-        span = None if self._tracing is None else self._tracing.execution(self._name, live.id)
-        if span is not None:
-            span.enter()
         try:
-            await self._execute(execution, span)
+            if self._tracing is None:
+                await self._run(submission)
+            else:
+                await self._run_traced(submission, self._tracing)
         finally:
-            if span is not None:
-                span.tell(TASK_STATE, live.state.name.lower())
-                span.end()
             self._executing.discard(live.id)
             self._freed.notify()
 
-    async def _execute(self, execution: Execution, span: Span | None) -> None:
-        with anyio.CancelScope() as execution.scope:
-            done = await self._executor.execute(execution.context, execution.events, resumes=execution.resumes)
-            before = execution.live.state
-            if isinstance(done, Raised):
-                execution.conclude(done.exc)
-            else:
-                execution.conclude(None, done)
-            if span is None:
-                return
-            if isinstance(done, Raised):
-                span.record_error(declared_failure(done.exc) or type_name(done.exc))
-            elif execution.live.state is not before:
+    async def _run_traced(self, submission: Submission, tracing: Tracing) -> None:
+        live = submission.live
+        span = tracing.execution(self._name, live.id)
+        span.enter()
+        try:
+            fault, unfinished = await self._run(submission)
+            if fault is not None:
+                span.record_error(declared_failure(fault) or type_name(fault))
+            elif unfinished:
                 span.record_error(UNFINISHED)
+        finally:
+            span.tell(TASK_STATE, live.state.name.lower())
+            span.end()
+
+    async def _run(self, submission: Submission) -> tuple[BaseException | None, bool]:
+        """Have it executed. Returns what the executor raised, and whether it left its task unfinished."""
+        live, context = submission.live, submission.context
+        assert context is not None, "it is executed here"
+        if context.task is not (task := live.task()):
+            context = msgspec.structs.replace(context, task=task)
+        resume = self._resume if submission.resumes else None
+        step, work = ("agent.execute", self._execute) if resume is None else ("agent.resume", resume)
+        events = TaskEvents(live, submission.answer if submission.may_reply else None)
+        with anyio.CancelScope() as submission.scope:
+            done = await attempt(lambda: work(context, events), step=step)
+            before = live.state
+            fault = done.exc if isinstance(done, Raised) else None
+            submission.conclude(events, fault, None if fault is not None else done)
+            return fault, live.state is not before
+        return None, False
 
     # -- cancellation ------------------------------------------------------------------------------------------
 
@@ -661,10 +604,11 @@ class Runner:
     async def cancel(self, live: LiveTask, context: RequestContext) -> Task:
         """Cancel a task that has not ended; returns it as it is then.
 
-        Raises `FailureError(TaskNotCancelable)` where its executor refuses, and what `wait_committed` raises.
+        Raises `FailureError(TaskNotCancelable)` where its executor refuses, or can't cancel at all, and what `wait_committed`
+        raises.
         """
         events = TaskEvents(live)
-        await self._executor.cancel(context, events)
+        await self._prepare_to_cancel(context, events)
         if live.ended and not events.ended_task and live.state is not TaskState.CANCELED:
             await wait_committed(live)
             raise FailureError(not_cancelable_any_more(live))
@@ -673,10 +617,19 @@ class Runner:
         self.interrupt(live)
         return await wait_committed(live)
 
-    @property
-    def tasks(self) -> Sequence[LiveTask]:
-        """The tasks that this daemon executes something for."""
-        return [*self._queues]
+    async def _prepare_to_cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """Let the executor prepare for the cancellation. Its faults are logged."""
+        cancel, fault = self._cancel, None
+        if cancel is not None:
+            fault = TimeoutError("cancel took too long")
+            with anyio.move_on_after(CANCEL_SECONDS):
+                done = await attempt(lambda: cancel(context, events), step="agent.cancel")
+                fault = done.exc if isinstance(done, Raised) else None
+        if cancel is None or issubclass(type(fault), NotCancelable):
+            state = events.task.status.state.value
+            raise FailureError(TaskNotCancelable(task_id=context.task.id, current_state=state))
+        if fault is not None and not was_overtaken(events, fault):
+            log.error("agent.failed", task=context.task.id, exc=fault)
 
 
 def call_of(context: RequestContext, key: str = "") -> CallFacts:

@@ -17,7 +17,7 @@ from discreet.agents.service.request_handler import Caller
 from discreet.agents.stores.checks import MAX_PAGE_BYTES
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.tasks.live_task import TASKS_SHARE, LiveTask, TaskMemory
-from discreet.agents.tasks.runner import Execution
+from discreet.agents.tasks.runner import Submission
 from discreet.client import Overloaded, Peer
 from discreet.daemon.memory import MemoryBudget
 from discreet.errors import FailureError
@@ -153,7 +153,7 @@ async def test_a_message_that_does_not_fit_is_refused_and_leaves_nothing(serving
 
 
 async def test_executions_leave_no_cycles_behind(serving: Any) -> None:
-    kinds = (Execution, LiveTask, TaskEvents, RequestContext)
+    kinds = (Submission, LiveTask, TaskEvents, RequestContext)
 
     def alive() -> Counter[str]:
         return Counter(type(each).__name__ for each in gc.get_objects() if type(each) in kinds)
