@@ -37,10 +37,8 @@ OWNED_TURNS: Final = 5
 
 @final
 class Cluster:
-    """One per durable store. `on_lost(live)` is called for a task that can't be used any more.
-
-    With `executes` it takes tasks from the queue and from the dead, while fewer than `max_runs` executions are under way.
-    """
+    """One per durable store. With `executes` it takes tasks from the queue and from the dead, while fewer than `max_runs`
+    executions are under way."""
 
     def __init__(
         self,
@@ -48,7 +46,6 @@ class Cluster:
         cache: TaskCache,
         runner: Runner,
         spawn: Spawn,
-        on_lost: Callable[[LiveTask], None],
         *,
         executes: bool,
         max_runs: int,
@@ -58,9 +55,8 @@ class Cluster:
         self._cache = cache
         self._runner = runner
         self._executes = executes
-        self._on_lost = on_lost
         self._shared_poll_seconds = shared_poll_seconds
-        self._event_follower = EventFollower(store, cache, on_lost)
+        self._event_follower = EventFollower(store, cache)
         self._task_worker = TaskWorker(store, cache, runner, self._event_follower, spawn, max_runs=max_runs)
         self._requests = self._queued = True
         self._work_signal, self._following_signal = ChangeSignal(), ChangeSignal()
@@ -159,8 +155,7 @@ class Cluster:
             if lives:
                 log.warning("task.lease_ended", tasks=len(lives))
             for live in lives:
-                live.lose("unavailable")
-                self._on_lost(live)
+                self._cache.lose(live, "unavailable")
             await anyio.sleep(min(max(left, LEASE_POLL_SECONDS), IDLE_POLL_SECONDS))
 
     async def _look_after(self) -> None:

@@ -36,7 +36,7 @@ from ..stores.interface import (
     TaskStore,
 )
 from ..tasks.executor import AGENT_FAILED_TEXT, RequestContext, fail_task
-from ..tasks.live_task import LiveTask, LossReason, wait_committed
+from ..tasks.live_task import LiveTask, wait_committed
 from ..tasks.runner import Runner, Spawn, context_of
 from ..tasks.task_cache import TaskCache
 from .remote_submission import decode_message
@@ -47,13 +47,12 @@ MAX_READS: Final = 16
 
 @final
 class EventFollower:
-    """One per daemon. `on_lost(live)` is called for a task whose events can't be read any more, and for one that this daemon
-    works on although another one has taken it over."""
+    """One per daemon. A task whose events can't be read any more is lost, and so is one that this daemon works on although
+    another one has taken it over."""
 
-    def __init__(self, store: TaskStore, cache: TaskCache, on_lost: Callable[[LiveTask], None]) -> None:
+    def __init__(self, store: TaskStore, cache: TaskCache) -> None:
         self._store = store
         self._cache = cache
-        self._on_lost = on_lost
         self._behind: dict[LiveTask, None] = {}
 
     @property
@@ -119,21 +118,17 @@ class EventFollower:
         except LogTruncatedError:
             events = ()
         if events and not live.pending and live.committed == committed and not live.shared and live.lost is None:
-            self._lose(live, "conflict")
+            self._cache.lose(live, "conflict")
 
     async def follow(self, live: LiveTask) -> None:
         """Append the events that other daemons have published. A task whose events can't be read is lost."""
         try:
             await self._append_new_events(live)
         except LogTruncatedError:
-            self._lose(live, "behind")
+            self._cache.lose(live, "behind")
         except DamagedTaskError as exc:  # one that can't be read must not keep the others waiting
             log_failure(exc)
-            self._lose(live, "failed")
-
-    def _lose(self, live: LiveTask, reason: LossReason) -> None:
-        live.lose(reason)
-        self._on_lost(live)
+            self._cache.lose(live, "failed")
 
     async def _append_new_events(self, live: LiveTask) -> None:
         while live.shared and not (live.pending or live.lost):

@@ -40,7 +40,7 @@ from ..stores.interface import StoreError, TaskStore
 from ..tasks.executor import AgentExecutor
 from ..tasks.live_task import LiveTask, TaskMemory
 from ..tasks.runner import CANCEL_SECONDS, Runner
-from ..tasks.task_cache import Committer, TaskCache
+from ..tasks.task_cache import TaskCache
 from .card_builder import CardBuilder, stdio_interfaces
 from .methods import CallPipeline, JsonRpcHandler, operations
 from .push_configs import PushConfigs
@@ -101,8 +101,10 @@ class Runtime:
         self._store = store
         self._notifier = notifier
         self._write_push = write_push or _push_body
-        self._committer = Committer(store, self._on_committed, self._on_lost, tracing)
-        self._cache = TaskCache(store, self._committer.schedule, memory)
+        self._cache = TaskCache(store, memory, tracing)
+        self._cache.on_lost = self._on_lost
+        if notifier is not None:
+            self._cache.on_push = partial(self._push, notifier)
         self._runner = Runner(
             executor,
             self._cache,
@@ -116,7 +118,6 @@ class Runtime:
             self._cache,
             self._runner,
             self._spawn,
-            self._on_lost,
             executes=role.executes,
             max_runs=role.max_runs,
             shared_poll_seconds=shared_poll_seconds,
@@ -142,11 +143,11 @@ class Runtime:
     @property
     def idle(self) -> bool:
         """Whether nothing is executed and the store has everything."""
-        return not self._runner.count and self._committer.idle
+        return not self._runner.count and self._cache.idle
 
     def on_idle(self, check: Callable[[], None]) -> None:
         """Have `check()` called whenever `idle` may have become true."""
-        self._runner.on_idle = self._committer.on_idle = check
+        self._runner.on_idle = self._cache.on_idle = check
 
     def start(self) -> anyio.Event:
         """Start unless that was done. The event is set when the store is open."""
@@ -181,11 +182,11 @@ class Runtime:
     @property
     def commits(self) -> Durations:
         """How long the store took for each commit."""
-        return self._committer.durations
+        return self._cache.durations
 
     @property
     def failed_commits(self) -> int:
-        return self._committer.failed
+        return self._cache.failed
 
     @property
     def _store_is_open(self) -> bool:
@@ -231,7 +232,7 @@ class Runtime:
             return opened.set()
         try:
             async with anyio.create_task_group() as self._tasks, self._pushing(self._tasks):
-                self._tasks.start_soon(self._committer.run)
+                self._tasks.start_soon(self._cache.run)
                 opened.set()
                 await (self._cluster.run() if self._store.durable else anyio.sleep_forever())
         finally:
@@ -280,12 +281,6 @@ class Runtime:
         except Exception as exc:  # noqa: BLE001 - see above; what the agent's own code raises is caught where it is called
             log.error("agent.failed", exc=exc)
 
-    def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
-        if live.push_targets and self._notifier is not None:
-            self._push(self._notifier, live, events)
-        if not live.pins:
-            self._cache.evict_unused(live)
-
     def _push(self, notifier: PushNotifier, live: LiveTask, events: Sequence[TaskEvent]) -> None:
         """Queue a notification of every event for every push config of the task."""
         for event, target in product(events, live.push_targets):
@@ -298,7 +293,6 @@ class Runtime:
 
     def _on_lost(self, live: LiveTask) -> None:
         self._runner.interrupt(live)
-        self._cache.evict(live)
         self._lost_tasks.add(live)
 
 

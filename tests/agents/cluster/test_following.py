@@ -49,8 +49,9 @@ async def test_who_follows_a_task_has_all_that_was_stored_also_where_somebody_el
     async with opened(SqliteStore(path)) as theirs, opened(SqliteStore(path)) as inner:
         await commit_all(theirs, change(task, owner=theirs.owner_id))
         ours = SlowLog(inner)
-        cache = TaskCache(ours, lambda _: None)
-        following = EventFollower(ours, cache, lost.append)
+        cache = TaskCache(ours)
+        cache.on_lost = lost.append
+        following = EventFollower(ours, cache)
         known: list[int] = []
 
         async def follow_to_the_end(live: LiveTask) -> None:

@@ -35,7 +35,7 @@ class Full:
 
 
 def cache_of(store: Any) -> TaskCache:
-    cache = TaskCache(store, lambda live: None)
+    cache = TaskCache(store)
     live = cache.create(Task("t", "c", TaskStatus(TaskState.INPUT_REQUIRED)), "me")
     live.generation = live.committed = 1
     return cache
