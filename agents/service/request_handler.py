@@ -32,12 +32,12 @@ from ...errors.failures import InvalidParams, TimedOut
 from ...lazy import anyio
 from ..cluster.remote_submission import Delegator
 from ..cluster.task_worker import take_ownership
+from ..push.push_configs import PushConfigs
 from ..stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
 from ..tasks.runner import Runner, Submission
 from ..tasks.task_cache import TaskCache
-from .push_configs import PushConfigs
 
 if TYPE_CHECKING:
     from ..editor import Turn

@@ -34,6 +34,7 @@ from ..cluster.cluster import SHARED_POLL_SECONDS, Cluster
 from ..cluster.remote_submission import Delegator
 from ..cluster.task_worker import LostTasks
 from ..push.notifier import PushNotifier, is_push_available
+from ..push.push_configs import PushConfigs
 from ..skills import SkillExecutor, SkillHost
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
@@ -43,7 +44,6 @@ from ..tasks.runner import CANCEL_SECONDS, Runner
 from ..tasks.task_cache import TaskCache
 from .card_builder import CardBuilder, stdio_interfaces
 from .methods import CallPipeline, JsonRpcHandler, operations
-from .push_configs import PushConfigs
 from .request_handler import RequestHandler
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pytest
 
 from discreet.a2a.task import MAX_JSON_DEPTH
 from discreet.a2a.types import TaskQuery
-from discreet.agents.push import notifier
-from discreet.agents.service import methods, push_configs
+from discreet.agents.push import notifier, push_configs
+from discreet.agents.service import methods
 from discreet.agents.stores import checks
 from discreet.agents.stores.memory import StoreLimits
 from discreet.agents.tasks import executor, live_task, runner

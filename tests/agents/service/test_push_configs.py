@@ -8,7 +8,7 @@ import pytest
 
 from discreet.a2a.types import Authentication, PushConfig, Task, TaskState, TaskStatus
 from discreet.agents.push.notifier import PushNotifier
-from discreet.agents.service.push_configs import MAX_CONFIGS, PushConfigs
+from discreet.agents.push.push_configs import MAX_CONFIGS, PushConfigs
 from discreet.agents.stores.interface import PushTarget, StoreError
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.tasks.task_cache import TaskCache

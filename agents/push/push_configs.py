@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import msgspec
 
@@ -14,9 +14,7 @@ from ...errors.failures import PushNotificationNotSupported, TaskNotFound, Unsup
 from ..stores.interface import RELOAD_PUSH_TARGETS, OwnerRequest, PushTarget, TaskStore
 from ..tasks.live_task import LiveTask
 from ..tasks.task_cache import TaskCache
-
-if TYPE_CHECKING:
-    from ..push.notifier import PushNotifier
+from .notifier import PushNotifier
 
 MAX_CONFIGS: Final = 16
 """Push configs of one task. Each may hold some megabytes of notifications that its receiver has not accepted yet."""
