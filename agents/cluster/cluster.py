@@ -17,7 +17,7 @@ from ...lazy import anyio
 from ..stores.failures import log_failure
 from ..stores.interface import TaskStore
 from ..tasks.live_task import LiveTask
-from ..tasks.runner import Runner, Spawn
+from ..tasks.runner import Runner
 from ..tasks.task_cache import TaskCache
 from .task_worker import EventFollower, TaskWorker
 
@@ -45,7 +45,6 @@ class Cluster:
         store: TaskStore,
         cache: TaskCache,
         runner: Runner,
-        spawn: Spawn,
         *,
         executes: bool,
         max_runs: int,
@@ -57,7 +56,7 @@ class Cluster:
         self._executes = executes
         self._shared_poll_seconds = shared_poll_seconds
         self._event_follower = EventFollower(store, cache)
-        self._task_worker = TaskWorker(store, cache, runner, self._event_follower, spawn, max_runs=max_runs)
+        self._task_worker = TaskWorker(store, cache, runner, self._event_follower, max_runs=max_runs)
         self._requests = self._queued = True
         self._work_signal, self._following_signal = ChangeSignal(), ChangeSignal()
         self._listening: anyio.CancelScope | None = None

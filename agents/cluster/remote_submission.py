@@ -20,7 +20,7 @@ from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
 from ..stores.serialization import decode_either
 from ..tasks.executor import RequestContext
 from ..tasks.live_task import LiveTask
-from ..tasks.runner import MAX_WAITING, Runner, Spawn, Submission, call_of
+from ..tasks.runner import MAX_WAITING, Runner, Submission, call_of
 from ..tasks.task_cache import TaskCache
 
 # A message as one daemon leaves it to another, which works on its task: the event that the other one is to publish, as the body
@@ -60,12 +60,11 @@ class Delegator:
     """One per daemon. `queues` says that this daemon executes no message itself: those that no other one works on are left in
     the store's queue."""
 
-    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, spawn: Spawn, *, queues: bool) -> None:
+    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, *, queues: bool) -> None:
         self._store = store
         self._cache = cache
         self._runner = runner
         self._count = 0
-        self._spawn = spawn
         self.queues: Final = queues
 
     def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str) -> Submission:
@@ -87,7 +86,7 @@ class Delegator:
         live.pins += 1
         self._count += 1
         self._cache.count_message(_message_of(context), 1)
-        self._spawn(self._run, submitted, context, save_configs)
+        self._runner.spawn(self._run, submitted, context, save_configs)
         return submitted
 
     async def _run(self, submitted: Submission, context: RequestContext, save_configs: SaveConfigs | None) -> None:

@@ -37,7 +37,7 @@ from ..stores.interface import (
 )
 from ..tasks.executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from ..tasks.live_task import LiveTask, wait_committed
-from ..tasks.runner import Runner, Spawn, context_of
+from ..tasks.runner import Runner, context_of
 from ..tasks.task_cache import TaskCache
 from .remote_submission import decode_message
 
@@ -175,9 +175,9 @@ MAX_RETRY_SECONDS: Final = 60.0
 class LostTasks:
     """One per daemon."""
 
-    def __init__(self, cache: TaskCache, spawn: Spawn) -> None:
+    def __init__(self, cache: TaskCache, runner: Runner) -> None:
         self._cache = cache
-        self._spawn = spawn
+        self._runner = runner
 
     def add(self, live: LiveTask) -> None:
         """Have a lost task failed in the store, unless another daemon has it or the store never took it.
@@ -185,9 +185,9 @@ class LostTasks:
         One of a store that was away needs nothing: its owner is dead, so that it is taken over, and may be resumed.
         """
         if live.lost == "unstorable":
-            self._spawn(self._fail_when_possible, live.id, 0.0)
+            self._runner.spawn(self._fail_when_possible, live.id, 0.0)
         elif live.lost == "failed":
-            self._spawn(self._fail_when_possible, live.id, RETRY_SECONDS)
+            self._runner.spawn(self._fail_when_possible, live.id, RETRY_SECONDS)
 
     async def _fail_when_possible(self, task_id: str, pause: float) -> None:
         while True:
@@ -262,7 +262,6 @@ class TaskWorker:
         cache: TaskCache,
         runner: Runner,
         following: EventFollower,
-        spawn: Spawn,
         *,
         max_runs: int,
     ) -> None:
@@ -270,7 +269,6 @@ class TaskWorker:
         self._cache = cache
         self._runner = runner
         self._event_follower = following
-        self._spawn = spawn
         self._max_runs = max_runs
         self._one_at_a_time = anyio.Lock()
         self._forgotten: frozenset[str] = frozenset()
@@ -299,7 +297,7 @@ class TaskWorker:
             case str(kind) if kind == MESSAGE:
                 await self._receive(request)
             case str(kind) if kind == CANCEL:
-                self._spawn(self._cancel, request.task_id)
+                self._runner.spawn(self._cancel, request.task_id)
             case str(kind) if kind == RELOAD_PUSH_TARGETS:
                 await self._reload_push_targets(request.task_id)
             case _:

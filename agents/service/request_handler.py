@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, closing, suppress
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, Self, final
 
 import msgspec
 
@@ -28,7 +28,7 @@ from ...a2a.types import (
 )
 from ...daemon.operations.identity import Identity
 from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams, TimedOut
+from ...errors.failures import Internal, InvalidParams, TimedOut
 from ...lazy import anyio
 from ..cluster.remote_submission import Delegator
 from ..cluster.task_worker import take_ownership
@@ -59,8 +59,8 @@ class Caller(msgspec.Struct, frozen=True):
 
 @final
 class RequestHandler:
-    """One per daemon. `follow(live)` reads what other daemons have done to a task. Another daemon may take
-    `remote_cancel_seconds` to cancel a task of its own.
+    """One per daemon. `follow(live)` reads what other daemons have done to a task, `open_store()` returns an event that is set
+    when the store is open or has failed. Another daemon may take `remote_cancel_seconds` to cancel a task of its own.
 
     Every method raises `FailureError`, or a declared error, where the request can't be fulfilled. Cancelling a method stops its
     waiting. The task goes on.
@@ -74,6 +74,7 @@ class RequestHandler:
         delegator: Delegator,
         push_configs: PushConfigs,
         follow: Callable[[LiveTask], Awaitable[None]],
+        open_store: Callable[[], anyio.Event],
         *,
         remote_cancel_seconds: float,
     ) -> None:
@@ -83,7 +84,27 @@ class RequestHandler:
         self._delegator = delegator
         self._follow = follow
         self._remote_cancel_seconds = remote_cancel_seconds
+        self._open_store = open_store
+        self._opened: anyio.Event | None = None
+        self._waiting = 0
+        self.store_failed = False
         self.push_configs: Final = push_configs
+
+    async def ready(self) -> Self:
+        """Wait until the store is open; have it opened if need be.
+
+        Raises `FailureError(Internal)` where it can't be opened; the log says why.
+        """
+        opened = self._opened = self._opened or self._open_store()
+        if self._waiting or not opened.is_set():  # a call does not overtake those that wait
+            self._waiting += 1
+            try:
+                await opened.wait()
+            finally:
+                self._waiting -= 1
+        if self.store_failed:
+            raise FailureError(Internal())
+        return self
 
     # -- messages ----------------------------------------------------------------------------------------------
 

@@ -25,8 +25,6 @@ from ...daemon.operations.access import Access
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.settings import Settings
-from ...errors.exceptions import FailureError
-from ...errors.failures import Internal
 from ...lazy import anyio
 from ...version import __version__
 from ..agent import Agent
@@ -108,7 +106,6 @@ class Runtime:
         self._runner = Runner(
             executor,
             self._cache,
-            self._spawn,
             replies_without_task=replies_without_task,
             tracing=tracing,
             name=name,
@@ -117,19 +114,15 @@ class Runtime:
             store,
             self._cache,
             self._runner,
-            self._spawn,
             executes=role.executes,
             max_runs=role.max_runs,
             shared_poll_seconds=shared_poll_seconds,
         )
-        self._lost_tasks = LostTasks(self._cache, self._spawn)
-        self._tasks: anyio.abc.TaskGroup | None = None
+        self._lost_tasks = LostTasks(self._cache, self._runner)
         self._opened: anyio.Event | None = None
-        self._waiting = 0
-        self._store_failed = False
         self._probe_failed = False
         push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
-        delegator = Delegator(store, self._cache, self._runner, self._spawn, queues=role.queues)
+        delegator = Delegator(store, self._cache, self._runner, queues=role.queues)
         self.handler = RequestHandler(
             store,
             self._cache,
@@ -137,6 +130,7 @@ class Runtime:
             delegator,
             push_configs,
             self._cluster.follow,
+            self.start,
             remote_cancel_seconds=remote_cancel_seconds,
         )
 
@@ -156,22 +150,6 @@ class Runtime:
             self._spawn_in_daemon(partial(self._run, self._opened))
         return self._opened
 
-    async def ready(self) -> RequestHandler:
-        """The handler, once the store is open; starts the runtime if need be.
-
-        Raises `FailureError(Internal)` where the store can't be opened; the log says why.
-        """
-        opened = self._opened or self.start()
-        if self._waiting or not opened.is_set():  # a call does not overtake those that wait
-            self._waiting += 1
-            try:
-                await opened.wait()
-            finally:
-                self._waiting -= 1
-        if self._store_failed:
-            raise FailureError(Internal())
-        return self.handler
-
     def drain(self) -> None:
         """Take no more work from the store, and leave to other daemons what waits here."""
         if self._store.durable:
@@ -190,7 +168,7 @@ class Runtime:
 
     @property
     def _store_is_open(self) -> bool:
-        return self._opened is not None and self._opened.is_set() and not self._store_failed
+        return self._opened is not None and self._opened.is_set() and not self.handler.store_failed
 
     async def count_tasks(self) -> Mapping[TaskState, int] | None:
         """How many tasks the store has in each state; None where it does not tell within a second."""
@@ -228,11 +206,12 @@ class Runtime:
             await self._store.open()
         except StoreError as exc:
             log_failure(exc)
-            self._store_failed = True
+            self.handler.store_failed = True
             return opened.set()
         try:
-            async with anyio.create_task_group() as self._tasks, self._pushing(self._tasks):
-                self._tasks.start_soon(self._cache.run)
+            async with anyio.create_task_group() as group, self._pushing(group):
+                self._runner.group = group
+                group.start_soon(self._cache.run)
                 opened.set()
                 await (self._cluster.run() if self._store.durable else anyio.sleep_forever())
         finally:
@@ -267,19 +246,6 @@ class Runtime:
                 log_failure(exc)
 
     # -- its parts' callbacks ----------------------------------------------------------------------------------
-
-    def _spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
-        if self._tasks is None:
-            raise RuntimeError("an agent runs in a daemon")
-        self._tasks.start_soon(self._attempt, work, args)
-
-    @staticmethod
-    async def _attempt(work: Callable[..., Coroutine[Any, Any, None]], args: tuple[Any, ...]) -> None:
-        """A fault in the work for one task must not end that for others."""
-        try:
-            await work(*args)
-        except Exception as exc:  # noqa: BLE001 - see above; what the agent's own code raises is caught where it is called
-            log.error("agent.failed", exc=exc)
 
     def _push(self, notifier: PushNotifier, live: LiveTask, events: Sequence[TaskEvent]) -> None:
         """Queue a notification of every event for every push config of the task."""
@@ -342,7 +308,7 @@ def compose(daemon: SkillHost, parts: AgentParts) -> Composed:
     cards = CardBuilder(parts.services, agent, parts.access, version=__version__, interfaces=interfaces, pushes=pushes)
     capabilities = cards.public().capabilities
     pipeline = CallPipeline(
-        runtime.ready,
+        runtime.handler.ready,
         agent,
         parts.access,
         extensions=capabilities.extensions,

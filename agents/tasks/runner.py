@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, final, get_args
+from typing import TYPE_CHECKING, Any, Final, final, get_args
 
 import msgspec
 
@@ -85,8 +85,9 @@ class Submission:
     that the sender waits for what becomes of it, `done` that this daemon has executed it, `remote` that another one is to, and
     `delegated` that it need not be left to that one any more. `live.notify` is called after each change.
 
-    `may_reply` says that its executor may answer without a task. `started` is the task's generation when its execution began,
-    `scope` cancels that, `origin` is the span in which it was asked for, `asked_by` the call that did, for the log.
+    `may_reply` says that its executor may answer without a task. `started` is the task's generation when its execution began;
+    `executing` says that it runs now, and `interrupted` that this was cancelled. `origin` is the span in which it was asked
+    for, `asked_by` the call that did, for the log.
     """
 
     __slots__ = (
@@ -100,7 +101,9 @@ class Submission:
         "context",
         "delegated",
         "done",
+        "executing",
         "fault",
+        "interrupted",
         "key",
         "live",
         "may_reply",
@@ -108,7 +111,6 @@ class Submission:
         "remote",
         "reply",
         "resumes",
-        "scope",
         "started",
     )
 
@@ -133,9 +135,8 @@ class Submission:
         self.resumes = resumes
         self.fault: BaseException | None = None
         self.reply: Message | None = None
-        self.awaited = self.done = self._is_begun = False
+        self.awaited = self.done = self.executing = self.interrupted = self._is_begun = False
         self.started: int | None = None
-        self.scope: anyio.CancelScope | None = None
         self.origin: Origin = None
         self.asked_by: LoggedCall | None = None
         self._creates_task = not live.generation
@@ -190,8 +191,8 @@ class Submission:
 
     def conclude(self, events: TaskEvents, fault: BaseException | None, returned: object = None) -> None:
         """Fail the task where the executor raised this `fault`, or left it neither ended nor waiting for its caller."""
-        live, scope = self.live, self.scope
-        if live.ended or self.reply is not None or (scope is not None and scope.cancel_called):
+        live = self.live
+        if live.ended or self.reply is not None or self.interrupted:
             if fault is not None and not was_overtaken(events, fault):
                 log.error("agent.failed", task=live.id, exc=fault)
             return
@@ -219,22 +220,21 @@ class Submission:
     @property
     def _stopped(self) -> bool:
         """Whether the work on the message has stopped the task, and the store has that."""
-        live = self.live
-        if not live.stop_generation:
-            return False
-        start = self.began
+        start, live = self.began, self.live
         return start is not None and start < live.stop_generation <= live.committed
 
     @property
     def settled(self) -> bool:
         """Whether the sender can be answered: the message has stopped the task, or nothing more comes of it."""
         live = self.live
-        if self._given_up or self.reply is not None or self._stopped:
+        if self.fault is not None or live.lost is not None or self.reply is not None:
             return True
         if live.committed < live.generation:
-            return False
+            return bool(live.stop_generation) and self._stopped
+        if self.done:
+            return True
         position = self.position
-        return self.done or (position is not None and (live.ended or not live.waits(position)))
+        return position is not None and (live.ended or self._stopped or not live.waits(position))
 
     @property
     def _given_up(self) -> bool:
@@ -265,10 +265,12 @@ class Submission:
         as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or the
         task is lost.
         """
+        live = self.live
         while not self.settled:
-            await self.live.wait_for_change()
-        self._raise_fault()
-        return self.live.stopped_task if self._stopped else None
+            await live.wait_for_change()
+        if self.fault is not None or live.lost is not None:
+            self._raise_fault()
+        return live.stopped_task if live.stop_generation and self._stopped else None
 
     def _raise_fault(self) -> None:
         if self.fault is not None:
@@ -299,12 +301,6 @@ def _parts_of(fault: BaseException, live: LiveTask, *, of_editor: bool) -> tuple
     return (Part(text=AGENT_FAILED_TEXT),)
 
 
-class Spawn(Protocol):
-    """Starts work in the daemon's task group."""
-
-    def __call__(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None: ...
-
-
 CANCEL_SECONDS: Final = 30.0
 """How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
 
@@ -324,14 +320,14 @@ class Runner:
 
     A message is published when it comes; its execution begins when the store has that it begins. With `replies_without_task` a
     new task is published with the executor's first event only. `name` is that of the agent, for spans. `count` executions run
-    or are queued. `on_idle()` is called when none is, `on_done()` when those of a task are over.
+    or are queued. `on_idle()` is called when none is, `on_done()` when those of a task are over. All of it runs in the task
+    `group`, which is there while the agent runs.
     """
 
     def __init__(
         self,
         executor: AgentExecutor,
         cache: TaskCache,
-        spawn: Spawn,
         *,
         replies_without_task: bool = False,
         tracing: Tracing | None = None,
@@ -345,8 +341,9 @@ class Runner:
         self._name = name
         self._replies_without_task = replies_without_task
         self._cache = cache
-        self._spawn = spawn
+        self.group: anyio.abc.TaskGroup | None = None
         self._queues: dict[LiveTask, deque[Submission]] = {}
+        self._handles: dict[LiveTask, anyio.TaskHandle[None]] = {}
         self.count = 0
         self._executing: set[str] = set()
         self._freed = ChangeSignal()
@@ -363,6 +360,23 @@ class Runner:
     def tasks(self) -> Sequence[LiveTask]:
         """The tasks that this daemon executes something for."""
         return [*self._queues]
+
+    def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+        """Run this in the task group. A fault in the work for one task is logged, and does not end that for others."""
+        self._running_group.start_soon(self._attempt, work, args)
+
+    @staticmethod
+    async def _attempt(work: Callable[..., Coroutine[Any, Any, None]], args: tuple[Any, ...]) -> None:
+        try:
+            await work(*args)
+        except Exception as exc:  # noqa: BLE001 - see `spawn`; what the agent's own code raises is caught where it is called
+            log.error("agent.failed", exc=exc)
+
+    @property
+    def _running_group(self) -> anyio.abc.TaskGroup:
+        if self.group is None:
+            raise RuntimeError("an agent runs in a daemon")
+        return self.group
 
     def drain(self) -> None:
         """Leave the messages that no caller of this daemon waits for to other daemons, or to a later one."""
@@ -444,7 +458,10 @@ class Runner:
         self._queues[live] = queue
         live.pins += 1
         live.busy = True
-        self._spawn(self._work, live, queue)
+        self._spawn_next(live, queue)
+
+    def _spawn_next(self, live: LiveTask, queue: deque[Submission]) -> None:
+        self._handles[live] = self._running_group.create_task(self._work(live, queue), name="execution")
 
     # -- one task ----------------------------------------------------------------------------------------------
 
@@ -456,26 +473,34 @@ class Runner:
         more = False
         try:
             submission = self._next(live, queue)
-            if submission is None:
-                return
-            try:
-                await self._perform(submission)
-            except Exception as exc:  # noqa: BLE001 - a fault of this program must not leave the task as if it were worked on
-                submission.conclude(TaskEvents(live), exc)
-            finally:
-                self._remove_first(queue)
-            more = self._next(live, queue) is not None
+            if submission is not None:
+                more = await self._work_on(submission, queue)
+        except Exception as exc:  # noqa: BLE001 - a fault of this program, which must not end the work for other tasks
+            log.error("agent.failed", exc=exc)
         finally:
             if more:
-                self._spawn(self._work, live, queue)
+                self._spawn_next(live, queue)
             else:
                 self._leave(live, queue)
+
+    async def _work_on(self, submission: Submission, queue: deque[Submission]) -> bool:
+        """Run an execution. Returns whether there is another one."""
+        try:
+            await self._perform(submission)
+        except Exception as exc:  # noqa: BLE001 - a fault of this program must not leave the task as if it were worked on
+            submission.conclude(TaskEvents(submission.live), exc)
+        except anyio.get_cancelled_exc_class():
+            if not submission.interrupted:
+                raise
+        finally:
+            self._remove_first(queue)
+        return self._next(submission.live, queue) is not None
 
     def _leave(self, live: LiveTask, queue: deque[Submission]) -> None:
         """Nothing more is executed for this task by now."""
         while queue:
             self._remove_first(queue)
-        del self._queues[live]
+        del self._queues[live], self._handles[live]
         live.busy = False
         live.settle()
         live.notify()
@@ -537,7 +562,6 @@ class Runner:
     def _remove_first(self, queue: deque[Submission]) -> None:
         submission = queue.popleft()
         submission.done = True
-        submission.scope = None
         self.count -= 1
         submission.live.notify()
 
@@ -585,21 +609,24 @@ class Runner:
         resume = self._resume if submission.resumes else None
         step, work = ("agent.execute", self._execute) if resume is None else ("agent.resume", resume)
         events = TaskEvents(live, submission.answer if submission.may_reply else None)
-        with anyio.CancelScope() as submission.scope:
+        submission.executing = True
+        try:
             done = await attempt(lambda: work(context, events), step=step)
-            before = live.state
-            fault = done.exc if isinstance(done, Raised) else None
-            submission.conclude(events, fault, None if fault is not None else done)
-            return fault, live.state is not before
-        return None, False
+        finally:
+            submission.executing = False
+        before = live.state
+        fault = done.exc if isinstance(done, Raised) else None
+        submission.conclude(events, fault, None if fault is not None else done)
+        return fault, live.state is not before
 
     # -- cancellation ------------------------------------------------------------------------------------------
 
     def interrupt(self, live: LiveTask) -> None:
         """Cancel the execution of this task that runs now, if one does."""
         queue = self._queues.get(live)
-        if queue and queue[0].scope is not None:
-            queue[0].scope.cancel()
+        if queue and queue[0].executing:
+            queue[0].interrupted = True
+            self._handles[live].cancel()
 
     async def cancel(self, live: LiveTask, context: RequestContext) -> Task:
         """Cancel a task that has not ended; returns it as it is then.

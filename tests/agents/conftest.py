@@ -57,7 +57,7 @@ def serving() -> Serving:
         executor: AgentExecutor, store: TaskStore | None = None, **options: Any
     ) -> AsyncIterator[RequestHandler]:
         async with anyio.create_task_group() as tasks:
-            yield await Runtime(tasks.start_soon, store or MemoryStore(), executor, None, **options).ready()
+            yield await Runtime(tasks.start_soon, store or MemoryStore(), executor, None, **options).handler.ready()
             tasks.cancel_scope.cancel()
 
     return serve
@@ -111,7 +111,7 @@ def daemon_on() -> Serving:
     ) -> AsyncIterator[RequestHandler]:
         store = Killable(path)
         async with anyio.create_task_group() as tasks:
-            yield await Runtime(tasks.start_soon, store, executor, None, **options).ready()
+            yield await Runtime(tasks.start_soon, store, executor, None, **options).handler.ready()
             store.killed = killed
             tasks.cancel_scope.cancel()
 

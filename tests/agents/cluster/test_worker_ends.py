@@ -135,7 +135,7 @@ async def test_a_daemon_that_is_about_to_end_takes_nothing_more(new_store: NewSt
         with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as tasks:
                 runtime = Runtime(tasks.start_soon, new_store(), worker, None, role=WORKER)
-                await runtime.ready()
+                await runtime.handler.ready()
                 await task_of(front, request("one"))
                 runtime.drain()
                 task = await task_of(front, request("two", at_once=True))

@@ -142,7 +142,7 @@ class Running:
     async def run(self, executor: Programmed, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with anyio.create_task_group() as tasks:
             runtime = Runtime(tasks.start_soon, self.store, executor, None, replies_without_task=self.replies)
-            self.handler = await runtime.ready()
+            self.handler = await runtime.handler.ready()
             async with anyio.create_task_group() as self.clients:
                 task_status.started()
                 await anyio.sleep_forever()
