@@ -41,42 +41,18 @@ if TYPE_CHECKING:
     )
 
 _EXPORTS = {
-    "agents.agent": ("Agent", "AgentCall", "CallResult", "Interceptor"),
+    "agents.agent": "Agent AgentCall CallResult Interceptor",
     "a2a.card.model": (
-        "AgentCard",
-        "AgentInterface",
-        "ApiKey",
-        "AuthorizationCode",
-        "Capabilities",
-        "ClientCredentials",
-        "DeviceCode",
-        "Extension",
-        "HttpAuth",
-        "Implicit",
-        "MutualTls",
-        "OAuth2",
-        "OAuthFlows",
-        "OpenIdConnect",
-        "Password",
-        "Provider",
-        "SecurityRequirement",
-        "Signature",
-        "Skill",
-        "requires",
+        "AgentCard AgentInterface ApiKey AuthorizationCode Capabilities ClientCredentials DeviceCode Extension "
+        "HttpAuth Implicit MutualTls OAuth2 OAuthFlows OpenIdConnect Password Provider SecurityRequirement "
+        "Signature Skill requires"
     ),
-    "agents.tasks.executor": (
-        "AgentExecutor",
-        "RequestContext",
-        "SupportsCancel",
-        "SupportsCheck",
-        "SupportsResume",
-        "TaskEvents",
-    ),
-    "a2a.errors": ("InvalidStateTransition", "NotCancelable"),
-    "a2a.types": ("Artifact", "Message", "Part", "Role", "SendRequest", "Task", "TaskState", "TaskStatus"),
-    "agents.stores.interface": ("EventLog", "TaskStore"),
+    "agents.tasks.executor": ("AgentExecutor RequestContext SupportsCancel SupportsCheck SupportsResume TaskEvents"),
+    "a2a.errors": "InvalidStateTransition NotCancelable",
+    "a2a.types": "Artifact Message Part Role SendRequest Task TaskState TaskStatus",
+    "agents.stores.interface": "EventLog TaskStore",
 }
-_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 
 __all__ = [
     "Agent",

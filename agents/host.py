@@ -13,7 +13,6 @@ from ..daemon.apps import AppError
 from ..daemon.dispatch.request import Durations
 from ..daemon.logs import log
 from ..daemon.operations.access import Access
-from ..daemon.operations.identity import Identity
 from ..daemon.operations.registry import Catalogue, LazyOperations
 from ..daemon.operations.spec import OperationSpec
 from ..daemon.rpc.dialect import FAILURE_ENCODERS
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from .service.runtime import Composed
     from .skills import SkillCall
     from .stores.interface import TaskStore
+    from .tasks.executor import RequestContext
 
 
 @final
@@ -209,9 +209,12 @@ class AgentRunner:
         if self._composed is not None:
             return self._composed
         from .service.runtime import AgentParts, compose  # late: most daemons are never asked for their agent
+        from .skills import SkillExecutor
 
         parts = AgentParts(
+            spawn=self.spawn,
             agent=self.declared,
+            executor=self.declared.executor if self.declared else SkillExecutor(self._catalogue.find, self._run_skill),
             services=self._catalogue.services,
             access=self._access,
             settings=self._settings,
@@ -219,7 +222,7 @@ class AgentRunner:
             budget=self._memory,
             tracing=self._tracing,
         )
-        self._composed = compose(self, parts)
+        self._composed = compose(parts)
         return self._composed
 
     # -- what the agent asks for -------------------------------------------------------------------------------
@@ -230,20 +233,15 @@ class AgentRunner:
             raise RuntimeError("the daemon does not run")
         self._variables.run(self._tasks.start_soon, work)  # what outlives a call is no part of it
 
-    def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
-        return self._catalogue.find(name, identity)
-
-    async def run_skill(
-        self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None, identity: Identity | None
-    ) -> Outcome:
+    async def _run_skill(self, call: SkillCall, context: RequestContext, sink: EventSink | None) -> Outcome:
         if self._context_backend is None:
             raise RuntimeError("the daemon does not run")
         return await self._inner_calls.run(
             call.spec,
             call.params,
             call.arguments,
-            metadata=metadata,
-            identity=identity,
+            metadata=context.service_params,
+            identity=context.identity,
             sink=sink,
             context_backend=self._context_backend,
         )

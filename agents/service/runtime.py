@@ -33,7 +33,6 @@ from ..cluster.remote_submission import Delegator
 from ..cluster.task_worker import LostTasks
 from ..push.notifier import PushNotifier, is_push_available
 from ..push.push_configs import PushConfigs
-from ..skills import SkillExecutor, SkillHost
 from ..stores.failures import log_failure
 from ..stores.interface import StoreError, TaskStore
 from ..tasks.executor import AgentExecutor
@@ -263,10 +262,12 @@ class Runtime:
 
 
 class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is made of. Without an `agent`, the operations of the `services` are its skills. Tasks in memory count in
-    the `budget`. Without `tracing` no spans are recorded."""
+    """What an agent is made of; `spawn` runs it. Without an `agent`, the operations of the `services` are its skills. Tasks in
+    memory count in the `budget`. Without `tracing` no spans are recorded."""
 
+    spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
     agent: Agent | None
+    executor: AgentExecutor
     services: Sequence[Service]
     access: Access
     settings: Settings
@@ -285,7 +286,7 @@ class Composed(msgspec.Struct, frozen=True):
     methods: Callable[..., list[OperationSpec]]
 
 
-def compose(daemon: SkillHost, parts: AgentParts) -> Composed:
+def compose(parts: AgentParts) -> Composed:
     """Make the agent."""
     agent, settings, store = parts.agent, parts.settings, parts.store
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
@@ -293,9 +294,9 @@ def compose(daemon: SkillHost, parts: AgentParts) -> Composed:
     if wants_push and is_push_available():
         notifier = PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
     runtime = Runtime(
-        daemon.spawn,
+        parts.spawn,
         store,
-        SkillExecutor(daemon) if agent is None else agent.executor,
+        parts.executor,
         notifier,
         replies_without_task=agent is not None and agent.replies_without_task,
         lacks_push_extra=wants_push and notifier is None,
