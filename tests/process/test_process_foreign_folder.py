@@ -92,7 +92,7 @@ VERBS: Mapping[str, int] = {
     "serve --identity evil:obj": 2,
     "call fs/list": 0,
     "call nothing/there": 4,
-    "call --complete 'discreet call fs/'": 0,
+    "--complete 'discreet call fs/'": 0,
     f"call fs/list --server '{SERVE}'": 0,
     "call fs/list --app shop:shop": 2,
     "card": 0,
