@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..a2a.card.model import (
+    from ..a2a.card import (
         AgentCard,
         AgentInterface,
         ApiKey,
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from ..a2a.errors import InvalidStateTransition, NotCancelable
     from ..a2a.types import Artifact, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
     from .agent import Agent, AgentCall, CallResult, Interceptor
-    from .stores.interface import EventLog, TaskStore
-    from .tasks.executor import (
+    from .executor import (
         AgentExecutor,
         RequestContext,
         SupportsCancel,
@@ -39,15 +38,16 @@ if TYPE_CHECKING:
         SupportsResume,
         TaskEvents,
     )
+    from .stores.interface import EventLog, TaskStore
 
 _EXPORTS = {
     "agents.agent": "Agent AgentCall CallResult Interceptor",
-    "a2a.card.model": (
+    "a2a.card": (
         "AgentCard AgentInterface ApiKey AuthorizationCode Capabilities ClientCredentials DeviceCode Extension "
         "HttpAuth Implicit MutualTls OAuth2 OAuthFlows OpenIdConnect Password Provider SecurityRequirement "
         "Signature Skill requires"
     ),
-    "agents.tasks.executor": ("AgentExecutor RequestContext SupportsCancel SupportsCheck SupportsResume TaskEvents"),
+    "agents.executor": ("AgentExecutor RequestContext SupportsCancel SupportsCheck SupportsResume TaskEvents"),
     "a2a.errors": "InvalidStateTransition NotCancelable",
     "a2a.types": "Artifact Message Part Role SendRequest Task TaskState TaskStatus",
     "agents.stores.interface": "EventLog TaskStore",

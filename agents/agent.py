@@ -11,12 +11,12 @@ agent = Agent(
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict, Unpack, final
 
 import msgspec
 
-from ..a2a.card.model import (
+from ..a2a.card import (
     AgentCard,
     Capabilities,
     Extension,
@@ -33,11 +33,11 @@ from ..daemon.operations.identity import Identity
 from ..daemon.operations.service import DeclarationError
 from ..errors.failures import Failure
 from ..errors.nearest import nearest_hint
-from .acp_options import AcpOptions, checked_acp_options
+from .editor import AcpOptions, check_unique, checked_acp_options
 
 if TYPE_CHECKING:
+    from .executor import AgentExecutor
     from .stores.interface import TaskStore
-    from .tasks.executor import AgentExecutor
 
 
 class AgentCall(msgspec.Struct, frozen=True):
@@ -254,8 +254,8 @@ def _unchecked(given: object) -> Any:  # Any: `validate_card` converts it to the
 
 def _check_card(card: AgentCard) -> None:
     """Check what types can't express."""
-    _check_unique("skill", (skill.id for skill in card.skills))
-    _check_unique("extension", (extension.uri for extension in card.capabilities.extensions))
+    check_unique("skill", (skill.id for skill in card.skills))
+    check_unique("extension", (extension.uri for extension in card.capabilities.extensions))
     requirements = [
         *card.security_requirements,
         *(each for skill in card.skills for each in skill.security_requirements),
@@ -264,14 +264,6 @@ def _check_card(card: AgentCard) -> None:
         for name in requirement.schemes:
             if name not in card.security_schemes:
                 raise ValueError(f"security names the scheme {name!r}, which is not in security_schemes")
-
-
-def _check_unique(what: str, names: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"{what} {name!r} is declared twice")
-        seen.add(name)
 
 
 def _checked_extended(extended: ExtendedCardSource | None) -> ExtendedCardSource | None:

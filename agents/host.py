@@ -23,7 +23,7 @@ from ..errors.wire import encode_error_response
 if TYPE_CHECKING:
     import anyio.abc
 
-    from ..a2a.card.model import AgentCard, ApiKey
+    from ..a2a.card import AgentCard, ApiKey
     from ..daemon.dispatch.inner_calls import InnerCalls
     from ..daemon.dispatch.request import EventSink, Outcome
     from ..daemon.host import Host
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from ..daemon.operations.context import ContextBackend
     from ..daemon.tracing.tracing import Tracing
     from .agent import Agent
-    from .service.methods import CallPipeline
-    from .service.runtime import Composed
+    from .executor import RequestContext
+    from .methods import CallPipeline
+    from .runtime import Composed
     from .skills import SkillCall
     from .stores.interface import TaskStore
-    from .tasks.executor import RequestContext
 
 
 @final
@@ -195,20 +195,20 @@ class AgentRunner:
         return self._compose().cards.public(url)
 
     def _methods(self) -> Iterable[OperationSpec]:
-        from ..a2a.versions.v03 import V03  # late: most daemons are never asked for their agent
-        from ..a2a.versions.v10 import V10
+        from ..a2a.v03 import V03  # late: most daemons are never asked for their agent
+        from ..a2a.v10 import V10
 
         return self._compose().methods(V03, V10)
 
     def _rest_methods(self) -> Iterable[OperationSpec]:
-        from ..a2a.versions.v03_rest import V03_REST  # late: few daemons are called in it
+        from ..a2a.v03_rest import V03_REST  # late: few daemons are called in it
 
         return self._compose().methods(V03_REST)
 
     def _compose(self) -> Composed:
         if self._composed is not None:
             return self._composed
-        from .service.runtime import AgentParts, compose  # late: most daemons are never asked for their agent
+        from .runtime import AgentParts, compose  # late: most daemons are never asked for their agent
         from .skills import SkillExecutor
 
         parts = AgentParts(

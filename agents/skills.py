@@ -20,11 +20,11 @@ from ..daemon.operations.spec import OperationSpec
 from ..errors.decoders import convert
 from ..errors.exceptions import FailureError
 from ..errors.failures import ContentTypeNotSupported, Internal, InvalidParams
-from .tasks.executor import failure_parts, note_failed
+from .executor import failure_parts, note_failed
 
 if TYPE_CHECKING:
     from ..daemon.dispatch.request import EventSink, Outcome
-    from .tasks.executor import RequestContext, TaskEvents
+    from .executor import RequestContext, TaskEvents
 
 MEDIA_TYPE: Final = "application/json"
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
 from ...a2a.task import check_json_depth, check_media_types
 from ...a2a.types import INTERRUPTED, JsonObject, Message, Part, Role, SendRequest, Task, TaskQuery, new_id
-from ...agents.acp_options import AcpOptions
+from ...agents.editor import AcpOptions
 from ...agents.host import agent_runner_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
@@ -42,8 +42,8 @@ from .turn import PromptTurn
 from .updates import Updates
 
 if TYPE_CHECKING:
-    from ...agents.service.methods import AdmittedCall
-    from ...agents.service.request_handler import Caller, RequestHandler
+    from ...agents.methods import AdmittedCall
+    from ...agents.request_handler import Caller, RequestHandler
     from ...daemon.connection.notices import ClientConnection
 
 
@@ -403,8 +403,8 @@ class Methods:
             return structs.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
 
     def _call(self, ctx: Context, params: object, task_id: str | None = None) -> AdmittedCall:
-        from ...a2a.versions.v10 import V10  # late: the agent's service loads with the first call
-        from ...agents.service.methods import AdmittedCall
+        from ...a2a.v10 import V10  # late: the agent's service loads with the first call
+        from ...agents.methods import AdmittedCall
 
         return AdmittedCall(agent_runner_of(self._connection.host).pipeline, ctx, V10, params, task_id)
 

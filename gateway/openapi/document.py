@@ -12,8 +12,8 @@ from typing import Any, Final, final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...a2a.card.model import AgentCard, HttpAuth
-from ...a2a.card.v03 import scheme_to_v03
+from ...a2a.card import AgentCard, HttpAuth
+from ...a2a.card_v03 import scheme_to_v03
 from ...daemon.operations.access import AccessRule, IdentityProvider
 from ...daemon.operations.context import LONGEST_NUMBER
 from ...daemon.operations.registry import server_of

@@ -11,11 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.service.runtime import Runtime
+from discreet.agents.executor import AgentExecutor
+from discreet.agents.request_handler import RequestHandler
+from discreet.agents.runtime import Runtime
 from discreet.agents.stores.interface import TaskStore
 from discreet.agents.stores.memory import MemoryStore
-from discreet.agents.tasks.executor import AgentExecutor
 from support import redis
 from support.daemon_wire import logged as logged  # noqa: PLC0414 - a fixture
 from support.postgres import Server, running_server

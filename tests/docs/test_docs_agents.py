@@ -15,18 +15,16 @@ import pytest
 
 from discreet.a2a.task import MAX_JSON_DEPTH
 from discreet.a2a.types import TaskQuery
-from discreet.agents.push import notifier, push_configs
-from discreet.agents.service import methods
-from discreet.agents.stores import checks
-from discreet.agents.stores.memory import StoreLimits
-from discreet.agents.tasks import executor, live_task, runner
-from discreet.agents.tasks.executor import (
+from discreet.agents import executor, live_task, methods, notifier, push_configs, runner
+from discreet.agents.executor import (
     AgentExecutor,
     RequestContext,
     SupportsCancel,
     SupportsCheck,
     SupportsResume,
 )
+from discreet.agents.stores import checks
+from discreet.agents.stores.memory import StoreLimits
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.dispatch.scheduler import STARVED_SECONDS

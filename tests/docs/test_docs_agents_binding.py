@@ -14,12 +14,10 @@ import pytest
 
 from discreet.a2a import methods as a2a_methods
 from discreet.a2a.types import MAX_PAGE_SIZE, Authentication, PushConfig, TaskQuery
-from discreet.agents.push import notifier
-from discreet.agents.service import methods
-from discreet.agents.service.card_builder import stdio_interfaces
+from discreet.agents import live_task, methods, notifier
+from discreet.agents.card_builder import stdio_interfaces
+from discreet.agents.runner import CANCEL_SECONDS
 from discreet.agents.stores.interface import PushTarget
-from discreet.agents.tasks import live_task
-from discreet.agents.tasks.runner import CANCEL_SECONDS
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from discreet.a2a.card.model import AgentInterface
-from discreet.a2a.card.v03 import card_to_v03
-from discreet.agents.service.card_builder import BINDING, stdio_interfaces
+from discreet.a2a.card import AgentInterface
+from discreet.a2a.card_v03 import card_to_v03
+from discreet.agents.card_builder import BINDING, stdio_interfaces
 from discreet.daemon.settings import Settings
 from support.cards import CARDS, STDIO, URL, cards
 

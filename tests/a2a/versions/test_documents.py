@@ -28,9 +28,9 @@ from discreet.a2a.types import (
     TaskStatus,
     TaskUpdate,
 )
-from discreet.a2a.versions.v03 import V03
-from discreet.a2a.versions.v10 import V10
-from discreet.a2a.versions.version import ProtocolVersion
+from discreet.a2a.v03 import V03
+from discreet.a2a.v10 import V10
+from discreet.a2a.version import ProtocolVersion
 
 DATA = Path(__file__).parent / "data"
 DOCUMENTS: list[dict[str, Any]] = json.loads((DATA / "documents.json").read_text(encoding="utf-8"))

@@ -32,9 +32,9 @@ from discreet.a2a.types import (
     TaskUpdate,
     UnreadableTask,
 )
-from discreet.a2a.versions.v03 import V03
-from discreet.a2a.versions.v10 import V10, encode_task_page
-from discreet.a2a.versions.version import ListRequest, ProtocolVersion
+from discreet.a2a.v03 import V03
+from discreet.a2a.v10 import V10, encode_task_page
+from discreet.a2a.version import ListRequest, ProtocolVersion
 
 INTERPRETERS = {"1.0": os.environ.get("DISCREET_A2A_V1"), "0.3": os.environ.get("DISCREET_A2A_V03")}
 NOW = "2026-01-31T23:59:59.999Z"

@@ -14,11 +14,11 @@ import pytest
 from discreet.a2a.errors import EventsLost
 from discreet.a2a.task import NOT_EXECUTED, NOT_EXECUTED_TEXT
 from discreet.a2a.types import Task, TaskQuery, TaskState
-from discreet.agents.service.request_handler import RequestHandler
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import RequestHandler
 from discreet.agents.stores.interface import LoggedEvent, OwnerRequest
 from discreet.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
 from discreet.agents.stores.sqlite.store import SqliteStore
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import FailureError, Internal, TaskNotCancelable, TimedOut, UnsupportedOperation
 from support.daemons import Resumer, Watching, until_ended, watching
 from support.executors import ME, Scripted, ask_then_echo, failure_of, for_ever, request, task_of, until_state

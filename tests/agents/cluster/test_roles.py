@@ -10,12 +10,12 @@ import pytest
 
 from discreet.a2a.errors import UnknownSkill
 from discreet.a2a.types import PushConfig, SendConfiguration, SendRequest, TaskEvent, TaskQuery, TaskState, TaskUpdate
-from discreet.agents.push.notifier import PushNotifier
-from discreet.agents.service.request_handler import Caller
-from discreet.agents.service.runtime import Role, Runtime
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.live_task import LiveTask
+from discreet.agents.notifier import PushNotifier
+from discreet.agents.request_handler import Caller
+from discreet.agents.runtime import Role, Runtime
 from discreet.agents.stores.interface import Changes
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
-from discreet.agents.tasks.live_task import LiveTask
 from discreet.daemon.operations.identity import Identity
 from discreet.errors import FailureError
 from support.daemons import Watching, watching

@@ -27,10 +27,10 @@ from discreet.a2a.types import (
     TaskQuery,
     TaskUpdate,
 )
-from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.service.runtime import Runtime
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import RequestHandler
+from discreet.agents.runtime import Runtime
 from discreet.agents.stores.interface import CommitRefusal, TaskChange
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
 
 from .executors import ME

@@ -9,16 +9,17 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
 
-from ...a2a.errors import task_not_found
-from ...a2a.task import apply_events, size_of_message, size_of_task
-from ...a2a.types import ArtifactChanged, Message, Task, TaskEvent, WaitingMessage
-from ...change_signal import ChangeSignal
-from ...daemon.dispatch.execution import Raised, attempt
-from ...daemon.dispatch.request import Durations
-from ...daemon.logs import log
-from ...lazy import anyio
-from ..stores.failures import log_failure
-from ..stores.interface import (
+from ..a2a.errors import task_not_found
+from ..a2a.task import apply_events, size_of_message, size_of_task
+from ..a2a.types import ArtifactChanged, Message, Task, TaskEvent, WaitingMessage
+from ..change_signal import ChangeSignal
+from ..daemon.dispatch.execution import Raised, attempt
+from ..daemon.dispatch.request import Durations
+from ..daemon.logs import log
+from ..lazy import anyio
+from .live_task import LiveTask, LossReason, TaskMemory
+from .stores.failures import log_failure
+from .stores.interface import (
     CommitConflict,
     CommitRefusal,
     DamagedTask,
@@ -30,10 +31,9 @@ from ..stores.interface import (
     TaskStore,
     Unserializable,
 )
-from .live_task import LiveTask, LossReason, TaskMemory
 
 if TYPE_CHECKING:
-    from ...daemon.tracing.tracing import Origin, Tracing
+    from ..daemon.tracing.tracing import Origin, Tracing
 
 
 CommitNowait: TypeAlias = Callable[[Sequence[TaskChange]], Sequence[CommitRefusal | None]]

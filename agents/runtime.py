@@ -13,38 +13,38 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 
-from ...a2a.types import TERMINAL, StatusChanged, TaskEvent, TaskState, TaskUpdate
-from ...a2a.versions.v03 import V03
-from ...a2a.versions.v10 import V10
-from ...a2a.versions.version import ProtocolVersion
-from ...daemon.dispatch.execution import Raised, attempt, attempt_now
-from ...daemon.dispatch.request import Durations
-from ...daemon.logs import log
-from ...daemon.memory import MemoryBudget
-from ...daemon.operations.access import Access
-from ...daemon.operations.service import Service
-from ...daemon.operations.spec import OperationSpec
-from ...daemon.settings import Settings
-from ...lazy import anyio
-from ...version import __version__
-from ..agent import Agent
-from ..cluster.cluster import SHARED_POLL_SECONDS, Cluster
-from ..cluster.remote_submission import Delegator
-from ..cluster.task_worker import LostTasks
-from ..push.notifier import PushNotifier, is_push_available
-from ..push.push_configs import PushConfigs
-from ..stores.failures import log_failure
-from ..stores.interface import StoreError, TaskStore
-from ..tasks.executor import AgentExecutor
-from ..tasks.live_task import LiveTask, TaskMemory
-from ..tasks.runner import CANCEL_SECONDS, Runner
-from ..tasks.task_cache import TaskCache
+from ..a2a.types import TERMINAL, StatusChanged, TaskEvent, TaskState, TaskUpdate
+from ..a2a.v03 import V03
+from ..a2a.v10 import V10
+from ..a2a.version import ProtocolVersion
+from ..daemon.dispatch.execution import Raised, attempt, attempt_now
+from ..daemon.dispatch.request import Durations
+from ..daemon.logs import log
+from ..daemon.memory import MemoryBudget
+from ..daemon.operations.access import Access
+from ..daemon.operations.service import Service
+from ..daemon.operations.spec import OperationSpec
+from ..daemon.settings import Settings
+from ..lazy import anyio
+from ..version import __version__
+from .agent import Agent
 from .card_builder import CardBuilder, stdio_interfaces
+from .cluster import SHARED_POLL_SECONDS, Cluster
+from .delegator import Delegator
+from .executor import AgentExecutor
+from .live_task import LiveTask, TaskMemory
 from .methods import CallPipeline, JsonRpcHandler, operations
+from .notifier import PushNotifier, is_push_available
+from .push_configs import PushConfigs
 from .request_handler import RequestHandler
+from .runner import CANCEL_SECONDS, Runner
+from .stores.failures import log_failure
+from .stores.interface import StoreError, TaskStore
+from .task_cache import TaskCache
+from .task_worker import LostTasks
 
 if TYPE_CHECKING:
-    from ...daemon.tracing.tracing import Tracing
+    from ..daemon.tracing.tracing import Tracing
 
 
 T = TypeVar("T")

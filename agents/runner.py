@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, Final, final, get_args
 
 import msgspec
 
-from ...a2a.errors import NotCancelable, not_cancelable_any_more
-from ...a2a.types import INACTIVE, CallFacts, ExecutionBegun, Message, Part, Task, TaskState, WaitingMessage
-from ...change_signal import ChangeSignal
-from ...daemon.dispatch.execution import Raised, attempt, attempt_now, declared
-from ...daemon.logs import log
-from ...daemon.logs.logger import BOUND, LoggedTask, calling
-from ...daemon.tracing.attributes import TASK_STATE
-from ...errors.codes import ACP_RESERVED
-from ...errors.exceptions import FailureError, OperationError
-from ...errors.failures import DomainFailure, Failure, Internal, Overloaded, TaskNotCancelable
-from ...errors.redaction.safe_call import type_name
-from ...lazy import anyio
-from ..editor import EditorAbility, EditorUnavailableError
+from ..a2a.errors import NotCancelable, not_cancelable_any_more
+from ..a2a.types import INACTIVE, CallFacts, ExecutionBegun, Message, Part, Task, TaskState, WaitingMessage
+from ..change_signal import ChangeSignal
+from ..daemon.dispatch.execution import Raised, attempt, attempt_now, declared
+from ..daemon.logs import log
+from ..daemon.logs.logger import BOUND, LoggedTask, calling
+from ..daemon.tracing.attributes import TASK_STATE
+from ..errors.codes import ACP_RESERVED
+from ..errors.exceptions import FailureError, OperationError
+from ..errors.failures import DomainFailure, Failure, Internal, Overloaded, TaskNotCancelable
+from ..errors.redaction.safe_call import type_name
+from ..lazy import anyio
+from .editor import EditorAbility, EditorUnavailableError
 from .executor import (
     AGENT_FAILED_TEXT,
     ORPHANED_TEXT,
@@ -44,8 +44,8 @@ from .live_task import LiveTask, raise_if_lost, wait_committed
 from .task_cache import TaskCache
 
 if TYPE_CHECKING:
-    from ...daemon.logs.logger import LoggedCall
-    from ...daemon.tracing.tracing import Origin, Tracing
+    from ..daemon.logs.logger import LoggedCall
+    from ..daemon.tracing.tracing import Origin, Tracing
 
 
 # What an exception of an agent's own code may tell its callers. Logs nothing: its users know the event.
@@ -646,7 +646,8 @@ class Runner:
 
     async def _prepare_to_cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """Let the executor prepare for the cancellation. Its faults are logged."""
-        cancel, fault = self._cancel, None
+        cancel = self._cancel
+        fault: BaseException | None = None
         if cancel is not None:
             fault = TimeoutError("cancel took too long")
             with anyio.move_on_after(CANCEL_SECONDS):

@@ -1,4 +1,4 @@
-"""A2A 0.3: reads its params, which are the structs of `v03_model`, and writes its results.
+"""A2A 0.3: its params, and how they are read; and how its results are written.
 
 Leaves out what 0.3 can't express: file name and media type of parts that are not files, tenants, all authentication schemes
 but the first. What reads raises `FailureError(InvalidParams)` for what the types can't rule out; its `path` is where the value is
@@ -8,23 +8,26 @@ in the caller's params.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Meta, Raw, field
 
-from ...daemon.operations.params import Arguments, InputModel
-from ...errors.exceptions import FailureError
-from ...errors.failures import ExtendedAgentCardNotConfigured, InvalidParams
-from ..card.v03 import card_to_v03
-from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
-from ..types import (
+from ..daemon.operations.params import Arguments, InputModel
+from ..errors.exceptions import FailureError
+from ..errors.failures import ExtendedAgentCardNotConfigured, InvalidParams
+from .card_v03 import card_to_v03
+from .errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
+from .protojson import decode_base64, encode_base64
+from .types import (
     INACTIVE,
     Artifact,
     ArtifactChanged,
     Authentication,
+    Count,
     JsonObject,
     Message,
+    NonEmptyStr,
     Part,
     PushConfig,
     Role,
@@ -35,32 +38,109 @@ from ..types import (
     TaskState,
     TaskStatus,
     TaskUpdate,
-)
-from .v03_model import (
-    Authentication03,
-    CardParams03,
-    ConfigParams03,
-    Configuration03,
-    DeleteConfigParams03,
-    File03,
-    GetConfigParams03,
-    GetParams03,
-    Message03,
-    Part03,
-    PushConfig03,
-    SendParams03,
-    TaskParams03,
-    TaskPushConfig03,
+    WireStruct,
 )
 from .version import (
     ProtocolVersion,
     PushConfigRequest,
     TaskRequest,
-    decode_base64,
-    encode_base64,
     join_path,
     object_input,
 )
+
+# -- the params of the methods: optional members may be null, and a `kind` may be missing, but not be wrong ---------------
+
+
+class File03(WireStruct, frozen=True, kw_only=True):
+    """Exactly one of `bytes` (base64) and `uri`."""
+
+    bytes: str | None = None
+    uri: str | None = None
+    name: str | None = None
+    mime_type: str | None = None
+
+
+class Part03(WireStruct, frozen=True, kw_only=True):
+    """One of `text`, `file` and `data`, as `kind` says."""
+
+    kind: Literal["text", "file", "data"] | None = None
+    text: str | None = None
+    file: File03 | None = None
+    data: JsonObject | None = None
+    metadata: JsonObject | None = None
+
+
+class Message03(WireStruct, frozen=True, kw_only=True):
+    kind: Literal["message"] | None = None
+    message_id: NonEmptyStr
+    role: Literal["user", "agent"]
+    parts: Annotated[tuple[Part03, ...], Meta(min_length=1)]
+    context_id: str | None = None
+    task_id: str | None = None
+    metadata: JsonObject | None = None
+    extensions: tuple[str, ...] | None = None
+    reference_task_ids: tuple[str, ...] | None = None
+
+
+class Authentication03(WireStruct, frozen=True, kw_only=True):
+    schemes: tuple[NonEmptyStr, ...]
+    credentials: str | None = None
+
+
+class PushConfig03(WireStruct, frozen=True, kw_only=True):
+    url: NonEmptyStr
+    id: str | None = None
+    token: str | None = None
+    authentication: Authentication03 | None = None
+
+
+class TaskPushConfig03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr
+    push_notification_config: PushConfig03
+
+
+class Configuration03(WireStruct, frozen=True, kw_only=True):
+    accepted_output_modes: tuple[str, ...] | None = None
+    blocking: bool | None = None
+    history_length: Count | None = None
+    push_notification_config: PushConfig03 | None = None
+
+
+class SendParams03(WireStruct, frozen=True, kw_only=True):
+    message: Message03
+    configuration: Configuration03 | None = None
+    metadata: JsonObject | None = None
+
+
+class GetParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
+    history_length: Count | None = None
+
+
+class TaskParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
+    metadata: JsonObject | None = None
+
+
+class ConfigParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
+
+
+class GetConfigParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
+    config_id: str | None = field(name="pushNotificationConfigId", default=None)
+
+
+class DeleteConfigParams03(WireStruct, frozen=True, kw_only=True):
+    task_id: NonEmptyStr = field(name="id")
+    config_id: NonEmptyStr = field(name="pushNotificationConfigId")
+
+
+class CardParams03(WireStruct, frozen=True, kw_only=True):
+    """The params of `agent/getAuthenticatedExtendedCard`: none."""
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 WRAPPED_DATA = "data_part_compat"
 """A member of a part's metadata. It marks data of the form `{"value": …}`, because data of 0.3 must be an object."""
@@ -151,6 +231,8 @@ def _authentication(given: Authentication03, path: str) -> Authentication | None
         raise FailureError(InvalidParams(f"{path}.schemes", "array with at least 1 item", "array"))
     return None
 
+
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 STATE_NAMES: Final = {state: state.value.removeprefix("TASK_STATE_").lower().replace("_", "-") for state in TaskState}
 

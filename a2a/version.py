@@ -7,7 +7,6 @@ In every version, a method's handler is called with the same request: `SendReque
 
 from __future__ import annotations
 
-import binascii
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar, assert_never
@@ -15,12 +14,12 @@ from typing import Any, Final, TypeVar, assert_never
 import msgspec
 from msgspec import Raw
 
-from ...daemon.operations.params import Arguments, InputModel
-from ...errors.decoders import DECODE_ERRORS, build_decoder
-from ...errors.exceptions import FailureError
-from ...errors.failures import A2AVersion, AgentFailure, Failure
-from ..card.model import AgentCard
-from ..types import (
+from ..daemon.operations.params import Arguments, InputModel
+from ..errors.decoders import DECODE_ERRORS, build_decoder
+from ..errors.exceptions import FailureError
+from ..errors.failures import A2AVersion, AgentFailure, Failure
+from .card import AgentCard
+from .types import (
     ArtifactChanged,
     ExecutionBegun,
     JsonObject,
@@ -199,7 +198,7 @@ def object_input(wire: type[W], convert: Callable[[W, str], Arguments], *, proto
             except DECODE_ERRORS:
                 pass
 
-        from ...daemon.operations.input_errors import find_input_error  # late: a valid request does not need it
+        from ..daemon.operations.input_errors import find_input_error  # late: a valid request does not need it
 
         raise FailureError(find_input_error(wire, text, prefix=prefix))
 
@@ -216,23 +215,3 @@ def has_protobuf_names(text: Raw | bytes) -> bool:
     """Whether the text may have names of the protobuf, which msgspec would ignore. Also true for some others."""
     data = bytes(text)
     return _END_OF_PROTOBUF_NAME.search(data) is not None or _ESCAPE in data
-
-
-# Base64 as ProtoJSON accepts it: of either alphabet, padded or not (RFC 4648 sections 4 and 5).
-
-
-_STANDARD: Final = str.maketrans("-_", "+/")
-_MAX_PADDING: Final = 2
-
-
-def decode_base64(text: str) -> bytes:
-    """The bytes. Raises `ValueError` for a character of neither alphabet and for an impossible length."""
-    body = text.rstrip("=")
-    if len(text) - len(body) > _MAX_PADDING:
-        raise ValueError("too much padding")
-    return binascii.a2b_base64(body.translate(_STANDARD) + "=" * (-len(body) % 4), strict_mode=True)
-
-
-def encode_base64(data: bytes) -> str:
-    """The text, in the standard alphabet and padded."""
-    return binascii.b2a_base64(data, newline=False).decode()

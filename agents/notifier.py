@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from ...a2a.types import PushConfig
-from ...client.outbound.network import Network, SystemNetwork
-from ...client.outbound.ssrf import Destination, parse_url
-from ...daemon.logs import log
-from ...daemon.memory import MemoryBudget
-from ...daemon.tracing.attributes import HTTP_STATUS
-from ...errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams
-from ...framing.http.retry_after import retry_after_seconds
-from ...lazy import anyio
-from ...version import __version__
-from ..stores.interface import PushTarget
+from ..a2a.types import PushConfig
+from ..client.outbound.network import Network, SystemNetwork
+from ..client.outbound.ssrf import Destination, parse_url
+from ..daemon.logs import log
+from ..daemon.memory import MemoryBudget
+from ..daemon.tracing.attributes import HTTP_STATUS
+from ..errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
+from ..errors.exceptions import FailureError
+from ..errors.failures import InvalidParams
+from ..framing.http.retry_after import retry_after_seconds
+from ..lazy import anyio
+from ..version import __version__
+from .stores.interface import PushTarget
 
 if TYPE_CHECKING:
-    from ...client.outbound.connection import ResponseHead
-    from ...client.outbound.pool import ConnectionPool
-    from ...daemon.tracing.tracing import Origin, Tracing
+    from ..client.outbound.connection import ResponseHead
+    from ..client.outbound.pool import ConnectionPool
+    from ..daemon.tracing.tracing import Origin, Tracing
 
 
 # -- one notification --------------------------------------------------------------------------------------------------
@@ -453,7 +453,7 @@ class PushNotifier:
     ) -> DeliveryFailure | None:
         """One attempt; None for any 2xx response. If this is cancelled, the notification may have arrived or not. Waiting for a
         connection takes none of its time."""
-        from ...client.outbound.connection import OutboundError  # late: loads h11
+        from ..client.outbound.connection import OutboundError  # late: loads h11
 
         destination = parse_url(target.config.url, allow_private=self._allow_private)
         if isinstance(destination, str) or find_invalid_field(target.config) is not None:  # stored under other settings
@@ -513,7 +513,7 @@ class PushNotifier:
     # -- connections and secrets -------------------------------------------------------------------------------
 
     def _open_pool(self) -> ConnectionPool:
-        from ...client.outbound.pool import ConnectionPool, PoolTimeouts  # late: loads h11
+        from ..client.outbound.pool import ConnectionPool, PoolTimeouts  # late: loads h11
 
         if self._pool is None:
             self._pool = ConnectionPool(
@@ -559,7 +559,7 @@ class PushNotifier:
     def _redact_secrets(self, config: PushConfig) -> None:
         """Have the config's token and credentials redacted in the logs. Only those that look random are: a caller who sets a word
         as a token must not make it disappear from every line."""
-        from ...errors.redaction import register_caller_secret  # late: only tasks with push targets pay for it
+        from ..errors.redaction import register_caller_secret  # late: only tasks with push targets pay for it
 
         authentication = config.authentication
         for secret in (config.token, authentication.credentials if authentication is not None else None):

@@ -8,11 +8,11 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Raw
 
-from ...daemon.operations.params import Arguments, InputModel
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams, UnsupportedOperation
-from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
-from ..types import (
+from ..daemon.operations.params import Arguments, InputModel
+from ..errors.exceptions import FailureError
+from ..errors.failures import InvalidParams, UnsupportedOperation
+from .errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
+from .types import (
     TERMINAL,
     ArtifactChanged,
     Message,

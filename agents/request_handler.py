@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, Self, final
 
 import msgspec
 
-from ...a2a.errors import TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
-from ...a2a.task import addressed, new_task
-from ...a2a.types import (
+from ..a2a.errors import TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
+from ..a2a.task import addressed, new_task
+from ..a2a.types import (
     INACTIVE,
     TERMINAL,
     JsonObject,
@@ -26,21 +26,21 @@ from ...a2a.types import (
     TaskState,
     TaskUpdate,
 )
-from ...daemon.operations.identity import Identity
-from ...errors.exceptions import FailureError
-from ...errors.failures import Internal, InvalidParams, TimedOut
-from ...lazy import anyio
-from ..cluster.remote_submission import Delegator
-from ..cluster.task_worker import take_ownership
-from ..push.push_configs import PushConfigs
-from ..stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
-from ..tasks.executor import RequestContext
-from ..tasks.live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
-from ..tasks.runner import Runner, Submission
-from ..tasks.task_cache import TaskCache
+from ..daemon.operations.identity import Identity
+from ..errors.exceptions import FailureError
+from ..errors.failures import Internal, InvalidParams, TimedOut
+from ..lazy import anyio
+from .delegator import Delegator
+from .executor import RequestContext
+from .live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
+from .push_configs import PushConfigs
+from .runner import Runner, Submission
+from .stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
+from .task_cache import TaskCache
+from .task_worker import take_ownership
 
 if TYPE_CHECKING:
-    from ..editor import Turn
+    from .editor import Turn
 
 
 class Caller(msgspec.Struct, frozen=True):

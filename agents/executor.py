@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final, runtim
 
 import msgspec
 
-from ...a2a.errors import InvalidStateTransition, MisplacedReplyError
-from ...a2a.task import MAX_JSON_DEPTH, is_within_max_depth
-from ...a2a.types import (
+from ..a2a.errors import InvalidStateTransition, MisplacedReplyError
+from ..a2a.task import MAX_JSON_DEPTH, is_within_max_depth
+from ..a2a.types import (
     Artifact,
     ArtifactChanged,
     JsonObject,
@@ -30,16 +30,16 @@ from ...a2a.types import (
     new_id,
     now,
 )
-from ...daemon.logs import log
-from ...daemon.operations.identity import Identity
-from ...errors.codes import row_of
-from ...errors.failures import Failure
-from ...errors.wire import encode_error
-from ...lazy import anyio
+from ..daemon.logs import log
+from ..daemon.operations.identity import Identity
+from ..errors.codes import row_of
+from ..errors.failures import Failure
+from ..errors.wire import encode_error
+from ..lazy import anyio
 from .live_task import LiveTask
 
 if TYPE_CHECKING:
-    from ..editor import Editor
+    from .editor import Editor
 
 
 class RequestContext(msgspec.Struct, frozen=True):

@@ -17,20 +17,20 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from ...a2a.card.model import Extension, required_scopes
-from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
-from ...a2a.methods import V03_METHODS, V10_METHODS
-from ...a2a.task import check_json_depth, check_media_types
-from ...a2a.types import PushConfig, SendRequest, StreamItem, TaskState, TaskUpdate
-from ...a2a.versions.v10 import encode_task_page, without_contents
-from ...a2a.versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest, failure_in
-from ...daemon.dispatch.execution import Raised, attempt
-from ...daemon.logs import log
-from ...daemon.operations.access import Access, AccessRule, challenge
-from ...daemon.operations.context import LAST_EVENT_ID, Context, name_task
-from ...daemon.operations.spec import ClientGroup, OperationKind, OperationSpec, ServerEvent, Timeout
-from ...errors.exceptions import FailureError
-from ...errors.failures import (
+from ..a2a.card import Extension, required_scopes
+from ..a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
+from ..a2a.methods import V03_METHODS, V10_METHODS
+from ..a2a.task import check_json_depth, check_media_types
+from ..a2a.types import PushConfig, SendRequest, StreamItem, TaskState, TaskUpdate
+from ..a2a.v10 import encode_task_page, without_contents
+from ..a2a.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest, failure_in
+from ..daemon.dispatch.execution import Raised, attempt
+from ..daemon.logs import log
+from ..daemon.operations.access import Access, AccessRule, challenge
+from ..daemon.operations.context import LAST_EVENT_ID, Context, name_task
+from ..daemon.operations.spec import ClientGroup, OperationKind, OperationSpec, ServerEvent, Timeout
+from ..errors.exceptions import FailureError
+from ..errors.failures import (
     Cancelled,
     ExtensionSupportRequired,
     Failure,
@@ -41,15 +41,15 @@ from ...errors.failures import (
     UnsupportedOperation,
     VersionNotSupported,
 )
-from ...lazy import anyio
-from ..agent import Agent, AgentCall, CallResult, Interceptor, Outcome
-from ..push.notifier import PushNotifier
-from ..stores.checks import MAX_PAGE_BYTES
-from ..stores.failures import log_failure
-from ..stores.interface import StoreError, StoreUnavailableError
-from ..tasks.runner import declared_failure
+from ..lazy import anyio
+from .agent import Agent, AgentCall, CallResult, Interceptor, Outcome
 from .card_builder import CardBuilder
+from .notifier import PushNotifier
 from .request_handler import Caller, RequestHandler
+from .runner import declared_failure
+from .stores.checks import MAX_PAGE_BYTES
+from .stores.failures import log_failure
+from .stores.interface import StoreError, StoreUnavailableError
 
 AFTER_CANCEL_SECONDS: Final = 1.0
 """How long the `after` methods together may take when the call was cancelled."""
@@ -246,10 +246,12 @@ def _written_in(version: ProtocolVersion, exc: BaseException) -> BaseException:
         case InvalidStateTransition():
             current, target = (version.states[TaskState(each)] for each in (exc.current, exc.target))
             return InvalidStateTransition(current=current, target=target)
+        case StoreUnavailableError():
+            log_failure(exc)
+            return FailureError(Unavailable(exc.retry_after_ms))
         case StoreError():
             log_failure(exc)
-            unavailable = isinstance(exc, StoreUnavailableError)
-            return FailureError(Unavailable(exc.retry_after_ms) if unavailable else Internal())
+            return FailureError(Internal())
         case _:
             return exc
 

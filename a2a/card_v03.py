@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from ..types import JsonObject
-from .model import AgentCard, ApiKey, HttpAuth, MutualTls, OAuth2, OpenIdConnect, Scheme, SecurityRequirement
+from .card import AgentCard, ApiKey, HttpAuth, MutualTls, OAuth2, OpenIdConnect, Scheme, SecurityRequirement
+from .types import JsonObject
 
 PROTOCOL_VERSION: Final = "0.3.0"
 

@@ -10,6 +10,7 @@ https://protobuf.dev/programming-guides/json/
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Iterator
 from enum import Enum
@@ -20,9 +21,8 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ...errors.decoders import DECODE_ERRORS, type_info
-from ..types import STATE_NUMBERS, Role, TaskState
-from .version import decode_base64, encode_base64
+from ..errors.decoders import DECODE_ERRORS, type_info
+from .types import STATE_NUMBERS, Role, TaskState
 
 _MAX_COMMAS: Final = 2_000_000
 """Limits the Python objects that a text may cost, because every item of an array or object becomes one. A text with more
@@ -117,3 +117,23 @@ def _normalize_integer(text: Raw | bytes) -> Raw | bytes:
             return _encode(int(number))
         case _:
             return text
+
+
+# Base64 as ProtoJSON accepts it: of either alphabet, padded or not (RFC 4648 sections 4 and 5).
+
+
+_STANDARD: Final = str.maketrans("-_", "+/")
+_MAX_PADDING: Final = 2
+
+
+def decode_base64(text: str) -> bytes:
+    """The bytes. Raises `ValueError` for a character of neither alphabet and for an impossible length."""
+    body = text.rstrip("=")
+    if len(text) - len(body) > _MAX_PADDING:
+        raise ValueError("too much padding")
+    return binascii.a2b_base64(body.translate(_STANDARD) + "=" * (-len(body) % 4), strict_mode=True)
+
+
+def encode_base64(data: bytes) -> str:
+    """The text, in the standard alphabet and padded."""
+    return binascii.b2a_base64(data, newline=False).decode()

@@ -15,14 +15,18 @@ from typing import Final, final
 
 import msgspec
 
-from ...a2a.errors import TaskConflict
-from ...a2a.types import INACTIVE, INTERRUPTED, CallFacts, Part, now
-from ...daemon.dispatch.execution import Raised, attempt
-from ...daemon.logs import log
-from ...errors.exceptions import FailureError
-from ...lazy import anyio
-from ..stores.failures import log_failure
-from ..stores.interface import (
+from ..a2a.errors import TaskConflict
+from ..a2a.types import INACTIVE, INTERRUPTED, CallFacts, Part, now
+from ..daemon.dispatch.execution import Raised, attempt
+from ..daemon.logs import log
+from ..errors.exceptions import FailureError
+from ..lazy import anyio
+from .delegator import decode_message
+from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
+from .live_task import LiveTask, wait_committed
+from .runner import Runner, context_of
+from .stores.failures import log_failure
+from .stores.interface import (
     CANCEL,
     MESSAGE,
     QUEUED,
@@ -35,11 +39,7 @@ from ..stores.interface import (
     TaskChange,
     TaskStore,
 )
-from ..tasks.executor import AGENT_FAILED_TEXT, RequestContext, fail_task
-from ..tasks.live_task import LiveTask, wait_committed
-from ..tasks.runner import Runner, context_of
-from ..tasks.task_cache import TaskCache
-from .remote_submission import decode_message
+from .task_cache import TaskCache
 
 MAX_READS: Final = 16
 """Tasks whose events are read at the same time."""

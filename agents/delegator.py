@@ -10,18 +10,18 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
-from ...a2a.errors import takes_no_message
-from ...a2a.types import Message, MessageAdded, new_id
-from ...daemon.dispatch.execution import Raised, attempt
-from ...errors.exceptions import FailureError
-from ...errors.failures import Overloaded
-from ...lazy import anyio
-from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
-from ..stores.serialization import decode_either
-from ..tasks.executor import RequestContext
-from ..tasks.live_task import LiveTask
-from ..tasks.runner import MAX_WAITING, Runner, Submission, call_of
-from ..tasks.task_cache import TaskCache
+from ..a2a.errors import takes_no_message
+from ..a2a.types import Message, MessageAdded, new_id
+from ..daemon.dispatch.execution import Raised, attempt
+from ..errors.exceptions import FailureError
+from ..errors.failures import Overloaded
+from ..lazy import anyio
+from .executor import RequestContext
+from .live_task import LiveTask
+from .runner import MAX_WAITING, Runner, Submission, call_of
+from .stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
+from .stores.serialization import decode_either
+from .task_cache import TaskCache
 
 # A message as one daemon leaves it to another, which works on its task: the event that the other one is to publish, as the body
 # of a request of the kind `MESSAGE`. It may be left more than once, which the key of its call tells. Holds no credentials: the

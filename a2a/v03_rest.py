@@ -1,6 +1,6 @@
 """A2A 0.3 over HTTP+JSON: reads its params and writes its results, in the ProtoJSON of its `a2a.proto`.
 
-It is not the JSON of 0.3 over JSON-RPC (`v03_model`): there are no kinds, and roles and states have the names of the protobuf.
+It is not the JSON of 0.3 over JSON-RPC: there are no kinds, and roles and states have the names of the protobuf.
 Leaves out what 0.3 can't express: file name and media type of parts that are not files, tenants, references to other tasks, all
 authentication schemes but the first.
 """
@@ -13,10 +13,11 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Raw, field
 
-from ...daemon.operations.params import Arguments, InputModel
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams
-from ..types import (
+from ..daemon.operations.params import Arguments, InputModel
+from ..errors.exceptions import FailureError
+from ..errors.failures import InvalidParams
+from .protojson import decode_base64, encode_base64
+from .types import (
     ArtifactChanged,
     Authentication,
     Count,
@@ -34,9 +35,19 @@ from ..types import (
     TaskUpdate,
     WireStruct,
 )
-from .v03 import V03, Form, members, only_member, push_config_members, unwrapped, wrapped
-from .v03_model import CardParams03, DeleteConfigParams03, GetParams03
-from .version import ProtocolVersion, PushConfigRequest, TaskRequest, decode_base64, encode_base64, object_input
+from .v03 import (
+    V03,
+    CardParams03,
+    DeleteConfigParams03,
+    Form,
+    GetParams03,
+    members,
+    only_member,
+    push_config_members,
+    unwrapped,
+    wrapped,
+)
+from .version import ProtocolVersion, PushConfigRequest, TaskRequest, object_input
 
 STATES: Final = {state: state.value for state in TaskState} | {TaskState.CANCELED: "TASK_STATE_CANCELLED"}
 """The states of a task by their names in the protobuf of 0.3."""

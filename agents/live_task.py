@@ -12,9 +12,9 @@ from typing import Final, Literal, TypeAlias, assert_never, final
 
 import msgspec
 
-from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict
-from ...a2a.task import NOT_EXECUTED_TEXT, TaskDraft, size_of_artifact, size_of_event, size_of_task
-from ...a2a.types import (
+from ..a2a.errors import EventsLost, InvalidStateTransition, TaskConflict
+from ..a2a.task import NOT_EXECUTED_TEXT, TaskDraft, size_of_artifact, size_of_event, size_of_task
+from ..a2a.types import (
     INACTIVE,
     INTERRUPTED,
     TERMINAL,
@@ -37,11 +37,11 @@ from ...a2a.types import (
     new_id,
     now,
 )
-from ...change_signal import ChangeSignal
-from ...daemon.memory import SMALL, MemoryBudget
-from ...errors.exceptions import FailureError
-from ...errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
-from ..stores.interface import QUEUED, EventLog, LoggedEvent, LogTruncatedError, PushTarget, TaskChange
+from ..change_signal import ChangeSignal
+from ..daemon.memory import SMALL, MemoryBudget
+from ..errors.exceptions import FailureError
+from ..errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
+from .stores.interface import QUEUED, EventLog, LoggedEvent, LogTruncatedError, PushTarget, TaskChange
 
 TASKS_SHARE: Final = 0.75
 """How much of the budget tasks may take: the rest stays for the requests that read and cancel them."""

@@ -10,15 +10,15 @@ from math import inf
 from time import monotonic
 from typing import Final, final
 
-from ...change_signal import ChangeSignal
-from ...daemon.dispatch.execution import Raised, attempt
-from ...daemon.logs import log
-from ...lazy import anyio
-from ..stores.failures import log_failure
-from ..stores.interface import TaskStore
-from ..tasks.live_task import LiveTask
-from ..tasks.runner import Runner
-from ..tasks.task_cache import TaskCache
+from ..change_signal import ChangeSignal
+from ..daemon.dispatch.execution import Raised, attempt
+from ..daemon.logs import log
+from ..lazy import anyio
+from .live_task import LiveTask
+from .runner import Runner
+from .stores.failures import log_failure
+from .stores.interface import TaskStore
+from .task_cache import TaskCache
 from .task_worker import EventFollower, TaskWorker
 
 SHARED_POLL_SECONDS: Final = 0.04
