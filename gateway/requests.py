@@ -15,7 +15,7 @@ from ..errors.failures import InvalidRequest, Overloaded
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
-    from ..a2a.card.model import ApiKey
+    from ..a2a.card import ApiKey
     from ..daemon.memory import MemoryBudget
     from ..daemon.operations.access import Access
     from ..errors.failures import Failure, Internal

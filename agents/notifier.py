@@ -2,41 +2,127 @@
 
 `PushNotifier.enqueue` only queues, so the path of the events never waits for a delivery. Each target has its own queue and, while
 that holds something, one task that delivers from it: the order is kept, and no target waits for another. A notification
-that can't be delivered is retried, then dropped. A target with too many failures is given up. Never logs URLs, tokens or
-credentials.
+that can't be delivered is retried, then dropped. A target with too many failures is given up. Follows no redirect. Never logs
+URLs, tokens or credentials.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from ...a2a.types import PushConfig
-from ...client.outbound.network import Network, SystemNetwork
-from ...client.outbound.ssrf import Destination, parse_url
-from ...daemon.logs import log
-from ...daemon.memory import MemoryBudget
-from ...daemon.tracing import HTTP_STATUS
-from ...errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams
-from ...lazy import anyio
-from ..stores.interface import PushTarget
-from .delivery import (
-    KEEP_ALIVE_SECONDS,
-    DeliveryFailure,
-    NotificationSender,
-    Timeouts,
-    find_invalid_field,
-    request_headers,
-)
+from ..a2a.types import PushConfig
+from ..client.outbound.network import Network, SystemNetwork
+from ..client.outbound.ssrf import Destination, parse_url
+from ..daemon.logs import log
+from ..daemon.memory import MemoryBudget
+from ..daemon.tracing import HTTP_STATUS
+from ..errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
+from ..errors.exceptions import FailureError
+from ..errors.failures import InvalidParams
+from ..framing.http import retry_after_seconds
+from ..lazy import anyio
+from ..version import __version__
+from .stores.interface import PushTarget
 
 if TYPE_CHECKING:
-    from ...daemon.tracing import Origin, Tracing
+    from ..client.outbound.connection import ResponseHead
+    from ..client.outbound.pool import ConnectionPool
+    from ..daemon.tracing import Origin, Tracing
 
+
+# -- one notification --------------------------------------------------------------------------------------------------
+
+USER_AGENT: Final = f"discreet/{__version__}"
+
+RETRYABLE_STATUSES: Final = frozenset({408, 425, 429})
+"""And every 5xx: the request itself was not at fault."""
+
+Reason: TypeAlias = Literal["address", "connection", "protocol", "timeout", "tls", "unresolved", "url"]
+
+_REASONS: Final[Mapping[str, Reason]] = {
+    "address": "address",
+    "connect": "connection",
+    "connect-timeout": "timeout",
+    "connections": "connection",
+    "lost": "connection",
+    "protocol": "protocol",
+    "tls": "tls",
+    "unresolved": "unresolved",
+}
+"""What connections say, and what is told of it."""
+
+_AUTH_SCHEME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # a token, RFC 9110 section 5.6.2
+_FIELD_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,8190}[\x21-\x7e])?")  # RFC 9110 section 5.5
+
+
+class DeliveryFailure(msgspec.Struct, frozen=True):
+    """Why an attempt failed: the status of the response, or a reason. `retry_after` is what `Retry-After` says, in seconds."""
+
+    cause: int | Reason
+    retryable: bool
+    retry_after: float = 0.0
+
+
+class Timeouts(msgspec.Struct, frozen=True):
+    """Seconds: to connect (and as many again for TLS), for the request and the head of its response, for one attempt in all."""
+
+    connect: float = 10.0
+    read: float = 10.0
+    total: float = 30.0
+
+
+def find_invalid_field(config: PushConfig) -> tuple[str, str] | None:
+    """The field of a config that can't be written into a header, and what is expected there; None if all can."""
+    if config.token and not _FIELD_VALUE.fullmatch(config.token):
+        return "token", "string of visible ASCII"
+    authentication = config.authentication
+    if authentication is None:
+        return None
+    if not _AUTH_SCHEME.fullmatch(authentication.scheme):
+        return "authentication", "name of an HTTP authentication scheme"
+    if authentication.credentials and not _FIELD_VALUE.fullmatch(authentication.credentials):
+        return "authentication", "credentials in visible ASCII"
+    return None
+
+
+def request_headers(target: PushTarget) -> list[tuple[str, str]]:
+    """The headers of a notification, without `Host`.
+
+    A2A 1.0 sets the media type (section 4.3.3) and `A2A-Version` (section 3.6.1); 0.3 sets neither. The token's header is that
+    of 0.3 (`PushNotificationConfig.token`); 1.0 names none, and its SDKs kept it. A scheme without credentials is not sent.
+    """
+    config = target.config
+    is_v03 = target.protocol_version == "0.3"
+    headers = [
+        ("User-Agent", USER_AGENT),
+        ("Content-Type", "application/json" if is_v03 else "application/a2a+json"),
+    ]
+    if not is_v03:
+        headers.append(("A2A-Version", "1.0"))
+    if config.token:
+        headers.append(("X-A2A-Notification-Token", config.token))
+    if config.authentication is not None and config.authentication.credentials:
+        headers.append(("Authorization", f"{config.authentication.scheme} {config.authentication.credentials}"))
+    return headers
+
+
+def _failure_of(head: ResponseHead) -> DeliveryFailure | None:
+    status = head.status
+    if 200 <= status < 300:
+        return None
+    retryable = status in RETRYABLE_STATUSES or 500 <= status < 600
+    said = retry_after_seconds(head.value(b"retry-after")) if retryable else None
+    return DeliveryFailure(status, retryable=retryable, retry_after=said or 0.0)
+
+
+# -- the queue of one target -------------------------------------------------------------------------------------------
 
 MAX_NOTIFICATIONS: Final = 1024
 """Notifications that wait for one target."""
@@ -132,6 +218,8 @@ class DeliveryQueue:
         self.given_up = False
 
 
+# -- all targets -------------------------------------------------------------------------------------------------------
+
 MAX_ATTEMPTS: Final = 5
 """For one notification, the first attempt included."""
 
@@ -148,6 +236,18 @@ MAX_FAILURES: Final = 10
 
 MEMORY_SHARE: Final = 0.125
 """How much of the daemon's memory budget notifications may take, of all targets."""
+
+MAX_CONNECTIONS: Final = 128
+"""Open connections in all."""
+
+MAX_CONNECTIONS_PER_HOST: Final = 8
+"""It takes 16 unresponsive hosts to hold up the others, and those only for `Timeouts.total`."""
+
+KEEP_ALIVE_SECONDS: Final = 5.0
+
+MAX_BODY_BYTES: Final = 65_536
+MAX_BODY_SECONDS: Final = 1.0
+"""How much of a response's body is read, and for how long, so that its connection can be reused. Only the status counts."""
 
 CLOSE_SECONDS: Final = 1.0
 """How long closing the connections may take at the end."""
@@ -184,7 +284,11 @@ class PushNotifier:
         self._budget = budget
         self._allow_private = allow_private
         self._timing = timing
-        self._sender = NotificationSender(network or SystemNetwork(), timeouts, allow_private=allow_private)
+        self._network = network or SystemNetwork()
+        self._timeouts = timeouts
+        self._pool: ConnectionPool | None = None
+        self._connections: anyio.Semaphore | None = None
+        self._connections_per_host: dict[str, anyio.Semaphore] = {}
         self._queues: dict[QueueKey, DeliveryQueue] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
         self._active = 0
@@ -271,7 +375,7 @@ class PushNotifier:
         finally:
             self._tasks = None
             with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_SECONDS):
-                await self._sender.close()
+                await self._close_connections()
 
     async def drain(self, seconds: float) -> None:
         """Give every queued notification one last attempt, at once, within `seconds` for all. Call it while `run` runs.
@@ -347,10 +451,37 @@ class PushNotifier:
     async def _attempt(
         self, target: PushTarget, body: bytes, more_headers: Mapping[str, str] = {}
     ) -> DeliveryFailure | None:
+        """One attempt; None for any 2xx response. If this is cancelled, the notification may have arrived or not. Waiting for a
+        connection takes none of its time."""
+        from ..client.outbound.connection import OutboundError  # late: loads h11
+
         destination = parse_url(target.config.url, allow_private=self._allow_private)
         if isinstance(destination, str) or find_invalid_field(target.config) is not None:  # stored under other settings
             return DeliveryFailure("url", retryable=False)
-        return await self._sender.send(destination, [*request_headers(target), *more_headers.items()], body)
+        headers = [*request_headers(target), *more_headers.items()]
+        try:
+            async with self._connection_slot(destination.authority):
+                with anyio.move_on_after(self._timeouts.total) as attempt:
+                    return await self._exchange(destination, headers, body, attempt)
+        except OutboundError as exc:
+            return DeliveryFailure(_REASONS[exc.reason], retryable=exc.reason != "address")
+        return DeliveryFailure("timeout", retryable=True)
+
+    async def _exchange(
+        self, destination: Destination, headers: list[tuple[str, str]], body: bytes, attempt: anyio.CancelScope
+    ) -> DeliveryFailure | None:
+        head: ResponseHead | None = None
+        fields = [("Host", destination.authority), *headers, ("Content-Length", str(len(body)))]
+        async with self._open_pool().connection(destination) as connection:
+            with anyio.move_on_after(self._timeouts.read):
+                await connection.send("POST", destination.request_target, fields, body)
+                head = await connection.read_head()
+            if head is None:
+                return DeliveryFailure("timeout", retryable=True)
+            attempt.deadline = math.inf  # the status is here; the body has a limit of its own
+            with anyio.move_on_after(MAX_BODY_SECONDS):
+                await connection.drain(MAX_BODY_BYTES)
+        return _failure_of(head)
 
     def _backoff(self, attempts: int, failure: DeliveryFailure, elapsed: float) -> float | None:
         """Seconds until the next attempt; None if there is none."""
@@ -379,7 +510,31 @@ class PushNotifier:
             log.warning("push.dropped", **_log_fields(queue.target), notifications=queue.dropped)
             queue.dropped = 0
 
-    # -- idle connections and secrets --------------------------------------------------------------------------
+    # -- connections and secrets -------------------------------------------------------------------------------
+
+    def _open_pool(self) -> ConnectionPool:
+        from ..client.outbound.pool import ConnectionPool, PoolTimeouts  # late: loads h11
+
+        if self._pool is None:
+            self._pool = ConnectionPool(
+                allow_private=self._allow_private,
+                network=self._network,
+                timeouts=PoolTimeouts(connect=self._timeouts.connect),
+                max_connections=MAX_CONNECTIONS,
+            )
+        return self._pool
+
+    @asynccontextmanager
+    async def _connection_slot(self, host: str) -> AsyncIterator[None]:
+        """Hold one of the host's connections, then one of all."""
+        self._connections = self._connections or anyio.Semaphore(MAX_CONNECTIONS)
+        of_host = self._connections_per_host.setdefault(host, anyio.Semaphore(MAX_CONNECTIONS_PER_HOST))
+        try:
+            async with of_host, self._connections:
+                yield
+        finally:
+            if of_host.value == MAX_CONNECTIONS_PER_HOST and not of_host.statistics().tasks_waiting:
+                self._connections_per_host.pop(host, None)
 
     def _check_idle(self) -> None:
         """When no delivery is under way, let `drain` return and close the connections soon."""
@@ -395,12 +550,16 @@ class PushNotifier:
         await self._timing.sleep(KEEP_ALIVE_SECONDS)
         self._close_scheduled = False
         if not self._active:
-            await self._sender.close()
+            await self._close_connections()
+
+    async def _close_connections(self) -> None:
+        if self._pool is not None:
+            await self._pool.aclose()
 
     def _redact_secrets(self, config: PushConfig) -> None:
         """Have the config's token and credentials redacted in the logs. Only those that look random are: a caller who sets a word
         as a token must not make it disappear from every line."""
-        from ...errors.redaction import register_caller_secret  # late: only tasks with push targets pay for it
+        from ..errors.redaction import register_caller_secret  # late: only tasks with push targets pay for it
 
         authentication = config.authentication
         for secret in (config.token, authentication.credentials if authentication is not None else None):

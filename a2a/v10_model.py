@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, field
 
-from ..types import (
+from .types import (
     MAX_PAGE_SIZE,
     Artifact,
     Authentication,

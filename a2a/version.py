@@ -7,15 +7,19 @@ In every version, a method's handler is called with the same request: `SendReque
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, assert_never
+from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 from msgspec import Raw
 
-from ...daemon.operations.params import InputModel
-from ...errors.failures import A2AVersion, AgentFailure, Failure
-from ..types import (
+from ..daemon.operations.params import Arguments, InputModel
+from ..errors.decoders import DECODE_ERRORS, build_decoder
+from ..errors.exceptions import FailureError
+from ..errors.failures import A2AVersion, AgentFailure, Failure
+from .card import AgentCard
+from .types import (
     ArtifactChanged,
     ExecutionBegun,
     JsonObject,
@@ -63,9 +67,9 @@ class ProtocolVersion(msgspec.Struct, frozen=True, kw_only=True):
     `states` are the words for the states of a task. `empty_result` is that of a method that returns nothing. `push_config_path`
     is the path of the config in the params of the method that sets a push config, empty if its fields are the params, and
     `message_push_config_path` that in the params of the methods that send a message. `no_extended_card` is the error for a
-    request for the extended card of an agent that declares none.
+    request for the extended card of an agent that declares none. A subscription ends with one of the states `subscribe_until`.
 
-    `task`, `result` (of a message that was sent), `update` (in a stream) and `push_config` make what is written of these.
+    `card`, `task`, `result` (of a message that was sent), `update` (in a stream) and `push_config` make what is written of these.
     """
 
     name: A2AVersion
@@ -75,6 +79,8 @@ class ProtocolVersion(msgspec.Struct, frozen=True, kw_only=True):
     push_config_path: str
     message_push_config_path: str
     no_extended_card: Failure
+    subscribe_until: frozenset[TaskState]
+    card: Callable[[AgentCard], object]
     task: Callable[[Task], object]
     result: Callable[[Task | Message], object]
     update: Callable[[TaskUpdate, StatusChanged | ArtifactChanged], object]
@@ -153,3 +159,59 @@ def limit_history(task: Task, history_length: int | None) -> Task:
     if history_length is None or history_length >= len(task.history):
         return task
     return msgspec.structs.replace(task, history=task.history[-history_length:] if history_length else ())
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+W = TypeVar("W")
+
+_END_OF_PROTOBUF_NAME: Final = re.compile(rb'_[a-z]{1,32}"\s*:')  # its first letter is a literal: that is what is fast
+_ESCAPE: Final = rb"\u005"  # of an underscore, and of some others
+
+
+def object_input(wire: type[W], convert: Callable[[W, str], Arguments], *, protojson: bool = False) -> InputModel:
+    """Read params that are one object of type `wire`; unknown members are ignored.
+
+    `convert(params, prefix)` returns the handler's arguments and raises `FailureError(InvalidParams)` for what the type can't
+    rule out. With `protojson`, params that were refused or may have names of the protobuf are normalized and read again; the
+    faults left are reported.
+    """
+    read = build_decoder(wire)
+
+    def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
+        text: Raw | bytes = b"{}" if raw is None else raw
+        if protojson and has_protobuf_names(text):
+            return convert(_read_again(text, prefix), prefix)
+        try:
+            return convert(read(text), prefix)
+        except DECODE_ERRORS:
+            pass  # leave the handler: an exception raised here would carry msgspec's text as its context
+        return convert(_read_again(text, prefix), prefix)
+
+    def _read_again(text: Raw | bytes, prefix: str) -> Any:
+        if protojson:
+            from .protojson import normalize  # late: most params need it never
+
+            text = normalize(text, wire)
+            try:
+                return read(text)
+            except DECODE_ERRORS:
+                pass
+
+        from ..daemon.operations.input_errors import find_input_error  # late: a valid request does not need it
+
+        raise FailureError(find_input_error(wire, text, prefix=prefix))
+
+    names = tuple(each.encode_name for each in msgspec.structs.fields(wire))  # type: ignore[arg-type]
+    return InputModel(wire, names, None, takes_context=True, keyword_only=(), decode=decode)
+
+
+def join_path(prefix: str, path: str) -> str:
+    """The path of a member in the caller's params. `prefix` is the path of the object that was decoded; empty for the whole."""
+    return f"{prefix}.{path}" if prefix else path
+
+
+def has_protobuf_names(text: Raw | bytes) -> bool:
+    """Whether the text may have names of the protobuf, which msgspec would ignore. Also true for some others."""
+    data = bytes(text)
+    return _END_OF_PROTOBUF_NAME.search(data) is not None or _ESCAPE in data

@@ -8,11 +8,12 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Raw
 
-from ...daemon.operations.params import Arguments, InputModel
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams, UnsupportedOperation
-from ..errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
-from ..types import (
+from ..daemon.operations.params import Arguments, InputModel
+from ..errors.exceptions import FailureError
+from ..errors.failures import InvalidParams, UnsupportedOperation
+from .errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
+from .types import (
+    TERMINAL,
     ArtifactChanged,
     Message,
     PushConfig,
@@ -28,7 +29,6 @@ from ..types import (
     TaskUpdate,
     ceil_timestamp,
 )
-from .protojson import Normalizer, join_path, object_input
 from .v10_model import (
     CancelParams,
     CreateConfigParams,
@@ -49,7 +49,9 @@ from .version import (
     ProtocolVersion,
     PushConfigRequest,
     TaskRequest,
+    join_path,
     limit_history,
+    object_input,
 )
 
 _CONTENT: Final = ("text", "raw", "url", "data")
@@ -106,7 +108,7 @@ def _create_config(params: CreateConfigParams, _: str) -> Arguments:
 
 
 def _input(wire: type[_W], convert: Callable[[_W, str], Arguments]) -> InputModel:
-    return object_input(wire, convert, normalize=Normalizer(wire))
+    return object_input(wire, convert, protojson=True)
 
 
 def _inputs() -> dict[str, InputModel]:
@@ -199,6 +201,8 @@ V10: Final = ProtocolVersion(
     push_config_path="",
     message_push_config_path="configuration.taskPushNotificationConfig",
     no_extended_card=UnsupportedOperation(reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD),  # 3.3.4
+    subscribe_until=TERMINAL,
+    card=lambda card: card,
     task=lambda task: task,
     result=_result,
     update=_update,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, closing, suppress
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, Self, final
 
 import msgspec
 
-from ...a2a.draft import addressed, new_task
-from ...a2a.errors import EventsLost, TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
-from ...a2a.types import (
+from ..a2a.errors import TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
+from ..a2a.task import addressed, new_task
+from ..a2a.types import (
     INACTIVE,
     TERMINAL,
     JsonObject,
@@ -26,21 +26,21 @@ from ...a2a.types import (
     TaskState,
     TaskUpdate,
 )
-from ...daemon.operations.identity import Identity
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams, TimedOut
-from ...lazy import anyio
-from ..cluster.remote_submission import Delegator
-from ..cluster.task_worker import take_ownership
-from ..stores.interface import CANCEL, QUEUED, EventLog, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
-from ..tasks.executor import RequestContext
-from ..tasks.live_task import MAX_LOSSES, LiveTask, raise_if_lost, wait_committed
-from ..tasks.runner import Runner, Submitted
-from ..tasks.task_cache import TaskCache
+from ..daemon.operations.identity import Identity
+from ..errors.exceptions import FailureError
+from ..errors.failures import Internal, InvalidParams, TimedOut
+from ..lazy import anyio
+from .delegator import Delegator
+from .executor import RequestContext
+from .live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
 from .push_configs import PushConfigs
+from .runner import Runner, Submission
+from .stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
+from .task_cache import TaskCache
+from .task_worker import take_ownership
 
 if TYPE_CHECKING:
-    from ..editor import Turn
+    from .editor import Turn
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -57,76 +57,10 @@ class Caller(msgspec.Struct, frozen=True):
     turn: Turn | None = None
 
 
-# Reads one task's events in order: from its buffer, and from the store where the buffer has dropped them.
-#
-# Every turn of its loop returns events, raises, or waits for the task to change.
-
-
-@final
-class EventReader:
-    """Reads the events that are published from now on, or those after the generation `after`, which the task has reached. It
-    must be closed."""
-
-    def __init__(self, live: LiveTask, log: EventLog, *, after: int | None = None) -> None:
-        self._live = live
-        self._log = log
-        self._watcher = live.watch()
-        if after is not None:
-            self._watcher.position = after
-        self._closed = False
-        log.retain(live.id)
-
-    async def next_batch(self, is_over: Callable[[], bool] = lambda: False) -> Sequence[LoggedEvent]:
-        """Wait for the next events. None is skipped and none comes twice.
-
-        Empty once the task has ended or `is_over()`, and everything was read. Raises `EventsLost` where the store does not
-        keep the next event any more, or has deleted the task, and what `raise_if_lost` raises.
-        """
-        live, watcher = self._live, self._watcher
-        while True:
-            committed = live.committed
-            batch = await self._read(committed)
-            if batch:
-                return batch
-            raise_if_lost(live)
-            if watcher.position >= live.generation and (live.ended or is_over()):
-                return ()
-            if live.committed == committed:  # else it was committed while the store was read
-                await live.wait_for_change()
-
-    async def _read(self, committed: int) -> Sequence[LoggedEvent]:
-        """The next events up to `committed`, none only where there are none. Raises `EventsLost`."""
-        is_behind = self._watcher.position < committed
-        buffered = self._watcher.take(committed)
-        if buffered or not (is_behind or self._live.lost == "behind"):
-            return buffered or ()
-        batch = await self._read_store()
-        if is_behind and not batch:
-            raise EventsLost(taskId=self._live.id, lastGeneration=committed)
-        return batch
-
-    async def _read_store(self) -> Sequence[LoggedEvent]:
-        try:
-            batch = await self._log.read(self._live.id, after=self._watcher.position)
-        except LogTruncatedError as exc:
-            last_generation = max(exc.generation, self._live.committed)  # the store may have deleted the task
-            raise EventsLost(taskId=self._live.id, lastGeneration=last_generation) from None
-        if batch:
-            self._watcher.position = batch[-1].generation
-        return batch
-
-    def close(self) -> None:
-        """Closing it again does nothing."""
-        if not self._closed:
-            self._closed = True
-            self._watcher.close()
-            self._log.release(self._live.id)
-
-
 @final
 class RequestHandler:
-    """One per daemon. `follow(live)` reads what other daemons have done to a task. Another daemon may take
-    `remote_cancel_seconds` to cancel a task of its own.
+    """One per daemon. `follow(live)` reads what other daemons have done to a task, `open_store()` returns an event that is set
+    when the store is open or has failed. Another daemon may take `remote_cancel_seconds` to cancel a task of its own.
 
     Every method raises `FailureError`, or a declared error, where the request can't be fulfilled. Cancelling a method stops its
     waiting. The task goes on.
@@ -140,6 +74,7 @@ class RequestHandler:
         delegator: Delegator,
         push_configs: PushConfigs,
         follow: Callable[[LiveTask], Awaitable[None]],
+        open_store: Callable[[], anyio.Event],
         *,
         remote_cancel_seconds: float,
     ) -> None:
@@ -149,7 +84,27 @@ class RequestHandler:
         self._delegator = delegator
         self._follow = follow
         self._remote_cancel_seconds = remote_cancel_seconds
+        self._open_store = open_store
+        self._opened: anyio.Event | None = None
+        self._waiting = 0
+        self.store_failed = False
         self.push_configs: Final = push_configs
+
+    async def ready(self) -> Self:
+        """Wait until the store is open; have it opened if need be.
+
+        Raises `FailureError(Internal)` where it can't be opened; the log says why.
+        """
+        opened = self._opened = self._opened or self._open_store()
+        if self._waiting or not opened.is_set():  # a call does not overtake those that wait
+            self._waiting += 1
+            try:
+                await opened.wait()
+            finally:
+                self._waiting -= 1
+        if self.store_failed:
+            raise FailureError(Internal())
+        return self
 
     # -- messages ----------------------------------------------------------------------------------------------
 
@@ -161,7 +116,7 @@ class RequestHandler:
         returned has it in its history.
         """
         self._store.check_reachable()
-        submitted: Submitted | None = None
+        submitted: Submission | None = None
         for _ in range(MAX_LOSSES):
             submitted = await self._submit(request, caller, submitted)
             try:
@@ -172,7 +127,7 @@ class RequestHandler:
                 self._cache.unpin(submitted.live)
         raise TaskConflict
 
-    async def _answer(self, request: SendRequest, submitted: Submitted) -> Task | Message:
+    async def _answer(self, request: SendRequest, submitted: Submission) -> Task | Message:
         stopped: Task | None = None
         if request.configuration.return_immediately:
             await submitted.wait_accepted()
@@ -199,7 +154,7 @@ class RequestHandler:
     async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
         """Do as `stream`, with several items at once where they are there already."""
         self._store.check_reachable()
-        submitted: Submitted | None = None
+        submitted: Submission | None = None
         covered: int | None = None
         for _ in range(MAX_LOSSES):
             submitted = await self._submit(request, caller, submitted)
@@ -217,7 +172,7 @@ class RequestHandler:
         raise TaskConflict
 
     async def _batches(
-        self, request: SendRequest, submitted: Submitted, covered: int | None
+        self, request: SendRequest, submitted: Submission, covered: int | None
     ) -> AsyncGenerator[tuple[int, Sequence[StreamItem]], None]:
         """Batches, each with the generation that it covers; those after generation `covered`, if it is given."""
         live = submitted.live
@@ -247,7 +202,7 @@ class RequestHandler:
 
     # -- how a message becomes an execution --------------------------------------------------------------------
 
-    async def _submit(self, request: SendRequest, caller: Caller, before: Submitted | None) -> Submitted:
+    async def _submit(self, request: SendRequest, caller: Caller, before: Submission | None) -> Submission:
         """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`.
 
         `before` is what this gave the last time: its task was lost, as another daemon has changed it. The message is submitted
@@ -265,7 +220,7 @@ class RequestHandler:
             if before is not None:
                 position = before.position if before.stored else live.received.get(key)
                 if position is not None:
-                    found = Submitted(live, key)
+                    found = Submission(live, key)
                     found.accept(position)
                     return found
             if caller.turn is not None:  # only this daemon has the caller's editor
@@ -280,7 +235,7 @@ class RequestHandler:
             self._cache.unpin(live)
             raise
 
-    def _submit_to(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submitted:
+    def _submit_to(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submission:
         if live.lost is not None:
             raise_if_lost(live)
         if live.ended:
@@ -319,14 +274,14 @@ class RequestHandler:
 
     def _delegate(
         self, live: LiveTask, context: RequestContext, config: PushConfig | None, caller: Caller, key: str
-    ) -> Submitted:
+    ) -> Submission:
         """Leave a message to another daemon. That one sends the push notifications."""
         if config is None:
             return self._delegator.submit(live, context, None, key)
         target = self.push_configs.target(live, config, caller.version)
         return self._delegator.submit(live, context, lambda: self.push_configs.save_and_activate(live, target), key)
 
-    async def _wait_stored(self, request: SendRequest, submitted: Submitted) -> Task:
+    async def _wait_stored(self, request: SendRequest, submitted: Submission) -> Task:
         """The task as it is now, once it and the request's push config are in the store."""
         task = await submitted.wait_stored()
         if request.configuration.task_push_notification_config is not None and not submitted.remote:

@@ -5,51 +5,46 @@ It begins with the agent's first call, or with the daemon where the store is dur
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 
-from ...a2a.card.v03 import card_to_v03
-from ...a2a.types import INACTIVE, TERMINAL, StatusChanged, TaskEvent, TaskState, TaskUpdate
-from ...a2a.versions.v03 import V03
-from ...a2a.versions.v10 import V10
-from ...a2a.versions.version import ProtocolVersion
-from ...daemon.dispatch.execution import Raised, attempt, attempt_now
-from ...daemon.dispatch.request import Durations
-from ...daemon.logs import log
-from ...daemon.memory import MemoryBudget
-from ...daemon.operations.access import Access
-from ...daemon.operations.service import Service
-from ...daemon.operations.spec import OperationSpec
-from ...daemon.settings import Settings
-from ...errors.exceptions import FailureError
-from ...errors.failures import Internal
-from ...lazy import anyio
-from ...version import __version__
-from ..agent import Agent
-from ..cluster.cluster import SHARED_POLL_SECONDS, Cluster
-from ..cluster.remote_submission import Delegator
-from ..cluster.task_worker import LostTasks
-from ..push.notifier import PushNotifier, is_push_available
-from ..skills import SkillExecutor, SkillHost
-from ..stores.failures import log_failure
-from ..stores.interface import StoreError, TaskStore
-from ..tasks.executor import AgentExecutor
-from ..tasks.live_task import LiveTask, TaskMemory
-from ..tasks.runner import CANCEL_SECONDS, ExecutorCalls, Runner, Work
-from ..tasks.task_cache import Committer, TaskCache
-from .call_pipeline import Admission, CallPipeline
+from ..a2a.types import TERMINAL, StatusChanged, TaskEvent, TaskState, TaskUpdate
+from ..a2a.v03 import V03
+from ..a2a.v10 import V10
+from ..a2a.version import ProtocolVersion
+from ..daemon.dispatch.execution import Raised, attempt, attempt_now
+from ..daemon.dispatch.request import Durations
+from ..daemon.logs import log
+from ..daemon.memory import MemoryBudget
+from ..daemon.operations.access import Access
+from ..daemon.operations.service import Service
+from ..daemon.operations.spec import OperationSpec
+from ..daemon.settings import Settings
+from ..lazy import anyio
+from ..version import __version__
+from .agent import Agent
 from .card_builder import CardBuilder, stdio_interfaces
-from .methods import JsonRpcHandler, operations
+from .cluster import SHARED_POLL_SECONDS, Cluster
+from .delegator import Delegator
+from .executor import AgentExecutor
+from .live_task import LiveTask, TaskMemory
+from .methods import CallPipeline, JsonRpcHandler, operations
+from .notifier import PushNotifier, is_push_available
 from .push_configs import PushConfigs
 from .request_handler import RequestHandler
+from .runner import CANCEL_SECONDS, Runner
+from .stores.failures import log_failure
+from .stores.interface import StoreError, TaskStore
+from .task_cache import TaskCache
+from .task_worker import LostTasks
 
 if TYPE_CHECKING:
-    from ...daemon.tracing import Tracing
+    from ..daemon.tracing import Tracing
 
 
 T = TypeVar("T")
@@ -62,15 +57,6 @@ CLOSE_SECONDS: Final = 1.0
 
 COUNT_SECONDS: Final = 1.0
 """How long counting the tasks may take."""
-
-
-class Waits(msgspec.Struct, frozen=True):
-    """How long a daemon waits for others on the same store, in seconds."""
-
-    remote_cancel: float = CANCEL_SECONDS
-    """Until another daemon has cancelled a task that it works on."""
-    shared_poll: float = SHARED_POLL_SECONDS
-    """Between two looks at a task that another daemon may change."""
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -88,11 +74,12 @@ WritePush: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
 
 @final
 class Runtime:
-    """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent."""
+    """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent. Another daemon may take
+    `remote_cancel_seconds` to cancel a task; one that it may change is looked at every `shared_poll_seconds`."""
 
     def __init__(  # noqa: PLR0913 - what an agent is, and what it runs in
         self,
-        spawn: Callable[[Work], object],
+        spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         store: TaskStore,
         executor: AgentExecutor,
         notifier: PushNotifier | None,
@@ -101,7 +88,8 @@ class Runtime:
         replies_without_task: bool = False,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
-        waits: Waits = Waits(),  # noqa: B008 - immutable
+        remote_cancel_seconds: float = CANCEL_SECONDS,
+        shared_poll_seconds: float = SHARED_POLL_SECONDS,
         role: Role = Role(),  # noqa: B008 - immutable
         tracing: Tracing | None = None,
         name: str = "",
@@ -110,12 +98,13 @@ class Runtime:
         self._store = store
         self._notifier = notifier
         self._write_push = write_push or _push_body
-        self._committer = Committer(store, self._on_committed, self._on_lost, tracing)
-        self._cache = TaskCache(store, self._committer.schedule, memory)
+        self._cache = TaskCache(store, memory, tracing)
+        self._cache.on_lost = self._on_lost
+        if notifier is not None:
+            self._cache.on_push = partial(self._push, notifier)
         self._runner = Runner(
-            ExecutorCalls(executor),
+            executor,
             self._cache,
-            self._spawn,
             replies_without_task=replies_without_task,
             tracing=tracing,
             name=name,
@@ -124,20 +113,15 @@ class Runtime:
             store,
             self._cache,
             self._runner,
-            self._spawn,
-            self._on_lost,
             executes=role.executes,
             max_runs=role.max_runs,
-            shared_poll_seconds=waits.shared_poll,
+            shared_poll_seconds=shared_poll_seconds,
         )
-        self._lost_tasks = LostTasks(self._cache, self._spawn)
-        self._tasks: anyio.abc.TaskGroup | None = None
+        self._lost_tasks = LostTasks(self._cache, self._runner)
         self._opened: anyio.Event | None = None
-        self._waiting = 0
-        self._store_failed = False
         self._probe_failed = False
         push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
-        delegator = Delegator(store, self._cache, self._runner, self._spawn, queues=role.queues)
+        delegator = Delegator(store, self._cache, self._runner, queues=role.queues)
         self.handler = RequestHandler(
             store,
             self._cache,
@@ -145,17 +129,18 @@ class Runtime:
             delegator,
             push_configs,
             self._cluster.follow,
-            remote_cancel_seconds=waits.remote_cancel,
+            self.start,
+            remote_cancel_seconds=remote_cancel_seconds,
         )
 
     @property
     def idle(self) -> bool:
         """Whether nothing is executed and the store has everything."""
-        return self._runner.idle and self._committer.idle
+        return not self._runner.count and self._cache.idle
 
     def on_idle(self, check: Callable[[], None]) -> None:
         """Have `check()` called whenever `idle` may have become true."""
-        self._runner.on_idle = self._committer.on_idle = check
+        self._runner.on_idle = self._cache.on_idle = check
 
     def start(self) -> anyio.Event:
         """Start unless that was done. The event is set when the store is open."""
@@ -163,22 +148,6 @@ class Runtime:
             self._opened = anyio.Event()
             self._spawn_in_daemon(partial(self._run, self._opened))
         return self._opened
-
-    async def ready(self) -> RequestHandler:
-        """The handler, once the store is open; starts the runtime if need be.
-
-        Raises `FailureError(Internal)` where the store can't be opened; the log says why.
-        """
-        opened = self._opened or self.start()
-        if self._waiting or not opened.is_set():  # a call does not overtake those that wait
-            self._waiting += 1
-            try:
-                await opened.wait()
-            finally:
-                self._waiting -= 1
-        if self._store_failed:
-            raise FailureError(Internal())
-        return self.handler
 
     def drain(self) -> None:
         """Take no more work from the store, and leave to other daemons what waits here."""
@@ -190,15 +159,15 @@ class Runtime:
     @property
     def commits(self) -> Durations:
         """How long the store took for each commit."""
-        return self._committer.durations
+        return self._cache.durations
 
     @property
     def failed_commits(self) -> int:
-        return self._committer.failed
+        return self._cache.failed
 
     @property
     def _store_is_open(self) -> bool:
-        return self._opened is not None and self._opened.is_set() and not self._store_failed
+        return self._opened is not None and self._opened.is_set() and not self.handler.store_failed
 
     async def count_tasks(self) -> Mapping[TaskState, int] | None:
         """How many tasks the store has in each state; None where it does not tell within a second."""
@@ -236,11 +205,12 @@ class Runtime:
             await self._store.open()
         except StoreError as exc:
             log_failure(exc)
-            self._store_failed = True
+            self.handler.store_failed = True
             return opened.set()
         try:
-            async with anyio.create_task_group() as self._tasks, self._pushing(self._tasks):
-                self._tasks.start_soon(self._committer.run)
+            async with anyio.create_task_group() as group, self._pushing(group):
+                self._runner.group = group
+                group.start_soon(self._cache.run)
                 opened.set()
                 await (self._cluster.run() if self._store.durable else anyio.sleep_forever())
         finally:
@@ -276,25 +246,6 @@ class Runtime:
 
     # -- its parts' callbacks ----------------------------------------------------------------------------------
 
-    def _spawn(self, work: Work) -> None:
-        if self._tasks is None:
-            raise RuntimeError("an agent runs in a daemon")
-        self._tasks.start_soon(self._attempt, work)
-
-    @staticmethod
-    async def _attempt(work: Work) -> None:
-        """A fault in the work for one task must not end that for others."""
-        try:
-            await work()
-        except Exception as exc:  # noqa: BLE001 - see above; what the agent's own code raises is caught where it is called
-            log.error("agent.failed", exc=exc)
-
-    def _on_committed(self, live: LiveTask, events: Sequence[TaskEvent]) -> None:
-        if live.push_targets and self._notifier is not None:
-            self._push(self._notifier, live, events)
-        if not live.pins:
-            self._cache.evict_unused(live)
-
     def _push(self, notifier: PushNotifier, live: LiveTask, events: Sequence[TaskEvent]) -> None:
         """Queue a notification of every event for every push config of the task."""
         for event, target in product(events, live.push_targets):
@@ -307,15 +258,16 @@ class Runtime:
 
     def _on_lost(self, live: LiveTask) -> None:
         self._runner.interrupt(live)
-        self._cache.evict(live)
         self._lost_tasks.add(live)
 
 
 class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is made of. Without an `agent`, the operations of the `services` are its skills. Tasks in memory count in
-    the `budget`. Without `tracing` no spans are recorded."""
+    """What an agent is made of; `spawn` runs it. Without an `agent`, the operations of the `services` are its skills. Tasks in
+    memory count in the `budget`. Without `tracing` no spans are recorded."""
 
+    spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
     agent: Agent | None
+    executor: AgentExecutor
     services: Sequence[Service]
     access: Access
     settings: Settings
@@ -325,103 +277,58 @@ class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Composed(msgspec.Struct, frozen=True):
-    """The agent's runtime, which starts with the first call; what every call passes; its cards; and the methods of A2A.
-
-    `make_rest_methods()` makes those of 0.3 once more, for HTTP+JSON, whose JSON is another there.
-    """
+    """The agent's runtime, which starts with the first call; what every call passes; its cards; and `methods(version, …)`, which
+    makes those of A2A."""
 
     runtime: Runtime
     pipeline: CallPipeline
     cards: CardBuilder
-    methods: list[OperationSpec]
-    make_rest_methods: Callable[[], list[OperationSpec]]
+    methods: Callable[..., list[OperationSpec]]
 
 
-def compose(daemon: SkillHost, parts: AgentParts) -> Composed:
+def compose(parts: AgentParts) -> Composed:
     """Make the agent."""
-    agent, settings = parts.agent, parts.settings
+    agent, settings, store = parts.agent, parts.settings, parts.store
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
-    pushes = wants_push and is_push_available()
-    notifier = (
-        PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
-        if pushes
-        else None
+    notifier: PushNotifier | None = None
+    if wants_push and is_push_available():
+        notifier = PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
+    runtime = Runtime(
+        parts.spawn,
+        store,
+        parts.executor,
+        notifier,
+        replies_without_task=agent is not None and agent.replies_without_task,
+        lacks_push_extra=wants_push and notifier is None,
+        memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
+        tracing=parts.tracing,
+        role=Role(executes=settings.role != "front", queues=settings.role != "both", max_runs=settings.max_runs),
+        name="operations" if agent is None else agent.card.name,
     )
-    runtime = _runtime(daemon, parts, notifier, lacks_push_extra=wants_push and notifier is None)
-    cards = CardBuilder(
-        parts.services,
+    interfaces, pushes = stdio_interfaces(settings), notifier is not None
+    cards = CardBuilder(parts.services, agent, parts.access, version=__version__, interfaces=interfaces, pushes=pushes)
+    capabilities = cards.public().capabilities
+    pipeline = CallPipeline(
+        runtime.handler.ready,
         agent,
         parts.access,
-        version=__version__,
-        interfaces=stdio_interfaces(settings),
-        pushes=notifier is not None,
-    )
-    capabilities = cards.public().capabilities
-    admission = Admission(agent, parts.access, capabilities.extensions)
-    pipeline = CallPipeline(
-        runtime.ready,
-        admission,
+        extensions=capabilities.extensions,
         streaming=bool(capabilities.streaming),
-        interceptors=() if agent is None else agent.interceptors,
         request_timeout=settings.request_timeout,
     )
 
     def methods(*versions: ProtocolVersion) -> list[OperationSpec]:
-        handlers = [_handler(each, pipeline, notifier, cards, agent) for each in versions]
+        modes = None if agent is None else agent.input_modes
         return [
             spec
-            for each in handlers
-            for spec in operations(each, admission.rule, partial(admission.refusal, each.version))
+            for each in versions
+            for spec in operations(pipeline, each, JsonRpcHandler(pipeline, each, notifier, cards, input_modes=modes))
         ]
 
-    def rest_methods() -> list[OperationSpec]:
-        from ...a2a.versions.v03_rest import V03_REST  # late: few daemons are called in it
-
-        return methods(V03_REST)
-
-    return Composed(runtime, pipeline, cards, methods(V03, V10), rest_methods)
-
-
-def _runtime(daemon: SkillHost, parts: AgentParts, notifier: PushNotifier | None, *, lacks_push_extra: bool) -> Runtime:
-    agent, store = parts.agent, parts.store
-    return Runtime(
-        daemon.spawn,
-        store,
-        SkillExecutor(daemon) if agent is None else agent.executor,
-        notifier,
-        replies_without_task=agent is not None and agent.replies_without_task,
-        lacks_push_extra=lacks_push_extra,
-        memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
-        tracing=parts.tracing,
-        role=Role(
-            executes=parts.settings.role != "front",
-            queues=parts.settings.role != "both",
-            max_runs=parts.settings.max_runs,
-        ),
-        name="operations" if agent is None else agent.card.name,
-    )
+    return Composed(runtime, pipeline, cards, methods)
 
 
 def _push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
     writer = V03 if version == V03.name else V10
     body = writer.encode_notification(TaskUpdate(live.id, live.context_id, event), live.task)
     return None if body is None else bytes(body)  # `Raw` only says that it is bytes
-
-
-def _handler(
-    version: ProtocolVersion,
-    pipeline: CallPipeline,
-    notifier: PushNotifier | None,
-    cards: CardBuilder,
-    agent: Agent | None,
-) -> JsonRpcHandler:
-    old = version.name == V03.name
-    return JsonRpcHandler(
-        pipeline,
-        version,
-        notifier,
-        cards,
-        input_modes=None if agent is None else agent.input_modes,
-        subscribe_until=INACTIVE if old else TERMINAL,
-        write_card=card_to_v03 if old else lambda card: card,
-    )

@@ -9,16 +9,17 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
 
-from ...a2a.content import size_of_message, size_of_task
-from ...a2a.draft import apply_events
-from ...a2a.errors import task_not_found
-from ...a2a.types import ArtifactChanged, Message, Task, TaskEvent, WaitingMessage
-from ...daemon.dispatch.execution import Raised, attempt
-from ...daemon.dispatch.request import Durations
-from ...daemon.logs import log
-from ...lazy import anyio
-from ..stores.failures import log_failure
-from ..stores.interface import (
+from ..a2a.errors import task_not_found
+from ..a2a.task import apply_events, size_of_message, size_of_task
+from ..a2a.types import ArtifactChanged, Message, Task, TaskEvent, WaitingMessage
+from ..change_signal import ChangeSignal
+from ..daemon.dispatch.execution import Raised, attempt
+from ..daemon.dispatch.request import Durations
+from ..daemon.logs import log
+from ..lazy import anyio
+from .live_task import LiveTask, LossReason, TaskMemory
+from .stores.failures import log_failure
+from .stores.interface import (
     CommitConflict,
     CommitRefusal,
     DamagedTask,
@@ -30,61 +31,66 @@ from ..stores.interface import (
     TaskStore,
     Unserializable,
 )
-from .live_task import LiveTask, LossReason, TaskMemory
 
 if TYPE_CHECKING:
-    from ...daemon.tracing import Origin, Tracing
+    from ..daemon.tracing import Origin, Tracing
 
 
 CommitNowait: TypeAlias = Callable[[Sequence[TaskChange]], Sequence[CommitRefusal | None]]
 
+MAX_LOADS: Final = 8
+"""Tasks that are loaded at the same time. They count in the memory only when they are there."""
+
 
 @final
-class Committer:
-    """One per store. `durations` are those of its commits, `failed` counts those that it raised something for.
+class TaskCache:
+    """One per daemon. A task stays in memory while it is pinned, and until the store has all of it. What is published of it is
+    committed: at once where the store waits for nothing, else by `run`. To be used on the event loop.
 
-    `on_committed(live, events)` is called, in order, when the store has a task's events; `on_lost(live)` when it did not
-    take them; `on_idle()` when nothing is left to commit.
+    `durations` are those of the commits, `failed` counts those that the store raised something for.
+
+    `on_push(live, events)` is called, in order, when the store has events of a task with push targets; `on_lost(live)` when a
+    task can't be used any more; `on_load(live)` when one was read from the store, and other daemons may change it; `on_idle()`
+    when nothing is left to commit.
     """
 
-    def __init__(
-        self,
-        store: TaskStore,
-        on_committed: Callable[[LiveTask, Sequence[TaskEvent]], None],
-        on_lost: Callable[[LiveTask], None],
-        tracing: Tracing | None = None,
-    ) -> None:
+    def __init__(self, store: TaskStore, memory: TaskMemory | None = None, tracing: Tracing | None = None) -> None:
         self._store = store
+        self._memory = memory or TaskMemory()
+        self._tracing = tracing
         self._commit_nowait: CommitNowait | None = None
         if hasattr(type(store), "commit_nowait"):  # its own, not that of a store that it wraps
             self._commit_nowait = getattr(store, "commit_nowait")  # noqa: B009 - not of the Protocol
-        self._on_committed = on_committed
-        self._on_lost = on_lost
-        self._tracing = tracing
+        self._tasks: dict[str, LiveTask] = {}
         self._dirty: dict[LiveTask, Origin] = {}
         """What is to be committed, and for which span: that in which the task changed first."""
         self._committing = False
+        self._work_added = ChangeSignal()
+        self._loading: dict[str, anyio.Event] = {}
+        self._load_limit: anyio.Semaphore | None = None
+        self._read_lock: anyio.Lock | None = None
         self.durations: Final = Durations()
         self.failed = 0
-        self._work_added: anyio.Event | None = None
+        self.on_push: Callable[[LiveTask, Sequence[TaskEvent]], None] = lambda _live, _events: None
+        self.on_lost: Callable[[LiveTask], None] = lambda _: None
+        self.on_load: Callable[[LiveTask], None] = lambda _: None
         self.on_idle: Callable[[], None] | None = None
+
+    # -- commits -----------------------------------------------------------------------------------------------
 
     @property
     def idle(self) -> bool:
         """Whether the store has everything."""
         return not (self._dirty or self._committing)
 
-    def schedule(self, live: LiveTask) -> None:
-        """Have this task's changes committed: at once where the store waits for nothing. Chunks of artifacts wait for more of
-        them. To be called on the event loop.
-        """
+    def _schedule(self, live: LiveTask) -> None:
+        """Have this task's changes committed. Chunks of artifacts wait for more of them."""
         if self._commit_nowait is not None and not (live.pending and isinstance(live.pending[-1], ArtifactChanged)):
             self._dirty.pop(live, None)
             self._commit_now(live, self._commit_nowait)
         elif live not in self._dirty:
             self._dirty[live] = None if self._tracing is None else self._tracing.origin()
-            if self._work_added is not None:
-                self._work_added.set()
+            self._work_added.notify()
 
     def _commit_now(self, live: LiveTask, commit_nowait: CommitNowait) -> None:
         change = live.next_change()
@@ -99,8 +105,7 @@ class Committer:
     async def run(self) -> None:
         """Commit what is scheduled, until cancelled."""
         while True:
-            if not self._dirty:
-                self._work_added = anyio.Event()
+            while not self._dirty:
                 await self._work_added.wait()
             lives = {live: origin for live, origin in self._dirty.items() if live.lost is None}
             self._dirty.clear()
@@ -152,18 +157,21 @@ class Committer:
         match refusal:
             case None:
                 live.mark_committed(change)
-                self._on_committed(live, change.events)
+                if live.push_targets:
+                    self.on_push(live, change.events)
+                if not live.pins:
+                    self.evict_unused(live)
             case CommitConflict():
                 log.warning("task.taken_over", task=live.id, generation=refusal.generation)
-                self._lose(live, "conflict")
+                self.lose(live, "conflict")
             case StoreFull():
-                self._lose(live, "full")
+                self.lose(live, "full")
             case Unserializable():
                 log.error("task.unstorable", task=live.id)
-                self._lose(live, "unstorable")
+                self.lose(live, "unstorable")
             case DamagedTask(reason):
                 log_failure(DamagedTaskError(reason))
-                self._lose(live, "failed")
+                self.lose(live, "failed")
             case _:
                 assert_never(refusal)
 
@@ -171,36 +179,15 @@ class Committer:
         self.failed += 1
         log_failure(exc)
         for live in lives:
-            self._lose(live, "unavailable" if isinstance(exc, StoreUnavailableError) else "failed")
+            self.lose(live, "unavailable" if isinstance(exc, StoreUnavailableError) else "failed")
 
-    def _lose(self, live: LiveTask, reason: LossReason) -> None:
+    def lose(self, live: LiveTask, reason: LossReason) -> None:
+        """Drop what the store does not have of a task; the next user loads it again."""
         live.lose(reason)
-        self._on_lost(live)
+        self.evict(live)
+        self.on_lost(live)
 
-
-MAX_LOADS: Final = 8
-"""Tasks that are loaded at the same time. They count in the memory only when they are there."""
-
-
-@final
-class TaskCache:
-    """A task stays in memory while it is pinned, and until the store has all of it. To be used on the event loop.
-
-    `on_publish(live)` is called when a task has something to commit, `on_load(live)` when it was read from the store, and
-    other daemons may change it.
-    """
-
-    def __init__(
-        self, store: TaskStore, on_publish: Callable[[LiveTask], None], memory: TaskMemory | None = None
-    ) -> None:
-        self._store = store
-        self._on_publish = on_publish
-        self._memory = memory or TaskMemory()
-        self._tasks: dict[str, LiveTask] = {}
-        self._loading: dict[str, anyio.Event] = {}
-        self._load_limit: anyio.Semaphore | None = None
-        self._read_lock: anyio.Lock | None = None
-        self.on_load: Callable[[LiveTask], None] = lambda _: None
+    # -- tasks in memory ---------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[LiveTask]:
         return iter([*self._tasks.values()])
@@ -304,7 +291,7 @@ class TaskCache:
 
     def _new(self, task: Task, generation: int, scope: str, waiting: Sequence[WaitingMessage] = ()) -> LiveTask:
         owner_id = self._store.owner_id
-        return LiveTask(task, generation, scope, owner_id, self._on_publish, self._memory, waiting)
+        return LiveTask(task, generation, scope, owner_id, self._schedule, self._memory, waiting)
 
     def evict_unused(self, live: LiveTask) -> None:
         """Evict a task that is not pinned, once the store has all of it."""

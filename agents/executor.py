@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final, runtim
 
 import msgspec
 
-from ...a2a.content import MAX_JSON_DEPTH, is_within_max_depth
-from ...a2a.errors import InvalidStateTransition, MisplacedReplyError
-from ...a2a.types import (
+from ..a2a.errors import InvalidStateTransition, MisplacedReplyError
+from ..a2a.task import MAX_JSON_DEPTH, is_within_max_depth
+from ..a2a.types import (
     Artifact,
     ArtifactChanged,
     JsonObject,
@@ -30,16 +30,16 @@ from ...a2a.types import (
     new_id,
     now,
 )
-from ...daemon.logs import log
-from ...daemon.operations.identity import Identity
-from ...errors.codes import row_of
-from ...errors.failures import Failure
-from ...errors.wire import encode_error
-from ...lazy import anyio
+from ..daemon.logs import log
+from ..daemon.operations.identity import Identity
+from ..errors.codes import row_of
+from ..errors.failures import Failure
+from ..errors.wire import encode_error
+from ..lazy import anyio
 from .live_task import LiveTask
 
 if TYPE_CHECKING:
-    from ..editor import Editor
+    from .editor import Editor
 
 
 class RequestContext(msgspec.Struct, frozen=True):
@@ -290,16 +290,14 @@ class TaskEvents:
         live = self._live
         while len(live.pending) >= MAX_UNCOMMITTED and live.lost is None:
             await live.wait_for_change()
-        if live.congested:
-            await self._wait_for_watchers()
-
-    async def _wait_for_watchers(self) -> None:
-        live = self._live
+        buffer = live.buffer
+        if buffer is None or not buffer.congested:
+            return
         with anyio.move_on_after(WATCHER_WAIT_SECONDS):
-            while live.congested and live.lost is None:
+            while buffer.congested and live.lost is None:
                 await live.wait_for_change()
-        if live.buffer is not None and live.buffer.congested:
-            live.buffer.raise_backpressure_limit()
+        if buffer.congested:
+            buffer.raise_backpressure_limit()
 
 
 def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import msgspec
 
-from ...a2a.types import PushConfig, new_id
-from ...daemon.logs import log
-from ...errors.exceptions import FailureError
-from ...errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation
-from ..stores.interface import RELOAD_PUSH_TARGETS, OwnerRequest, PushTarget, TaskStore
-from ..tasks.live_task import LiveTask
-from ..tasks.task_cache import TaskCache
-
-if TYPE_CHECKING:
-    from ..push.notifier import PushNotifier
+from ..a2a.types import PushConfig, new_id
+from ..daemon.logs import log
+from ..errors.exceptions import FailureError
+from ..errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation
+from .live_task import LiveTask
+from .notifier import PushNotifier
+from .stores.interface import RELOAD_PUSH_TARGETS, OwnerRequest, PushTarget, TaskStore
+from .task_cache import TaskCache
 
 MAX_CONFIGS: Final = 16
 """Push configs of one task. Each may hold some megabytes of notifications that its receiver has not accepted yet."""

@@ -12,8 +12,8 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
-from ...errors.decoders import decoder_for
-from ..types import JsonObject, NonEmptyStr, WireStruct
+from ..errors.decoders import decoder_for
+from .types import JsonObject, NonEmptyStr, WireStruct
 
 MediaType: TypeAlias = Annotated[str, Meta(pattern=r"^[^\s/;]+/[^\s/;]+(?:;.*)?$")]
 

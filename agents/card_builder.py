@@ -11,7 +11,7 @@ from typing import Any, Final, final
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from ...a2a.card.model import (
+from ..a2a.card import (
     AgentCard,
     AgentInterface,
     Capabilities,
@@ -23,19 +23,19 @@ from ...a2a.card.model import (
     validate_card,
     wrap_scheme,
 )
-from ...a2a.errors import USE_PUBLIC_CARD
-from ...daemon.dispatch.execution import Raised, attempt_now
-from ...daemon.logs import log
-from ...daemon.operations.access import Access, AccessRule, IdentityProvider, challenge
-from ...daemon.operations.identity import Identity
-from ...daemon.operations.service import Service
-from ...daemon.operations.spec import OperationSpec
-from ...daemon.settings import Settings
-from ...daemon.settings.option import without_folder
-from ...errors.exceptions import FailureError
-from ...errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal, InvalidAgentResponse
-from ...errors.redaction import scrub_known
-from ..agent import Agent
+from ..a2a.errors import USE_PUBLIC_CARD
+from ..daemon.dispatch.execution import Raised, attempt_now
+from ..daemon.logs import log
+from ..daemon.operations.access import Access, AccessRule, IdentityProvider, challenge
+from ..daemon.operations.identity import Identity
+from ..daemon.operations.service import Service
+from ..daemon.operations.spec import OperationSpec
+from ..daemon.settings import Settings
+from ..daemon.settings.option import without_folder
+from ..errors.exceptions import FailureError
+from ..errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal, InvalidAgentResponse
+from ..errors.redaction import scrub_known
+from .agent import Agent
 
 BINDING: Final = "urn:discreet:a2a:stdio:1"
 """The stdio binding (A2A 1.0, section 5.8). A breaking change of it takes the next number."""

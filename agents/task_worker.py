@@ -7,7 +7,7 @@ that wait are executed. None is left as if a daemon still worked on it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from time import monotonic
@@ -15,14 +15,18 @@ from typing import Final, final
 
 import msgspec
 
-from ...a2a.errors import TaskConflict
-from ...a2a.types import INACTIVE, INTERRUPTED, CallFacts, Part, now
-from ...daemon.dispatch.execution import Raised, attempt
-from ...daemon.logs import log
-from ...errors.exceptions import FailureError
-from ...lazy import anyio
-from ..stores.failures import log_failure
-from ..stores.interface import (
+from ..a2a.errors import TaskConflict
+from ..a2a.types import INACTIVE, INTERRUPTED, CallFacts, Part, now
+from ..daemon.dispatch.execution import Raised, attempt
+from ..daemon.logs import log
+from ..errors.exceptions import FailureError
+from ..lazy import anyio
+from .delegator import decode_message
+from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
+from .live_task import LiveTask, wait_committed
+from .runner import Runner, context_of
+from .stores.failures import log_failure
+from .stores.interface import (
     CANCEL,
     MESSAGE,
     QUEUED,
@@ -35,11 +39,7 @@ from ..stores.interface import (
     TaskChange,
     TaskStore,
 )
-from ..tasks.executor import AGENT_FAILED_TEXT, RequestContext, fail_task
-from ..tasks.live_task import LiveTask, LossReason, wait_committed
-from ..tasks.runner import Runner, Spawn, Work, context_of
-from ..tasks.task_cache import TaskCache
-from .remote_submission import decode_message
+from .task_cache import TaskCache
 
 MAX_READS: Final = 16
 """Tasks whose events are read at the same time."""
@@ -47,13 +47,12 @@ MAX_READS: Final = 16
 
 @final
 class EventFollower:
-    """One per daemon. `on_lost(live)` is called for a task whose events can't be read any more, and for one that this daemon
-    works on although another one has taken it over."""
+    """One per daemon. A task whose events can't be read any more is lost, and so is one that this daemon works on although
+    another one has taken it over."""
 
-    def __init__(self, store: TaskStore, cache: TaskCache, on_lost: Callable[[LiveTask], None]) -> None:
+    def __init__(self, store: TaskStore, cache: TaskCache) -> None:
         self._store = store
         self._cache = cache
-        self._on_lost = on_lost
         self._behind: dict[LiveTask, None] = {}
 
     @property
@@ -119,21 +118,17 @@ class EventFollower:
         except LogTruncatedError:
             events = ()
         if events and not live.pending and live.committed == committed and not live.shared and live.lost is None:
-            self._lose(live, "conflict")
+            self._cache.lose(live, "conflict")
 
     async def follow(self, live: LiveTask) -> None:
         """Append the events that other daemons have published. A task whose events can't be read is lost."""
         try:
             await self._append_new_events(live)
         except LogTruncatedError:
-            self._lose(live, "behind")
+            self._cache.lose(live, "behind")
         except DamagedTaskError as exc:  # one that can't be read must not keep the others waiting
             log_failure(exc)
-            self._lose(live, "failed")
-
-    def _lose(self, live: LiveTask, reason: LossReason) -> None:
-        live.lose(reason)
-        self._on_lost(live)
+            self._cache.lose(live, "failed")
 
     async def _append_new_events(self, live: LiveTask) -> None:
         while live.shared and not (live.pending or live.lost):
@@ -180,9 +175,9 @@ MAX_RETRY_SECONDS: Final = 60.0
 class LostTasks:
     """One per daemon."""
 
-    def __init__(self, cache: TaskCache, spawn: Spawn) -> None:
+    def __init__(self, cache: TaskCache, runner: Runner) -> None:
         self._cache = cache
-        self._spawn = spawn
+        self._runner = runner
 
     def add(self, live: LiveTask) -> None:
         """Have a lost task failed in the store, unless another daemon has it or the store never took it.
@@ -190,9 +185,9 @@ class LostTasks:
         One of a store that was away needs nothing: its owner is dead, so that it is taken over, and may be resumed.
         """
         if live.lost == "unstorable":
-            self._spawn(partial(self._fail_when_possible, live.id, 0.0))
+            self._runner.spawn(self._fail_when_possible, live.id, 0.0)
         elif live.lost == "failed":
-            self._spawn(partial(self._fail_when_possible, live.id, RETRY_SECONDS))
+            self._runner.spawn(self._fail_when_possible, live.id, RETRY_SECONDS)
 
     async def _fail_when_possible(self, task_id: str, pause: float) -> None:
         while True:
@@ -267,7 +262,6 @@ class TaskWorker:
         cache: TaskCache,
         runner: Runner,
         following: EventFollower,
-        spawn: Spawn,
         *,
         max_runs: int,
     ) -> None:
@@ -275,7 +269,6 @@ class TaskWorker:
         self._cache = cache
         self._runner = runner
         self._event_follower = following
-        self._spawn = spawn
         self._max_runs = max_runs
         self._one_at_a_time = anyio.Lock()
         self._forgotten: frozenset[str] = frozenset()
@@ -304,7 +297,7 @@ class TaskWorker:
             case str(kind) if kind == MESSAGE:
                 await self._receive(request)
             case str(kind) if kind == CANCEL:
-                self._spawn(partial(self._cancel, request.task_id))
+                self._runner.spawn(self._cancel, request.task_id)
             case str(kind) if kind == RELOAD_PUSH_TARGETS:
                 await self._reload_push_targets(request.task_id)
             case _:
@@ -328,7 +321,7 @@ class TaskWorker:
             for live in lives:
                 self._cache.unpin(live)
 
-    async def _attempt(self, work: Work) -> None:
+    async def _attempt(self, work: Callable[[], Awaitable[None]]) -> None:
         """What can't be done for one task must not keep the others waiting."""
         done = await attempt(work)
         if isinstance(done, Raised) and not isinstance(done.exc, FailureError):

@@ -10,18 +10,18 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
-from ...a2a.errors import takes_no_message
-from ...a2a.types import Message, MessageAdded, new_id
-from ...daemon.dispatch.execution import Raised, attempt
-from ...errors.exceptions import FailureError
-from ...errors.failures import Overloaded
-from ...lazy import anyio
-from ..stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
-from ..stores.serialization import decode_either
-from ..tasks.executor import RequestContext
-from ..tasks.live_task import LiveTask
-from ..tasks.runner import MAX_WAITING, Runner, Spawn, Submitted, call_of
-from ..tasks.task_cache import TaskCache
+from ..a2a.errors import takes_no_message
+from ..a2a.types import Message, MessageAdded, new_id
+from ..daemon.dispatch.execution import Raised, attempt
+from ..errors.exceptions import FailureError
+from ..errors.failures import Overloaded
+from ..lazy import anyio
+from .executor import RequestContext
+from .live_task import LiveTask
+from .runner import MAX_WAITING, Runner, Submission, call_of
+from .stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
+from .stores.serialization import decode_either
+from .task_cache import TaskCache
 
 # A message as one daemon leaves it to another, which works on its task: the event that the other one is to publish, as the body
 # of a request of the kind `MESSAGE`. It may be left more than once, which the key of its call tells. Holds no credentials: the
@@ -60,15 +60,14 @@ class Delegator:
     """One per daemon. `queues` says that this daemon executes no message itself: those that no other one works on are left in
     the store's queue."""
 
-    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, spawn: Spawn, *, queues: bool) -> None:
+    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, *, queues: bool) -> None:
         self._store = store
         self._cache = cache
         self._runner = runner
         self._count = 0
-        self._spawn = spawn
         self.queues: Final = queues
 
-    def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str) -> Submitted:
+    def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str) -> Submission:
         """Leave the message of the context to another daemon. `save_configs()` stores the push configs that came with it, before
         anybody can work on it. `key` is that of the message where it was submitted before, else empty.
 
@@ -77,7 +76,7 @@ class Delegator:
         self._runner.check(live, context)
         if self._count >= MAX_DELEGATIONS:
             raise FailureError(Overloaded())
-        submitted = Submitted(live, key or new_id(), remote=True)
+        submitted = Submission(live, key or new_id(), remote=True)
         if not live.generation:
             live.ensure_created(call_of(context), begun=False)
             if save_configs is None:
@@ -87,16 +86,16 @@ class Delegator:
         live.pins += 1
         self._count += 1
         self._cache.count_message(_message_of(context), 1)
-        self._spawn(partial(self._run, submitted, context, save_configs))
+        self._runner.spawn(self._run, submitted, context, save_configs)
         return submitted
 
-    async def _run(self, submitted: Submitted, context: RequestContext, save_configs: SaveConfigs | None) -> None:
+    async def _run(self, submitted: Submission, context: RequestContext, save_configs: SaveConfigs | None) -> None:
         live = submitted.live
         try:
             done = await attempt(partial(self._delegate, submitted, context, save_configs))
             if isinstance(done, Raised):
                 submitted.fault = done.exc
-            elif not submitted.accepted and live.ended and live.lost is None:
+            elif submitted.position is None and live.ended and live.lost is None:
                 submitted.fault = FailureError(takes_no_message(live))
             else:
                 submitted.delegated = True
@@ -106,9 +105,9 @@ class Delegator:
             live.notify()
             self._cache.unpin(live)
 
-    async def _delegate(self, submitted: Submitted, context: RequestContext, save_configs: SaveConfigs | None) -> None:
+    async def _delegate(self, submitted: Submission, context: RequestContext, save_configs: SaveConfigs | None) -> None:
         live = submitted.live
-        created = submitted.accepted
+        created = submitted.position is not None
         while live.committed < live.generation and live.lost is None:  # then it is known who works on it
             await live.wait_for_change()
         try:
@@ -120,7 +119,7 @@ class Delegator:
         if not created:
             await self._leave_with_owner(submitted, context)
 
-    async def _leave_with_owner(self, submitted: Submitted, context: RequestContext) -> None:
+    async def _leave_with_owner(self, submitted: Submission, context: RequestContext) -> None:
         """Have the message published: by the daemon that works on the task, or here where none does.
 
         The store drops a request when the task stops. An owner may drop it, too, when it has lost the task, or has no room; so
@@ -141,7 +140,7 @@ class Delegator:
         if key in live.received:
             submitted.accept(live.received[key])
 
-    def _publish(self, submitted: Submitted, context: RequestContext) -> None:
+    def _publish(self, submitted: Submission, context: RequestContext) -> None:
         """No daemon works on the task. If another one publishes something now, the store decides which of them does."""
         live = submitted.live
         if live.remote_owner != QUEUED and (live.busy or not self.queues):

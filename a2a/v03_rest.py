@@ -1,6 +1,6 @@
 """A2A 0.3 over HTTP+JSON: reads its params and writes its results, in the ProtoJSON of its `a2a.proto`.
 
-It is not the JSON of 0.3 over JSON-RPC (`v03_model`): there are no kinds, and roles and states have the names of the protobuf.
+It is not the JSON of 0.3 over JSON-RPC: there are no kinds, and roles and states have the names of the protobuf.
 Leaves out what 0.3 can't express: file name and media type of parts that are not files, tenants, references to other tasks, all
 authentication schemes but the first.
 """
@@ -8,18 +8,16 @@ authentication schemes but the first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from typing import Annotated, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, field
 
-from ...daemon.operations.params import Arguments, InputModel
-from ...errors.exceptions import FailureError
-from ...errors.failures import InvalidParams
-from ..types import (
-    INACTIVE,
-    Artifact,
+from ..daemon.operations.params import Arguments, InputModel
+from ..errors.exceptions import FailureError
+from ..errors.failures import InvalidParams
+from .protojson import decode_base64, encode_base64
+from .types import (
     ArtifactChanged,
     Authentication,
     Count,
@@ -34,29 +32,25 @@ from ..types import (
     StatusChanged,
     Task,
     TaskState,
-    TaskStatus,
     TaskUpdate,
     WireStruct,
 )
-from .protojson import Normalizer, decode_base64, encode_base64, object_input
-from .v03 import V03, WRAPPED_DATA, only_member, unwrapped
-from .version import ProtocolVersion, PushConfigRequest, TaskRequest
+from .v03 import (
+    V03,
+    CardParams03,
+    DeleteConfigParams03,
+    Form,
+    GetParams03,
+    members,
+    only_member,
+    push_config_members,
+    unwrapped,
+    wrapped,
+)
+from .version import ProtocolVersion, PushConfigRequest, TaskRequest, object_input
 
-
-class State03(Enum):
-    """The states of a task by their names in the protobuf of 0.3."""
-
-    SUBMITTED = "TASK_STATE_SUBMITTED"
-    WORKING = "TASK_STATE_WORKING"
-    INPUT_REQUIRED = "TASK_STATE_INPUT_REQUIRED"
-    AUTH_REQUIRED = "TASK_STATE_AUTH_REQUIRED"
-    COMPLETED = "TASK_STATE_COMPLETED"
-    FAILED = "TASK_STATE_FAILED"
-    CANCELED = "TASK_STATE_CANCELLED"
-    REJECTED = "TASK_STATE_REJECTED"
-
-
-STATES = {state: State03[state.name] for state in TaskState}
+STATES: Final = {state: state.value for state in TaskState} | {TaskState.CANCELED: "TASK_STATE_CANCELLED"}
+"""The states of a task by their names in the protobuf of 0.3."""
 
 
 class FilePart(WireStruct, frozen=True, kw_only=True):
@@ -91,58 +85,6 @@ class ProtoMessage(WireStruct, frozen=True, kw_only=True):
     extensions: tuple[str, ...] = ()
 
 
-class ProtoStatus(WireStruct, frozen=True, kw_only=True):
-    state: State03
-    message: ProtoMessage | None = None
-    timestamp: str | None = None
-
-
-class ProtoArtifact(WireStruct, frozen=True, kw_only=True):
-    artifact_id: str
-    parts: tuple[ProtoPart, ...]
-    name: str | None = None
-    description: str | None = None
-    metadata: JsonObject | None = None
-    extensions: tuple[str, ...] = ()
-
-
-class ProtoTask(WireStruct, frozen=True, kw_only=True):
-    id: str
-    context_id: str
-    status: ProtoStatus
-    artifacts: tuple[ProtoArtifact, ...] = ()
-    history: tuple[ProtoMessage, ...] = ()
-    metadata: JsonObject | None = None
-
-
-class ProtoStatusUpdate(WireStruct, frozen=True, kw_only=True):
-    """`final` says that no event follows until the client sends another message."""
-
-    task_id: str
-    context_id: str
-    status: ProtoStatus
-    final: bool = False
-    metadata: JsonObject | None = None
-
-
-class ProtoArtifactUpdate(WireStruct, frozen=True, kw_only=True):
-    task_id: str
-    context_id: str
-    artifact: ProtoArtifact
-    append: bool = False
-    last_chunk: bool = False
-    metadata: JsonObject | None = None
-
-
-class ProtoResponse(WireStruct, frozen=True, kw_only=True):
-    """`SendMessageResponse` and `StreamResponse`: exactly one member is set."""
-
-    task: ProtoTask | None = None
-    message: ProtoMessage | None = None
-    status_update: ProtoStatusUpdate | None = None
-    artifact_update: ProtoArtifactUpdate | None = None
-
-
 class ProtoAuthentication(WireStruct, frozen=True, kw_only=True):
     schemes: tuple[NonEmptyStr, ...] = ()
     credentials: str | None = None
@@ -162,10 +104,6 @@ class ProtoTaskPushConfig(WireStruct, frozen=True, kw_only=True):
     name: str | None = None
 
 
-class ProtoPushConfigs(WireStruct, frozen=True, kw_only=True):
-    configs: tuple[ProtoTaskPushConfig, ...] = ()
-
-
 class ProtoConfiguration(WireStruct, frozen=True, kw_only=True):
     accepted_output_modes: tuple[str, ...] = ()
     push_notification: ProtoPushConfig | None = None
@@ -182,31 +120,13 @@ class ProtoSend(WireStruct, frozen=True, kw_only=True):
     metadata: JsonObject | None = None
 
 
-class ProtoTaskParams(WireStruct, frozen=True, kw_only=True):
-    """What paths and queries say of a request about one task."""
-
-    task_id: NonEmptyStr = field(name="id")
-    history_length: Count | None = None
-
-
 class ProtoSetConfig(WireStruct, frozen=True, kw_only=True):
     task_id: NonEmptyStr = field(name="id")
     config: ProtoTaskPushConfig
     config_id: str | None = None
 
 
-class ProtoConfigParams(WireStruct, frozen=True, kw_only=True):
-    task_id: NonEmptyStr = field(name="id")
-    config_id: NonEmptyStr = field(name="pushNotificationConfigId")
-
-
-class ProtoNothing(WireStruct, frozen=True):
-    """The params of a request for the card."""
-
-
 W = TypeVar("W")
-
-_encode: Final = msgspec.json.Encoder().encode
 
 
 # -- params ------------------------------------------------------------------------------------------------------------
@@ -287,23 +207,23 @@ def _set_config(params: ProtoSetConfig, _: str) -> Arguments:
     return (msgspec.structs.replace(config, id=config.id or params.config_id or None),)
 
 
-def _about_task(params: ProtoTaskParams, _: str) -> Arguments:
+def _about_task(params: GetParams03, _: str) -> Arguments:
     return (TaskRequest(params.task_id, history_length=params.history_length or None),)
 
 
-def _about_config(params: ProtoConfigParams, _: str) -> Arguments:
+def _about_config(params: DeleteConfigParams03, _: str) -> Arguments:
     return (PushConfigRequest(params.task_id, params.config_id),)
 
 
 def _input(wire: type[W], convert: Callable[[W, str], Arguments]) -> InputModel:
-    return object_input(wire, convert, normalize=Normalizer(wire))
+    return object_input(wire, convert, protojson=True)
 
 
 def _inputs() -> dict[str, InputModel]:
     """By the names that the methods have in JSON-RPC."""
     send = _input(ProtoSend, _send)
-    task = _input(ProtoTaskParams, _about_task)
-    config = _input(ProtoConfigParams, _about_config)
+    task = _input(GetParams03, _about_task)
+    config = _input(DeleteConfigParams03, _about_config)
     return {
         "message/send": send,
         "message/stream": send,
@@ -313,119 +233,56 @@ def _inputs() -> dict[str, InputModel]:
         "tasks/pushNotificationConfig/set": _input(ProtoSetConfig, _set_config),
         "tasks/pushNotificationConfig/get": config,
         "tasks/pushNotificationConfig/list": _input(
-            ProtoTaskParams, lambda params, _: (PushConfigRequest(params.task_id),)
+            GetParams03, lambda params, _: (PushConfigRequest(params.task_id),)
         ),
         "tasks/pushNotificationConfig/delete": config,
-        "agent/getAuthenticatedExtendedCard": _input(ProtoNothing, lambda _params, _: ()),
+        "agent/getAuthenticatedExtendedCard": _input(CardParams03, lambda _params, _: ()),
     }
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-def _task(given: Task) -> ProtoTask:
-    return ProtoTask(
-        id=given.id,
-        context_id=given.context_id,
-        status=_status(given.status),
-        artifacts=tuple(map(_artifact, given.artifacts)),
-        history=tuple(map(_message, given.history)),
-        metadata=given.metadata,
-    )
-
-
-def _status(given: TaskStatus) -> ProtoStatus:
-    message = None if given.message is None else _message(given.message)
-    return ProtoStatus(state=STATES[given.state], message=message, timestamp=given.timestamp)
-
-
-def _message(given: Message) -> ProtoMessage:
-    return ProtoMessage(
-        message_id=given.message_id,
-        role=given.role,
-        content=tuple(map(_part, given.parts)),
-        context_id=given.context_id,
-        task_id=given.task_id,
-        metadata=given.metadata,
-        extensions=given.extensions,
-    )
-
-
-def _artifact(given: Artifact) -> ProtoArtifact:
-    return ProtoArtifact(
-        artifact_id=given.artifact_id,
-        parts=tuple(map(_part, given.parts)),
-        name=given.name,
-        description=given.description,
-        metadata=given.metadata,
-        extensions=given.extensions,
-    )
-
-
-def _part(given: Part) -> ProtoPart:
+def _part(given: Part) -> JsonObject:
     if given.text is not None:
-        return ProtoPart(text=given.text, metadata=given.metadata)
+        return members(text=given.text, metadata=given.metadata)
     if given.data is not UNSET:
-        if isinstance(given.data, dict):
-            return ProtoPart(data=DataPart(given.data), metadata=given.metadata)
-        wrapped = {**(given.metadata or {}), WRAPPED_DATA: True}
-        return ProtoPart(data=DataPart({"value": given.data}), metadata=wrapped)
-    content = None if given.raw is None else encode_base64(given.raw).encode()
-    file = FilePart(file_with_uri=given.url, file_with_bytes=content, mime_type=given.media_type, name=given.filename)
-    return ProtoPart(file=file, metadata=given.metadata)
+        data, metadata = wrapped(given)
+        return members(data={"data": data}, metadata=metadata)
+    content = None if given.raw is None else encode_base64(encode_base64(given.raw).encode())
+    file = members(fileWithUri=given.url, fileWithBytes=content, mimeType=given.media_type, name=given.filename)
+    return members(file=file, metadata=given.metadata)
 
 
-def _push_config(given: PushConfig) -> ProtoTaskPushConfig:
-    authentication = given.authentication
-    info = (
-        None
-        if authentication is None
-        else ProtoAuthentication(schemes=(authentication.scheme,), credentials=authentication.credentials)
-    )
-    return ProtoTaskPushConfig(
-        name=f"tasks/{given.task_id}/pushNotificationConfigs/{given.id}",
-        push_notification_config=ProtoPushConfig(url=given.url, id=given.id, token=given.token, authentication=info),
-    )
+FORM: Final = Form(kinds=False, content="content", roles={role: role.value for role in Role}, states=STATES, part=_part)
 
 
-def _result(result: Task | Message) -> ProtoResponse:
-    return ProtoResponse(task=_task(result)) if isinstance(result, Task) else ProtoResponse(message=_message(result))
-
-
-def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> ProtoResponse:
+def _update(item: TaskUpdate, event: StatusChanged | ArtifactChanged) -> JsonObject:
     if isinstance(event, StatusChanged):
-        return ProtoResponse(
-            status_update=ProtoStatusUpdate(
-                task_id=item.task_id,
-                context_id=item.context_id,
-                status=_status(event.status),
-                final=event.status.state in INACTIVE,
-                metadata=event.metadata,
-            )
-        )
-    return ProtoResponse(
-        artifact_update=ProtoArtifactUpdate(
-            task_id=item.task_id,
-            context_id=item.context_id,
-            artifact=_artifact(event.artifact),
-            append=event.append,
-            last_chunk=event.last_chunk,
-            metadata=event.metadata,
-        )
-    )
+        return {"statusUpdate": FORM.status_update(item, event)}
+    return {"artifactUpdate": FORM.artifact_update(item, event)}
+
+
+def _push_config(given: PushConfig) -> JsonObject:
+    name = f"tasks/{given.task_id}/pushNotificationConfigs/{given.id}"
+    return {"pushNotificationConfig": push_config_members(given), "name": name}
 
 
 V03_REST: Final = ProtocolVersion(
     name="0.3",
     inputs=_inputs(),
-    states={state: STATES[state].value for state in TaskState},
+    states=STATES,
     empty_result=Raw(b"{}"),
     push_config_path="config.pushNotificationConfig",
     message_push_config_path="configuration.pushNotification",
     no_extended_card=V03.no_extended_card,
-    task=_task,
-    result=_result,
+    subscribe_until=V03.subscribe_until,
+    card=V03.card,
+    task=FORM.task,
+    result=lambda result: (
+        {"task": FORM.task(result)} if isinstance(result, Task) else {"message": FORM.message(result)}
+    ),
     update=_update,
     push_config=_push_config,
-    push_configs=lambda configs: ProtoPushConfigs(configs=tuple(configs)),
+    push_configs=lambda configs: {"configs": configs} if configs else {},
 )

@@ -12,10 +12,9 @@ from typing import Final, Literal, TypeAlias, assert_never, final
 
 import msgspec
 
-from ...a2a.content import size_of_artifact, size_of_event, size_of_task
-from ...a2a.draft import NOT_EXECUTED_TEXT, TaskDraft
-from ...a2a.errors import InvalidStateTransition, TaskConflict
-from ...a2a.types import (
+from ..a2a.errors import EventsLost, InvalidStateTransition, TaskConflict
+from ..a2a.task import NOT_EXECUTED_TEXT, TaskDraft, size_of_artifact, size_of_event, size_of_task
+from ..a2a.types import (
     INACTIVE,
     INTERRUPTED,
     TERMINAL,
@@ -38,11 +37,11 @@ from ...a2a.types import (
     new_id,
     now,
 )
-from ...change_signal import ChangeSignal
-from ...daemon.memory import SMALL, MemoryBudget
-from ...errors.exceptions import FailureError
-from ...errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
-from ..stores.interface import QUEUED, LoggedEvent, PushTarget, TaskChange
+from ..change_signal import ChangeSignal
+from ..daemon.memory import SMALL, MemoryBudget
+from ..errors.exceptions import FailureError
+from ..errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
+from .stores.interface import QUEUED, EventLog, LoggedEvent, LogTruncatedError, PushTarget, TaskChange
 
 TASKS_SHARE: Final = 0.75
 """How much of the budget tasks may take: the rest stays for the requests that read and cancel them."""
@@ -61,7 +60,7 @@ BACKPRESSURE_BYTES: Final = 4 * 1024 * 1024
 """Above this size an executor waits a moment for its watchers. Each wait in vain doubles it: 4, 8, 16 and 32 MiB."""
 
 BATCH_EVENTS: Final = 64
-"""Events that a watcher takes from the buffer at once."""
+"""Events that a reader takes from the buffer at once."""
 
 
 @final
@@ -114,39 +113,32 @@ class TaskMemory:
 
 @final
 class EventBuffer:
-    """Consecutive events of one task, for its watchers; empty without one. `bytes` is their approximate size.
+    """Consecutive events of one task, for its readers; empty without one. `bytes` is their approximate size.
 
-    A watcher that falls behind reads on in the store. `on_relief()` is called when the buffer is congested no more.
+    A reader that falls behind reads on in the store. `on_relief()` is called when the buffer is congested no more.
     """
 
-    __slots__ = ("_backpressure_bytes", "_base", "_events", "_memory", "_on_relief", "_sizes", "_watchers", "bytes")
+    __slots__ = ("_backpressure_bytes", "_base", "_events", "_memory", "_on_relief", "_sizes", "bytes", "readers")
 
-    def __init__(self, memory: TaskMemory, on_relief: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, memory: TaskMemory, on_relief: Callable[[], None]) -> None:
         self._base = 0  # the generation before the first event
         self._memory = memory
         self._on_relief = on_relief
-        self._watchers: set[Watcher] = set()
+        self.readers: Final[set[EventReader]] = set()
         self._backpressure_bytes = BACKPRESSURE_BYTES
         self._events: list[LoggedEvent] = []
         self._sizes: list[int] = []
         self.bytes = 0
 
-    def watch(self, generation: int) -> Watcher:
-        """A watcher of the events after this generation, which is the task's present one. It must be closed."""
-        if not self._watchers:
-            self._reset(generation)
-        watcher = Watcher(self, generation)
-        self._watchers.add(watcher)
-        return watcher
-
-    def close(self, watcher: Watcher) -> None:
-        """Buffer nothing more for this watcher. Closing it again does nothing."""
-        self._watchers.discard(watcher)
-        self.trim()
+    def open(self, reader: EventReader, generation: int) -> None:
+        """Keep what comes after this generation, which is the task's present one, until `reader` is closed."""
+        if not self.readers:
+            self._base = generation
+        self.readers.add(reader)
 
     def add(self, logged: LoggedEvent, size: int) -> None:
-        """Append the next event if anybody watches; drop an eighth of the buffer where it exceeds a limit."""
-        if not self._watchers:
+        """Append the next event if anybody reads; drop an eighth of the buffer where it exceeds a limit."""
+        if not self.readers:
             return
         self._events.append(logged)
         self._sizes.append(size)
@@ -155,18 +147,17 @@ class EventBuffer:
         if self.bytes > MAX_BYTES or self._memory.buffers_full or len(self._events) > MAX_EVENTS:
             self._drop(1 + len(self._events) // 8)
 
-    def read(self, after: int, upto: int, limit: int) -> list[LoggedEvent] | None:
-        """At most `limit` events after generation `after`, none after `upto`. None where the next one was dropped."""
+    def read(self, after: int, upto: int) -> Sequence[LoggedEvent]:
+        """Some events after generation `after`, none after `upto`. None where the next one was dropped, or is yet to come."""
         start = after - self._base
-        if start < 0:
-            return None
-        return self._events[start : max(start, min(start + limit, upto - self._base))]
+        return () if start < 0 else self._events[start : max(start, min(start + BATCH_EVENTS, upto - self._base))]
 
     def trim(self) -> None:
-        """Drop what every watcher has read: in batches, so that the cost of dropping stays linear."""
-        if not self._watchers:
-            return self._reset(0)  # `watch` sets the base
-        count = min(watcher.position for watcher in self._watchers) - self._base
+        """Drop what every reader has: in batches, so that the cost of dropping stays linear."""
+        if not self.readers:
+            self._backpressure_bytes = BACKPRESSURE_BYTES
+            return self._drop(len(self._events))
+        count = min(reader.position for reader in self.readers) - self._base
         if count < min(256, 1 + len(self._events) // 2):
             return
         was_congested = self.congested
@@ -178,18 +169,12 @@ class EventBuffer:
 
     @property
     def congested(self) -> bool:
-        """Whether publishers should wait a moment for the watchers."""
+        """Whether publishers should wait a moment for the readers."""
         return self.bytes > self._backpressure_bytes
 
     def raise_backpressure_limit(self) -> None:
-        """The watchers did not catch up: publishers may go twice as far."""
+        """The readers did not catch up: publishers may go twice as far."""
         self._backpressure_bytes *= 2
-
-    def _reset(self, base: int) -> None:
-        """Drop all events, and continue after this generation."""
-        self._drop(len(self._events))
-        self._base = base
-        self._backpressure_bytes = BACKPRESSURE_BYTES
 
     def _drop(self, count: int) -> None:
         freed = sum(self._sizes[:count])
@@ -200,25 +185,63 @@ class EventBuffer:
 
 
 @final
-class Watcher:
-    """A reader of one task's events. `position` is the generation of the last event that it has read."""
+class EventReader:
+    """Reads one task's events in order: those that are published from now on, or those after the generation `after`, which the
+    task has reached. From its buffer, or from the store where the buffer has dropped them. It must be closed.
 
-    __slots__ = ("_buffer", "position")
+    `position` is the generation of the last event that it has read. Each turn of its loop returns events, raises, or waits for
+    the task to change.
+    """
 
-    def __init__(self, buffer: EventBuffer, position: int) -> None:
-        self._buffer = buffer
-        self.position = position
+    def __init__(self, live: LiveTask, log: EventLog, *, after: int | None = None) -> None:
+        self._live = live
+        self._log = log
+        self._buffer = live.buffer = live.buffer or EventBuffer(live.memory, live.notify)
+        self._buffer.open(self, live.generation)
+        self.position = live.generation if after is None else after
+        log.retain(live.id)
 
-    def take(self, upto: int, limit: int = BATCH_EVENTS) -> list[LoggedEvent] | None:
-        """The next events, none after generation `upto`; empty where there are none yet, None where the buffer dropped them."""
-        found = self._buffer.read(self.position, upto, limit)
-        if found:
-            self.position = found[-1].generation
-            self._buffer.trim()
-        return found
+    async def next_batch(self, is_over: Callable[[], bool] = lambda: False) -> Sequence[LoggedEvent]:
+        """Wait for the next events. None is skipped and none comes twice.
+
+        Empty once the task has ended or `is_over()`, and everything was read. Raises `EventsLost` where the store does not
+        keep the next event any more, or has deleted the task, and what `raise_if_lost` raises.
+        """
+        live = self._live
+        while True:
+            committed = live.committed
+            batch = await self._read(committed)
+            if batch:
+                self.position = batch[-1].generation
+                self._buffer.trim()
+                return batch
+            raise_if_lost(live)
+            if self.position >= live.generation and (live.ended or is_over()):
+                return ()
+            if live.committed == committed:  # else it was committed while the store was read
+                await live.wait_for_change()
+
+    async def _read(self, committed: int) -> Sequence[LoggedEvent]:
+        """The next events up to `committed`, none only where there are none. Raises `EventsLost`."""
+        live, is_behind = self._live, self.position < committed
+        batch = self._buffer.read(self.position, committed)
+        if batch or not (is_behind or live.lost == "behind"):
+            return batch
+        try:
+            batch = await self._log.read(live.id, after=self.position)
+        except LogTruncatedError as exc:
+            last_generation = max(exc.generation, live.committed)  # the store may have deleted the task
+            raise EventsLost(taskId=live.id, lastGeneration=last_generation) from None
+        if is_behind and not batch:
+            raise EventsLost(taskId=live.id, lastGeneration=committed)
+        return batch
 
     def close(self) -> None:
-        self._buffer.close(self)
+        """Closing it again does nothing."""
+        if self in self._buffer.readers:
+            self._buffer.readers.remove(self)
+            self._buffer.trim()
+            self._log.release(self._live.id)
 
 
 UNCOUNTED: Final = TaskMemory()
@@ -253,11 +276,12 @@ class LiveTask:
 
     `waiting` are its messages whose execution is not over; `begun` has the generation by which each execution began last, by
     the message's place in the history, and `received` the places of messages by the keys of their calls: both since it was
-    loaded, and of what was waiting then.
-    `busy` is set by the runner while this daemon executes something for it, or is about to. `pins` counts the users
-    that need it in memory. `local_owner` is this daemon's name in the store; `remote_owner` is another daemon that works
-    on the task, `QUEUED` where one is still to be found, empty where it is unknown which one; `owned` says that the store has
-    this daemon as its owner. `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
+    loaded, and of what was waiting then. `busy` is set by the runner while this daemon executes something for it, or is about
+    to. `pins` counts the users that need it in memory.
+
+    `local_owner` is this daemon's name in the store, and `owned` says that the store has it as the owner; `remote_owner` is
+    another daemon that works on the task, `QUEUED` where one is still to be found, empty where it is unknown which one.
+    `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
     """
 
     __slots__ = (
@@ -265,7 +289,6 @@ class LiveTask:
         "_bytes_since_snapshot",
         "_draft",
         "_expecting",
-        "_memory",
         "_on_publish",
         "_queued",
         "_size",
@@ -280,6 +303,7 @@ class LiveTask:
         "id",
         "local_owner",
         "lost",
+        "memory",
         "notify",
         "owned",
         "pending",
@@ -309,7 +333,7 @@ class LiveTask:
         signal = ChangeSignal()
         self.notify: Final = signal.notify
         self.wait_for_change: Final = signal.wait
-        self._memory = memory or UNCOUNTED
+        self.memory = memory or UNCOUNTED
         self._on_publish = on_publish
         self._draft = TaskDraft(task, waiting)
         self.task: Final = self._draft.freeze  # the task as of `generation`
@@ -322,7 +346,7 @@ class LiveTask:
         for artifact in task.artifacts:
             self._artifact_sizes[artifact.artifact_id] = size_of_artifact(artifact)
         self._snapshot_bytes = self._size = size_of_task(task)
-        self._memory.add_task(self._size)
+        self.memory.add_task(self._size)
         self._bytes_since_snapshot = 0
         self._queued = False
         self._expecting = 0
@@ -419,7 +443,7 @@ class LiveTask:
             event = self._with_unexecuted(event)
         size = size_of_event(event)
         if limited and (size > SMALL or target is None):
-            self._memory.check(size)
+            self.memory.check(size)
         self._publish(event, size)
 
     def _publish(self, event: TaskEvent, size: int) -> None:
@@ -489,12 +513,12 @@ class LiveTask:
 
     def _count(self, size: int) -> None:
         self._size += size
-        self._memory.add_task(size)
+        self.memory.add_task(size)
 
     def forget(self) -> None:
         """It leaves the memory as soon as its last user does: do not count it any more."""
-        self._memory.add_task(-self._size)
-        self._memory, self._size = UNCOUNTED, 0
+        self.memory.add_task(-self._size)
+        self.memory, self._size = UNCOUNTED, 0
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
@@ -509,17 +533,6 @@ class LiveTask:
     def expects(self) -> bool:
         """Whether another daemon is to publish a message."""
         return bool(self._expecting)
-
-    def watch(self) -> Watcher:
-        """A watcher of the events from now on. It must be closed."""
-        if self.buffer is None:
-            self.buffer = EventBuffer(self._memory, self.notify)
-        return self.buffer.watch(self.generation)
-
-    @property
-    def congested(self) -> bool:
-        """Whether publishers should wait a moment for the watchers."""
-        return self.buffer is not None and self.buffer.congested
 
     # -- the store ---------------------------------------------------------------------------------------------
 

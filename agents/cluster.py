@@ -10,15 +10,15 @@ from math import inf
 from time import monotonic
 from typing import Final, final
 
-from ...change_signal import ChangeSignal
-from ...daemon.dispatch.execution import Raised, attempt
-from ...daemon.logs import log
-from ...lazy import anyio
-from ..stores.failures import log_failure
-from ..stores.interface import TaskStore
-from ..tasks.live_task import LiveTask
-from ..tasks.runner import Runner, Spawn
-from ..tasks.task_cache import TaskCache
+from ..change_signal import ChangeSignal
+from ..daemon.dispatch.execution import Raised, attempt
+from ..daemon.logs import log
+from ..lazy import anyio
+from .live_task import LiveTask
+from .runner import Runner
+from .stores.failures import log_failure
+from .stores.interface import TaskStore
+from .task_cache import TaskCache
 from .task_worker import EventFollower, TaskWorker
 
 SHARED_POLL_SECONDS: Final = 0.04
@@ -37,18 +37,14 @@ OWNED_TURNS: Final = 5
 
 @final
 class Cluster:
-    """One per durable store. `on_lost(live)` is called for a task that can't be used any more.
-
-    With `executes` it takes tasks from the queue and from the dead, while fewer than `max_runs` executions are under way.
-    """
+    """One per durable store. With `executes` it takes tasks from the queue and from the dead, while fewer than `max_runs`
+    executions are under way."""
 
     def __init__(
         self,
         store: TaskStore,
         cache: TaskCache,
         runner: Runner,
-        spawn: Spawn,
-        on_lost: Callable[[LiveTask], None],
         *,
         executes: bool,
         max_runs: int,
@@ -58,10 +54,9 @@ class Cluster:
         self._cache = cache
         self._runner = runner
         self._executes = executes
-        self._on_lost = on_lost
         self._shared_poll_seconds = shared_poll_seconds
-        self._event_follower = EventFollower(store, cache, on_lost)
-        self._task_worker = TaskWorker(store, cache, runner, self._event_follower, spawn, max_runs=max_runs)
+        self._event_follower = EventFollower(store, cache)
+        self._task_worker = TaskWorker(store, cache, runner, self._event_follower, max_runs=max_runs)
         self._requests = self._queued = True
         self._work_signal, self._following_signal = ChangeSignal(), ChangeSignal()
         self._listening: anyio.CancelScope | None = None
@@ -159,8 +154,7 @@ class Cluster:
             if lives:
                 log.warning("task.lease_ended", tasks=len(lives))
             for live in lives:
-                live.lose("unavailable")
-                self._on_lost(live)
+                self._cache.lose(live, "unavailable")
             await anyio.sleep(min(max(left, LEASE_POLL_SECONDS), IDLE_POLL_SECONDS))
 
     async def _look_after(self) -> None:
