@@ -25,7 +25,8 @@ from ..errors.failures import (
 from ..lazy import anyio
 
 if TYPE_CHECKING:
-    from .requests import GatewayRequest, Send
+    from .asgi import Send
+    from .requests import GatewayRequest
 
 JSON: Final = "application/json"
 

@@ -27,11 +27,12 @@ from ..errors.exceptions import FailureError
 from ..errors.failures import Cancelled, Failure, Internal, MethodNotFound, Overloaded, TimedOut, Unavailable
 from ..lazy import anyio
 from .answers import Answer, AnswerWriter, FailureWriter
-from .requests import ClientGone, GatewayRequest, Send, read_body, service_params
+from .asgi import Send
+from .requests import ClientGone, GatewayRequest, read_body, service_params
 from .streams import FIRST_SECONDS, Events, MessageStream, encode_event, send_stream
 
 if TYPE_CHECKING:
-    from ..a2a.card.model import AgentCard, ApiKey
+    from ..a2a.card import AgentCard, ApiKey
     from ..daemon.dispatch.execution import Router
     from ..daemon.dispatch.request import EventSink, Outcome
     from ..daemon.documents.store import Documents

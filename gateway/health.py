@@ -10,7 +10,8 @@ from ..lazy import anyio
 from .answers import Answer, plain_text
 
 if TYPE_CHECKING:
-    from .requests import GatewayRequest, Send
+    from .asgi import Send
+    from .requests import GatewayRequest
 
 
 def plain_now(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:

@@ -23,18 +23,19 @@ from prometheus_client.utils import floatToGoString
 
 from ..daemon.dispatch.execution import Raised, attempt
 from ..daemon.logs import log
-from ..daemon.metrics.figures import BOUNDS, Figures, Histogram
 from ..daemon.operations.access import Access
 from ..errors.failures import Internal
 from ..lazy import anyio
 from .answers import Answer, headers_of
+from .figures import BOUNDS, Figures, Histogram, read_figures
 from .health import plain_now, refusal
 
 if TYPE_CHECKING:
     from ..daemon.host import Host
     from ..daemon.operations.identity import Identity
+    from .asgi import Send
     from .calls import CallRunner
-    from .requests import GatewayRequest, Send
+    from .requests import GatewayRequest
 
 SCRAPE_SECONDS: Final = 10.0
 """How long collecting may take, collectors of services included. Prometheus waits as long by default."""
@@ -65,7 +66,7 @@ class MetricsEndpoint:
         if self._one_at_a_time is None:
             self._one_at_a_time = anyio.CapacityLimiter(1)
         with anyio.move_on_after(SCRAPE_SECONDS):
-            write = partial(exposed, await self._host.figures(identity), accept)
+            write = partial(exposed, await read_figures(self._host, identity), accept)
             limiter = self._one_at_a_time
             written = await attempt(lambda: anyio.to_thread.run_sync(write, abandon_on_cancel=True, limiter=limiter))
             if isinstance(written, Raised):

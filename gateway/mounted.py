@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..daemon.operations.access import IdentityProvider
     from ..daemon.operations.context import ContextBackend
     from ..daemon.settings import Settings
-    from .requests import Receive, Scope, Send
+    from .asgi import Receive, Scope, Send
 
 
 @final

@@ -21,11 +21,11 @@ from ..daemon.operations.context import last_event_id
 from ..daemon.operations.params import InputModel
 from ..daemon.operations.registry import Registry
 from ..daemon.rpc.envelope import Call, json_failure
-from ..daemon.schemas.documents import input_schema
-from ..errors.call_error import encode_call_error
 from ..errors.exceptions import FailureError
 from ..errors.failures import Failure, Internal, InvalidParams, MethodNotFound, OperationTypeMismatch, ParseFailure
 from ..errors.nearest import nearest_hint
+from ..errors.wire import encode_call_error
+from ..schemas.documents import input_schema
 from .answers import SMALLEST, Answer, compressed, etag_of, headers_of, status_of, with_etag
 from .calls import CallRunner, agent_of
 from .openapi.document import about, openapi_document
@@ -35,7 +35,7 @@ from .requests import GatewayRequest, note_route
 if TYPE_CHECKING:
     from ..daemon.host import Host
     from ..daemon.operations.spec import OperationSpec
-    from .requests import Send
+    from .asgi import Send
 
 
 COMPLETED: Final = "completed"

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 from .a2a.routes import CARD_PATHS
 from .answers import Answer
-from .requests import HEADERS, GatewayRequest, Message, Send, route_path
+from .asgi import Message, Send
+from .requests import HEADERS, GatewayRequest, route_path
 
 if TYPE_CHECKING:
-    from ..a2a.card.model import ApiKey
+    from ..a2a.card import ApiKey
 
 
 # Cross-Origin Resource Sharing (WHATWG Fetch, section 3.2): which origins' pages may read the answers. Off by default, but for

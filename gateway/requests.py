@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, final
 from urllib.parse import parse_qsl, quote
 
-from ..daemon.tracing.attributes import SCOPE_MEMBER
 from ..errors.exceptions import FailureError
 from ..errors.failures import InvalidRequest, Overloaded
 
 if TYPE_CHECKING:
-    from ..a2a.card.model import ApiKey
+    from ..a2a.card import ApiKey
     from ..daemon.memory import MemoryBudget
     from ..daemon.operations.access import Access
-    from ..daemon.tracing.http_request import HttpRequest
     from ..errors.failures import Failure, Internal
-
-Scope: TypeAlias = MutableMapping[str, Any]  # Any: as ASGI has it, here and below
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+    from .asgi import Receive, Scope
+    from .tracing.http_request import HttpRequest
 
 _PARAMS: Final = {
     "authorization": "authorization",
@@ -55,6 +50,8 @@ class GatewayRequest:
         """Who sends it, once somebody has asked; what it gets where that can't be told."""
         self.failure: Failure | None = None
         """Why it never became a call."""
+        self.record: HttpRequest | None = None
+        """The record of its span, where one is kept."""
         self.noted = False
         """Whether it is among the last requests."""
 
@@ -139,9 +136,8 @@ def route_path(scope: Scope) -> str:
 
 def note_route(request: GatewayRequest, route: str) -> None:
     """Tell the record of a request, if one is kept, which of our paths it asks for: `/tasks/{id}`."""
-    kept: HttpRequest | None = request.scope.get(SCOPE_MEMBER)
-    if kept is not None:
-        kept.route = route
+    if request.record is not None:
+        request.record.route = route
 
 
 def check_content_type(header: str | None) -> None:

@@ -22,7 +22,7 @@ from ..lazy import anyio
 from .answers import NO_SNIFFING
 
 if TYPE_CHECKING:
-    from .requests import Send
+    from .asgi import Send
 
 MAX_UNDELIVERED: Final = 32
 """Events that may wait for the client before their producer waits, as over stdio."""

@@ -39,7 +39,7 @@ from .updates import block_of
 
 if TYPE_CHECKING:
     from ...daemon.operations.context import ClientInfo, ContextBackend
-    from .session import ClientCapabilities, SessionRecord
+    from .sessions import ClientCapabilities, SessionRecord
     from .turn import PromptTurn
 
 CLEAN_UP_SECONDS: Final = 2.0

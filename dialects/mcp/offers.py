@@ -13,12 +13,12 @@ from ...daemon.declarations import Prompt, Resource, arguments_of, variables_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.schemas.documents import input_schema
 from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, InvalidParams, Overloaded
 from ...errors.redaction import scrub_known
 from ...lazy import anyio
+from ...schemas.documents import input_schema
 from .asking import AskingParams, forward
 from .dialect import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener, SubscriptionFilter
 from .generated import structs

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, final, get_args
 import msgspec
 from msgspec import Raw
 
-from ...a2a.card.v03 import card_to_v03
+from ...a2a.card_v03 import card_to_v03
 from ...a2a.methods import VERSIONS
-from ...a2a.versions.version import covers_version
+from ...a2a.version import covers_version
 from ...daemon.dispatch.execution import Router
 from ...daemon.operations.registry import Registry
 from ...daemon.rpc import envelope
@@ -36,10 +36,10 @@ from ..requests import GatewayRequest, note_route
 from .routes import CARD_PATHS, WELL_KNOWN, Found, NotAllowed, find_route, meant_by, path_of, version_of_path
 
 if TYPE_CHECKING:
-    from ...a2a.card.model import AgentCard
+    from ...a2a.card import AgentCard
     from ...daemon.host import Host
     from ...daemon.operations.params import InputModel
-    from ..requests import Send
+    from ..asgi import Send
 
 
 # Which version of A2A a request is of (A2A 1.0, section 3.6).

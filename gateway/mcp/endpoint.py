@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from ...daemon.operations.spec import OperationSpec
     from ...dialects.mcp.tools import Tool
     from ...errors.failures import Failure
+    from ..asgi import Send
     from ..calls import CallRunner
-    from ..requests import Send
     from ..streams import MessageStream
 
 

@@ -20,8 +20,8 @@ from ..requests import GatewayRequest, note_route
 from .recent_requests import RecentRequest, RecentRequests
 
 if TYPE_CHECKING:
+    from ..asgi import Send
     from ..calls import CallRunner
-    from ..requests import Send
 
 REQUESTS: Final = "page/requests"
 """The path of what the page alone asks for."""

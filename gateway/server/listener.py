@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...daemon.host import Host
     from ...daemon.memory import MemoryBudget
     from ...daemon.settings import Settings
-    from ..requests import Receive, Scope, Send
+    from ..asgi import Receive, Scope, Send
 
 
 # Refuses requests that two readers could understand in two ways, and heads that are too large: what the parsers let pass.

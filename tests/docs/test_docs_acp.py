@@ -13,7 +13,8 @@ import pytest
 from discreet import acp
 from discreet.acp import AcpOptions, Editor
 from discreet.agents import TaskEvents
-from discreet.dialects.acp.session import MAX_BYTES, MAX_SESSIONS, OWN_METHODS
+from discreet.dialects.acp.session import OWN_METHODS
+from discreet.dialects.acp.sessions import MAX_BYTES, MAX_SESSIONS
 from discreet.errors.codes import ACP_REQUEST_FAILED, ACP_RESERVED
 from support.acp_client import acp_client
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from discreet.a2a.types import TaskState
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
+from discreet.agents.executor import RequestContext, TaskEvents
 from support.asgi_client import JSON
 from support.works import agent as works_agent
 from support.works import v1

@@ -15,7 +15,7 @@ from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.connection.handshake import MAX_CLIENT_BYTES
 from discreet.daemon.operations.service import DeclarationError
 from discreet.dialects.acp.generated.structs import McpServer
-from discreet.dialects.acp.session import Sessions
+from discreet.dialects.acp.sessions import Sessions
 from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.decoders import decoder_for
 from support.acp_client import AcpRefused, acp_client, agent_of, check

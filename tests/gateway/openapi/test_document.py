@@ -13,16 +13,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from discreet import Service
-from discreet.a2a.card.model import AuthorizationCode
+from discreet.a2a.card import AuthorizationCode
 from discreet.agents import Agent, ApiKey, HttpAuth, OAuth2, OAuthFlows, requires
 from discreet.daemon.operations.access import StaticTokens, Token
-from discreet.daemon.schemas.documents import operation_schema
-from discreet.daemon.schemas.json_schema import json_schema
 from discreet.dialects.mcp.tool_schemas import inlined
 from discreet.files.service import file_service
 from discreet.gateway.openapi.document import About, Security, document_text, openapi_document, security_of
 from discreet.gateway.openapi.keywords import to_openapi
 from discreet.gateway.openapi.snapshot import read_openapi
+from discreet.schemas.documents import operation_schema
+from discreet.schemas.json_schema import json_schema
 from support.books import book, described, operations, resolved, responses, validator
 
 META_SCHEMA: dict[str, Any] = json.loads(

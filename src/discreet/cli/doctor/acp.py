@@ -8,7 +8,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ...client import RemoteError
-from ...dialects.acp.session import AUTHENTICATION_REQUIRED, PROTOCOL_VERSION
+from ...dialects.acp.session import PROTOCOL_VERSION
+from ...dialects.acp.sessions import AUTHENTICATION_REQUIRED
 from ...errors.decoders import convert
 from .conversation import CLIENT, Conversation, Implementation, listed, shown
 
