@@ -70,21 +70,14 @@ class FailureWriter(Protocol):
 
 
 class AnswerWriter(FailureWriter, Protocol):
-    """Writes the outcome and the events of one call.
+    """Writes the outcome and the events of one call."""
 
-    `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event. `failure_event` is the
-    name of the event that tells of a failure; empty for none. `completion_event` is that of the event that tells that the
-    subscription has ended by itself; empty where nothing tells it.
-    """
-
-    @property
-    def fails_in_stream(self) -> bool: ...
-
-    @property
-    def failure_event(self) -> str: ...
-
-    @property
-    def completion_event(self) -> str: ...
+    fails_in_stream: bool
+    """Whether a subscription that fails before its first event is told so as an event."""
+    failure_event: str
+    """The name of the event that tells of a failure; empty for none."""
+    completion_event: str
+    """The name of the event that tells that a subscription has ended by itself; empty where nothing tells it."""
 
     def result(self, result: bytes) -> Answer: ...
 

@@ -47,25 +47,14 @@ if TYPE_CHECKING:
 class HostedAgent(Protocol):
     """The agent of a daemon, as its callers by HTTP see it."""
 
-    @property
-    def card(self) -> AgentCard | None:
-        """What was declared; None where the operations are the agent's skills."""
-        ...
-
-    @property
-    def api_keys(self) -> tuple[ApiKey, ...]:
-        """Where callers may put an API key, as the card declares."""
-        ...
-
-    @property
-    def lazy_operations(self) -> LazyOperations:
-        """The methods of JSON-RPC, and of HTTP+JSON in A2A 1.0."""
-        ...
-
-    @property
-    def rest_operations(self) -> LazyOperations:
-        """Those of HTTP+JSON in A2A 0.3, under the same names."""
-        ...
+    card: AgentCard | None
+    """What was declared; None where the operations are the agent's skills."""
+    api_keys: tuple[ApiKey, ...]
+    """Where callers may put an API key, as the card declares."""
+    lazy_operations: LazyOperations
+    """The methods of JSON-RPC, and of HTTP+JSON in A2A 1.0."""
+    rest_operations: LazyOperations
+    """Those of HTTP+JSON in A2A 0.3, under the same names."""
 
     def public_card(self, url: str) -> AgentCard:
         """The public card, for clients that reach the daemon under this URL."""
