@@ -131,7 +131,6 @@ class Gateway:
                 tracing.end_http(kept)
 
     async def _noted(self, endpoint: Endpoint, request: GatewayRequest, path: str, send: Send) -> Answer | None:
-        """The same, put down among the last requests if it never became a call."""
         began = monotonic()
         answer = await endpoint.respond(request, path, send)
         if answer is None or request.noted or path in PROBES:
@@ -198,7 +197,6 @@ def _is_local(request: GatewayRequest) -> bool:
 
 
 def _origins(settings: Settings, *, local: bool, address: str) -> Origins:
-    """Raises `AppError` for names that fit nothing."""
     for origin in settings.http_origins or ():
         if origin != "*" and not is_origin(origin):
             raise AppError(f"--http-origin {origin}: an origin is http:// or https:// and a host, without a path")

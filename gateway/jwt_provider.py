@@ -235,7 +235,10 @@ class JwtProvider:
         self._algorithms = tuple(DEFAULT_ALGORITHMS if algorithms is None else algorithms)
         if not self._algorithms or not FITTING.keys() >= set(self._algorithms):
             raise ValueError(f"an algorithm must be one of {', '.join(FITTING)}")
-        _check_place(jwks)
+        from ..daemon.settings.option import is_key_address  # the setting's own rule, for those who come by another way
+
+        if "://" in jwks and not is_key_address(jwks):
+            raise ValueError("the keys' address must begin with https://, or be one of this machine")
         self.realm = realm
         self._issuer = issuer
         self._audience = audience
@@ -261,7 +264,8 @@ class JwtProvider:
         token, header = read
         keys = self._usable()
         key = None if keys is None else keys.find(header.alg, header.kid)
-        if (key is None or not self._fresh) and self._may_fetch and self._lock.acquire(blocking=False):
+        fresh = self._keys is not None and self._clock() - self._keys.since < FRESH_SECONDS
+        if (key is None or not fresh) and self._may_fetch and self._lock.acquire(blocking=False):
             self._begin_fetch()
         if key is None:
             return CredentialsRefused("unknown key")
@@ -314,7 +318,6 @@ class JwtProvider:
                 self._fetch()
 
     def _begin_fetch(self) -> None:
-        """Fetch the keys in a thread, which releases the lock."""
 
         def fetch() -> None:
             try:
@@ -341,20 +344,9 @@ class JwtProvider:
     def _may_fetch(self) -> bool:
         return self._tried is None or self._clock() - self._tried >= RETRY_SECONDS
 
-    @property
-    def _fresh(self) -> bool:
-        return self._keys is not None and self._clock() - self._keys.since < FRESH_SECONDS
-
     def _usable(self) -> KeySet | None:
         keys = self._keys
         return None if keys is None or self._clock() - keys.since >= USABLE_SECONDS else keys.found
-
-
-def _check_place(jwks: str) -> None:
-    from ..daemon.settings.option import is_key_address  # the setting's own rule, for those who come by another way
-
-    if "://" in jwks and not is_key_address(jwks):
-        raise ValueError("the keys' address must begin with https://, or be one of this machine")
 
 
 def _identity(claims: dict[str, Any]) -> Identity | CredentialsRefused:

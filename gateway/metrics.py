@@ -100,7 +100,6 @@ class _All(Collector):
 
 
 def _of_clients(told: Figures) -> Iterator[Metric]:
-    """What is done and held for clients."""
     outcomes = (((each.transport, each.method, each.code), each.count) for each in told.requests)
     yield _counter("requests", "Requests by outcome: ok, or the code of the error.", "transport method code", outcomes)
     yield _histogram(

@@ -133,7 +133,6 @@ class MountedGateway:
             raise run.fault
 
     async def _follow(self, receive: Receive, send: Send) -> None:
-        """ASGI's lifespan protocol."""
         await receive()
         try:
             async with self.lifespan():

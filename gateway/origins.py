@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
@@ -90,9 +89,6 @@ _HOST: Final = re.compile(r"(?:[\w.~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d*)?
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
-MOST_HOSTS: Final = 64
-
-
 @final
 class Origins:
     """`hosts` are the names under which clients may ask for the gateway, None for any; a name `*.example.org` stands for
@@ -104,10 +100,8 @@ class Origins:
         self._suffixes = tuple(host[1:].lower() for host in hosts or () if host.startswith("*."))
         self._allowed = frozenset(origin.rstrip("/").lower() for origin in allowed)
 
-        self.admits_host: Final = lru_cache(MOST_HOSTS)(self._admits_host)
-        """Whether the header `Host` names this gateway; clients ask for few names."""
-
-    def _admits_host(self, header: str | None) -> bool:
+    def admits_host(self, header: str | None) -> bool:
+        """Whether the header `Host` names this gateway."""
         name = host_name(header) if header else None
         if self._hosts is None:
             return not header or name is not None

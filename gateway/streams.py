@@ -204,7 +204,6 @@ class MessageStream:
         return islice(self._messages, self.taken_up_to + 1 - self.oldest, None)
 
     def _turn(self) -> list[QueuedMessage]:
-        """No more than goes out at once."""
         found: list[QueuedMessage] = []
         size = 0
         for message in self._untaken():

@@ -175,7 +175,6 @@ async def list_sessions(
 async def _sessions(
     handler: RequestHandler, caller: Caller, tasks: tuple[Task, ...]
 ) -> AsyncIterator[structs.SessionInfo]:
-    """The session of each task that is the last one of its session."""
     for task in tasks:
         query = TaskQuery(scope=caller.scope, context_id=task.context_id, page_size=1, include_artifacts=False)
         newest = (await handler.list(query)).tasks

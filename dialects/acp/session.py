@@ -143,8 +143,6 @@ class _InitializeParams(msgspec.Struct, rename="camel"):
 
 
 class _Saved(msgspec.Struct, frozen=True):
-    """What the next program needs to go on."""
-
     client: ClientInfo
     sessions: Raw
 

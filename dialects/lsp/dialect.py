@@ -133,7 +133,6 @@ class LspDialect(Dialect):
         return self._take_notification(call) if call.id is None else None
 
     def _out_of_turn(self, method: str) -> Failure | None:
-        """Why this method is refused now. `exit` never is."""
         if method == "exit":
             return None
         if self.state == "shutdown":

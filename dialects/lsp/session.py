@@ -173,7 +173,6 @@ class LspSession:
             self._register(self._registered)
 
     async def _apply_steps(self) -> None:
-        """Apply a notification with many changes, and let everything else run in between."""
         while self.dialect.busy:
             await anyio.lowlevel.checkpoint()
             if self.dialect.busy:

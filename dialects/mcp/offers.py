@@ -166,7 +166,6 @@ def _find(state: McpState, uri: str, protocol: ProtocolRevision) -> tuple[Operat
 
 
 def _match(state: McpState, uri: str) -> tuple[OperationSpec, Resource, dict[str, str]] | None:
-    """A URI in full comes before templates."""
     for spec, offer in state.offered(Resource):
         if offer.uri == uri and not offer.is_template:
             return spec, offer, {}
@@ -180,7 +179,6 @@ def _match(state: McpState, uri: str) -> tuple[OperationSpec, Resource, dict[str
 def _contents(
     uri: str, returns: Any, offer: Resource, result: bytes
 ) -> Sequence[structs.TextResourceContents | structs.BlobResourceContents]:
-    """The contents of a resource whose operation returned this; `returns` is its annotation."""
     mime_type = offer.mime_type or None
     if get_origin(returns) is list and _are_contents(*get_args(returns)):
         contents: list[Any] = decoder_for(returns)(result)
@@ -280,7 +278,6 @@ def _described_prompt(spec: OperationSpec, offer: Prompt) -> structs.Prompt:
 
 
 def _named(state: McpState, kind: type[Prompt] | type[Resource], name: str, param: str) -> OperationSpec:
-    """The prompt of this name, or the resource of this URI or template."""
     for spec, offer in state.offered(kind):
         if name == (offer.uri if isinstance(offer, Resource) else tool_name(spec.name)):
             return spec
@@ -300,7 +297,6 @@ def _completed(spec: OperationSpec, name: str, begun: str) -> Sequence[str]:
 
 
 def _prompt(spec: OperationSpec, result: bytes) -> structs.GetPromptResult:
-    """The prompt whose operation returned this."""
     returns: Any = spec.returns
     if returns is structs.GetPromptResult:
         own: structs.GetPromptResult = decoder_for(returns)(result)

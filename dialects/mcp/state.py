@@ -204,7 +204,6 @@ class McpState:
         return (self.host.settings.reload and bool(self.tools)) or self.host.catalogue.changes
 
     def _tell_changes(self) -> None:
-        """Tell whoever listens that the tools are others."""
         if self.revision is not None:
             self.announce_changes(_TOOLS, {})
         for request_id, listener in self.dialect.listeners.items():
@@ -266,7 +265,6 @@ def _check_offers(specs: Iterable[OperationSpec]) -> None:
 
 
 def _check_numbers(specs: Iterable[OperationSpec]) -> None:
-    """Numbers that the protocol keeps for itself can't be an author's own."""
     for spec in specs:
         for error in spec.errors:
             if error.definition.number in RESERVED_NUMBERS:

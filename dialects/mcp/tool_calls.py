@@ -194,7 +194,10 @@ class ToolResult:
             case "contents":
                 return self._write(self._content(result), None)
             case "result":
-                return self._own(result)
+                own = decoder_for(CallToolResult)(result)
+                if self.protocol.modern:
+                    return _encode(modern_members(msgspec.to_builtins(own), self._server))
+                return _encode(reduced(own, self.protocol.revision))
             case "whole":
                 return self._whole(result)
 
@@ -203,9 +206,14 @@ class ToolResult:
             return None
         if isinstance(failure, InvalidParams) and not self.protocol.has("2025-11-25"):
             return None
-        said = self._said_by_foreign_tool(failure)
-        if said is not None:
-            return self._whole(said, error=True)
+        is_foreign = foreign_tool(self.tool.spec.options) is not None
+        if (
+            is_foreign
+            and isinstance(failure, DomainFailure)
+            and failure.code == TOOL_ERROR
+            and failure.details is not None
+        ):
+            return self._whole(failure.details, error=True)
         error = error_object(failure)
         if isinstance(failure, Internal):
             facts = _encode(_Error("INTERNAL", retryable=False))
@@ -235,13 +243,7 @@ class ToolResult:
             return _text_of(content)
         return _encode(reduced(blocks, self.protocol.revision))
 
-    def _said_by_foreign_tool(self, failure: Failure) -> msgspec.Raw | None:
-        if isinstance(failure, DomainFailure) and failure.code == TOOL_ERROR:
-            return failure.details if foreign_tool(self.tool.spec.options) is not None else None
-        return None
-
     def _whole(self, said: bytes | msgspec.Raw, *, error: bool = False) -> bytes:
-        """What a tool of another server says, as it said it."""
         whole = decoder_for(ToolContent)(said)
         structured = (
             None if isinstance(whole.structured_content, msgspec.UnsetType) else bytes(whole.structured_content)
@@ -254,12 +256,6 @@ class ToolResult:
         if foreign_tool(self.tool.spec.options) is not None:
             result, content = _without_content(result)
         return self._write(_text_of(result) if content is None else self._content(bytes(content)), result)
-
-    def _own(self, result: bytes) -> bytes:
-        own = decoder_for(CallToolResult)(result)
-        if self.protocol.modern:
-            return _encode(modern_members(msgspec.to_builtins(own), self._server))
-        return _encode(reduced(own, self.protocol.revision))
 
 
 def _without_content(result: bytes) -> tuple[bytes, msgspec.Raw | None]:

@@ -78,35 +78,26 @@ def _declared_errors(spec: OperationSpec) -> dict[str, Any]:  # Any: JSON
 
 
 def _annotations(spec: OperationSpec, given: structs.ToolAnnotations | None) -> structs.ToolAnnotations:
-    derived = _derived_annotations(spec)
-    if given is None:
-        return derived
-    said = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
-    return msgspec.structs.replace(derived, **said)
-
-
-def _derived_annotations(spec: OperationSpec) -> structs.ToolAnnotations:
     foreign = foreign_tool(spec.options)
     if foreign is not None:
-        hints: structs.ToolAnnotations = convert(foreign.annotations, structs.ToolAnnotations)
-        return hints
-    if spec.idempotent and spec.kind == "mutation":
-        return structs.ToolAnnotations(read_only_hint=False, idempotent_hint=True)
-    return structs.ToolAnnotations(read_only_hint=spec.kind != "mutation")
+        derived: structs.ToolAnnotations = convert(foreign.annotations, structs.ToolAnnotations)
+    elif spec.idempotent and spec.kind == "mutation":
+        derived = structs.ToolAnnotations(read_only_hint=False, idempotent_hint=True)
+    else:
+        derived = structs.ToolAnnotations(read_only_hint=spec.kind != "mutation")
+    said = {} if given is None else msgspec.structs.asdict(given)
+    return msgspec.structs.replace(derived, **{name: value for name, value in said.items() if value is not None})
 
 
 def tool_input(spec: OperationSpec) -> JsonSchema:
-    """The schema of a tool's arguments."""
-    schema = _without_asked(input_schema(spec.input), asked_params(spec))
+    """The schema of a tool's arguments, without those that the user is asked for."""
+    schema, asked = input_schema(spec.input), asked_params(spec)
+    if asked:
+        schema = {**schema, "properties": {n: s for n, s in schema.get("properties", {}).items() if n not in asked}}
+        if not (required := [name for name in schema.pop("required", ()) if name not in asked]):
+            return {"type": "object"} | inlined(schema)
+        schema["required"] = required
     return {"type": "object"} | inlined(schema)
-
-
-def _without_asked(schema: JsonSchema, asked: frozenset[str]) -> JsonSchema:
-    if not asked:
-        return schema
-    schema = {**schema, "properties": {n: s for n, s in schema.get("properties", {}).items() if n not in asked}}
-    schema["required"] = [name for name in schema.get("required", ()) if name not in asked]
-    return schema if schema["required"] else {name: part for name, part in schema.items() if name != "required"}
 
 
 def asked_params(spec: OperationSpec) -> frozenset[str]:

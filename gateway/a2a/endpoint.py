@@ -88,7 +88,6 @@ class Cards:
 
 
 def _merged(new: Any, old: Any) -> Any:  # JSON
-    """The members of both; those of the new one where both have one."""
     if isinstance(new, dict) and isinstance(old, dict):
         return {**old, **{name: _merged(value, old[name]) if name in old else value for name, value in new.items()}}
     if isinstance(new, list | tuple) and isinstance(old, list | tuple) and len(new) == len(old):
@@ -319,5 +318,4 @@ class A2AEndpoint:
         return await self._calls.run(request, send, call, writer, router)
 
     def _metadata(self, request: GatewayRequest) -> dict[str, str]:
-        """The service parameters of a request (A2A 1.0, section 3.6.1). The version stands in its headers or in its query."""
         return {**self._calls.service_params(request), "a2a-version": asked_version(request) or DEFAULT_VERSION}

@@ -129,13 +129,11 @@ class ResourceMetadata:
             return plain_text(404, "there is no such document")
         if method not in ("GET", "HEAD"):
             return Answer(405, media_type="", headers={"allow": "GET, HEAD"})
-        found = _Metadata(self._resource(url), (self._issuer,), self._name, scopes_supported=self._scopes)
-        return Answer(200, msgspec.json.encode(found))
-
-    def _resource(self, url: str) -> str:
-        """The audience, where that is an address of the endpoint or of what it stands below: tokens must be made for it."""
+        # Tokens must be made for the audience, where that is an address of the endpoint or of what it stands below.
         own, audience = url + self._path, self._audience.rstrip("/")
-        return self._audience if urlsplit(audience).netloc and f"{own}/".startswith(f"{audience}/") else own
+        resource = self._audience if urlsplit(audience).netloc and f"{own}/".startswith(f"{audience}/") else own
+        found = _Metadata(resource, (self._issuer,), self._name, scopes_supported=self._scopes)
+        return Answer(200, msgspec.json.encode(found))
 
     def params(self, url: str) -> str:
         """What is added to a challenge in `WWW-Authenticate` (RFC 9728, section 5.1)."""
@@ -257,7 +255,6 @@ class McpEndpoint:
         return Answer(204, media_type="")
 
     def _url(self, request: GatewayRequest) -> str:
-        """The gateway's, with a slash at its end."""
         return self._calls.url(request).rstrip("/") + "/"
 
     async def _caller(self, request: GatewayRequest) -> Caller | Answer:
@@ -272,7 +269,6 @@ class McpEndpoint:
         return Caller(access, "" if known is None else known.subject, metadata, answers, url)
 
     def _session(self, request: GatewayRequest, caller: Caller) -> Session | Answer:
-        """The session that a request belongs to (section Session Management)."""
         session_id = request.headers.get(SESSION)
         if session_id is None:
             return plain_text(400, f"{SESSION} is missing; a session begins with initialize")
@@ -365,7 +361,6 @@ class McpEndpoint:
         return posting
 
     def _refused(self, request: GatewayRequest, caller: Caller, message: Message) -> Answer:
-        """The answer to what is no message that is taken here."""
         match message:
             case Refused(call_id, failure):
                 caller.answers.call_id = call_id

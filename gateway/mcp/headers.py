@@ -77,7 +77,6 @@ class _Named(Struct):
 
 
 def _decode(text: Raw | bytes, otherwise: T) -> T:
-    """Decoded as the type of what is given otherwise."""
     try:
         return decoder_for(type(otherwise))(text)
     except DECODE_ERRORS:

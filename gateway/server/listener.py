@@ -63,7 +63,6 @@ class StrictHttp:
         await Answer(status, media_type="", headers={"connection": "close"}).send(send)
 
     def _refusal(self, scope: Scope) -> int:
-        """The status; 0 where nothing is wrong."""
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         if scope["http_version"] not in ("1.0", "1.1"):
             return 505
@@ -245,26 +244,23 @@ def _is_fault(record: logging.LogRecord) -> bool:
     return True
 
 
-def _tls(settings: Settings) -> ssl.SSLContext | None:
-    """Raises `AppError` for a certificate that is none."""
-    if settings.http_key is not None and settings.http_cert is None:
-        raise AppError("--http-key needs --http-cert beside it")
-    return None if settings.http_cert is None else load_certificate(settings.http_cert, settings.http_key)
-
-
 def _config(gateway: Gateway, memory: MemoryBudget, settings: Settings) -> uvicorn.Config:
+    """Raises `AppError` for a certificate that is none."""
     limits = Limits(
         head_seconds=settings.frame_timeout,
         write_seconds=settings.frame_timeout,
         head_bytes=settings.max_header_bytes,
         connections_per_address=settings.http_max_connections,
     )
+    if settings.http_key is not None and settings.http_cert is None:
+        raise AppError("--http-key needs --http-cert beside it")
+    tls = None if settings.http_cert is None else load_certificate(settings.http_cert, settings.http_key)
     errors = logging.getLogger("uvicorn.error")
     errors.setLevel(logging.ERROR)  # what it says below that, our own events say
     errors.addFilter(_is_fault)
     return uvicorn.Config(
         StrictHttp(gateway, settings.max_header_bytes),
-        http=protocol_factory(limits, memory, _tls(settings)),  # type: ignore[arg-type] # it is called, not more
+        http=protocol_factory(limits, memory, tls),  # type: ignore[arg-type] # it is called, not more
         loop="none",
         ws="none",
         lifespan="off",
