@@ -11,9 +11,6 @@ from typing import Any, Final, TypeAlias, final
 from msgspec import UNSET, Struct
 
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.schemas.documents import ErrorSchema
-from ...daemon.schemas.json_schema import JsonSchema, json_schema
-from ...daemon.schemas.named_types import SHARED, NamedTypes
 from ...errors.codes import ERROR_TABLE
 from ...errors.failures import (
     AuthenticationRequired,
@@ -28,6 +25,9 @@ from ...errors.failures import (
     Unavailable,
 )
 from ...errors.wire import OPTIONAL_DETAILS, PROTOCOL_DETAILS
+from ...schemas.documents import ErrorSchema
+from ...schemas.json_schema import JsonSchema, json_schema
+from ...schemas.named_types import SHARED, NamedTypes
 from .examples import example_of
 from .objects import Example, Header, MediaType, Response
 
