@@ -18,7 +18,7 @@ from ..awaited import refuses_bool
 from ..errors.backoff import SYSTEM_TIMING
 from .connector import Connector, OwnLoop
 from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
-from .handlers import Handlers, NotificationHandler, RequestHandler
+from .incoming import Handlers, NotificationHandler, RequestHandler
 from .messages import encode_notification
 from .pending import ProgressHandler
 from .request import Request

@@ -14,18 +14,89 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Protocol, TypeAlias, final
 
 import anyio
 import msgspec
 
 from ..async_block import async_block
 from ..awaited import refuses_bool
+from ..framing.transports.interface import ByteTransport
 from ..framing.transports.stdio import StdioTransport
 from .errors import ConnectionFailed, ConnectionLoss
-from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, drain
 from .task_group import background_tasks
-from .validation import StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings
+from .validation import StderrMode, StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings
+
+TAIL_BYTES: Final = 64 * 1024
+"""How much of the end is kept: enough for several tracebacks."""
+
+LINE_BYTES: Final = 64 * 1024
+"""The callback gets a longer line in pieces."""
+
+
+class StderrSink(Protocol):
+    """Receives what a child writes to stderr."""
+
+    def feed(self, data: bytes) -> None:
+        """Take some bytes."""
+        ...
+
+    def finish(self) -> None:
+        """The stream has ended."""
+        ...
+
+
+@final
+class StderrTail:
+    """Keeps the last `TAIL_BYTES`; `str()` decodes them."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        self._data += data
+        del self._data[:-TAIL_BYTES]
+
+    def finish(self) -> None:
+        """Does nothing."""
+
+    def __str__(self) -> str:
+        return self._data.decode(errors="replace")
+
+
+@final
+class StderrLines:
+    """Calls a callback with each line, as text without its line end. Bytes that are no UTF-8 are replaced."""
+
+    def __init__(self, callback: Callable[[str], object]) -> None:
+        self._callback = callback
+        self._partial = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        self._partial += data
+        if b"\n" in data:
+            *lines, self._partial = self._partial.split(b"\n")
+            for line in lines:
+                self._call(line)
+        while len(self._partial) >= LINE_BYTES:
+            self._call(self._partial[:LINE_BYTES])
+            del self._partial[:LINE_BYTES]
+
+    def finish(self) -> None:
+        if self._partial:
+            self._call(self._partial)
+            self._partial.clear()
+
+    def _call(self, line: bytearray) -> None:
+        self._callback(line.removesuffix(b"\r").decode(errors="replace"))
+
+
+async def drain(stream: ByteTransport, sink: StderrSink) -> None:
+    """Feed the sink until the stream ends. It may be cancelled and called again."""
+    while data := await stream.receive():
+        sink.feed(data)
+    sink.finish()
+
 
 # Defers Python's signal handlers for the moment in which an exception of theirs would lose a child that has just begun.
 #

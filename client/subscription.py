@@ -20,7 +20,6 @@ from ..errors.decoders import decoder_for
 from ..errors.wire import encode_error
 from .connector import ClientConnection, OwnLoop
 from .dialects import TracePlace
-from .error_replies import remote_error
 from .errors import (
     ClientError,
     InvalidParams,
@@ -30,6 +29,7 @@ from .errors import (
     OperationTypeMismatch,
     RemoteError,
     RequestTimeout,
+    remote_error,
 )
 from .messages import DECODE_ERRORS
 from .pending import PendingStream

@@ -13,11 +13,18 @@ import msgspec
 from ..errors.exceptions import OperationError
 from ..framing.events import Framing
 from .json_path import Path, format_path
-from .stderr import StderrChoice
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
+
+StderrChoice: TypeAlias = Literal["inherit", "collect"]
+
+StderrMode: TypeAlias = StderrChoice | Callable[[str], object]
+"""What happens to a child's stderr: it is this process's own, its end is kept in memory, or a callback gets each line.
+
+The callback gets lines without their line ends and must return at once. An exception of the callback ends the connection.
+"""
 
 _encode = msgspec.json.Encoder().encode
 _NULL: Final = b"null"

@@ -16,8 +16,8 @@ from ..daemon.operations.spec import Timeout
 from ..errors.redaction import register
 from .archive import ImportArchive, pack
 from .arguments import check_arguments, check_expose, check_matches, tell_notes
-from .daemon.carried import NOBODY, MountIdentity
-from .daemon.model import Command, DaemonImport, DaemonOperation, Target, Url
+from .daemon.calls import NOBODY, MountIdentity
+from .daemon.contracts import Command, DaemonImport, DaemonOperation, Target, Url
 from .daemon.reading import read_daemon
 from .model import ImportFailed
 from .openapi.naming import Found, Selection, check_distinct, is_selected, names_of
@@ -78,7 +78,7 @@ def upstream_of(name: str, target: Target, identity: MountIdentity = NOBODY) -> 
         except ValueError as exc:
             raise ImportFailed(f"{target.name}: {exc}") from None
         return PeerUpstream(name, partial(gateway_peer, target), identity, by_http=True)
-    from .daemon.process import restarted
+    from .daemon.calls import restarted
 
     return PeerUpstream(name, partial(restarted, target, name), identity)
 

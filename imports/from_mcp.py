@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from ..client.outbound.ssrf import EXPECTED_PUBLIC_URL, parse_url
+from ..client.outbound.network import EXPECTED_PUBLIC_URL, parse_url
 from ..daemon.declarations import ExternalTool, Foreign
 from ..daemon.logs import log
 from ..daemon.operations.service import Changes, Service
@@ -302,7 +302,7 @@ def _data(target: Target, namespace: str, token: str, choice: Choice, max_age: f
     cached = read_cached(key) if max_age > 0 else None
     if cached is not None and 0 <= time() - cached.made < max_age:
         return cached.data
-    from .mcp.listing import read_mcp  # late: what the cache has is not asked for
+    from .mcp.session import read_mcp  # late: what the cache has is not asked for
 
     data = pack(choice.of(read_mcp(target, namespace, token=token or None, seconds=READ_SECONDS), strict=True))
     if max_age > 0:

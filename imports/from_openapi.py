@@ -19,15 +19,14 @@ from ..daemon.operations.spec import Timeout
 from ..version import __version__
 from .archive import Cached, ImportArchive, keep, pack, read_cached
 from .arguments import check_arguments, check_expose, tell_left_out
-from .http.faults import UNDECLARED
-from .http.model import HttpImport, HttpOperation
+from .http.model import UNDECLARED, HttpImport, HttpOperation
 from .model import ImportFailed
 from .openapi.naming import Selection
 from .openapi.parsing import DocumentError, quoted
 from .service import ImportOptions, Validate, imported_service
 
 if TYPE_CHECKING:
-    from .daemon.model import DaemonImport
+    from .daemon.contracts import DaemonImport
 
 Document: TypeAlias = str | os.PathLike[str] | bytes | Mapping[str, Any]
 

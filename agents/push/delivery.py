@@ -18,9 +18,8 @@ from ..stores.interface import PushTarget
 
 if TYPE_CHECKING:
     from ...client.outbound.connection import ResponseHead
-    from ...client.outbound.network import Network
+    from ...client.outbound.network import Destination, Network
     from ...client.outbound.pool import ConnectionPool
-    from ...client.outbound.ssrf import Destination
 
 MAX_CONNECTIONS: Final = 128
 """Open connections in all."""

@@ -19,21 +19,20 @@ from ...change_signal import ChangeSignal
 from ...errors.backoff import SYSTEM_TIMING, Timing
 from ...framing.http.sse import SseEvent
 from ..connection import CLOSED
-from ..error_replies import type_mismatch
 from ..errors import (
     ClientError,
     ConnectionFailed,
     ConnectionLoss,
     DeclaredErrors,
     InvalidReply,
+    type_mismatch,
 )
 from ..messages import OutgoingRequest
 from ..outbound.connection import EventReader, OutboundError, Response
+from ..outbound.network import Destination
 from ..outbound.pool import ConnectionPool
-from ..outbound.reconnect import Reconnection
-from ..outbound.ssrf import Destination
 from ..pending import PendingCall, PendingRequest, PendingStream
-from ..retry import retry_after
+from ..retry import Reconnection, retry_after
 from ..task_group import background_tasks
 from ..validation import check_instance
 from .wire import EVENT_STREAM, JSON, checked_headers

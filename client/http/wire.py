@@ -17,10 +17,9 @@ from msgspec import UNSET, Raw
 from ...errors import failures
 from ...errors.wire import NO_CODE, ErrorObject
 from ...framing.http.retry_after import retry_after_seconds
-from ..error_replies import ERROR_CLASSES, remote_error
-from ..errors import ClientError, DeclaredErrors, InvalidReply, RemoteError
+from ..errors import ERROR_CLASSES, ClientError, DeclaredErrors, InvalidReply, RemoteError, remote_error
 from ..messages import DECODE_ERRORS, Response, decode_message
-from ..outbound.ssrf import Destination, parse_url
+from ..outbound.network import Destination, parse_url
 
 INSTALL: Final = "pip install 'discreet[http]'"
 

@@ -17,8 +17,7 @@ import msgspec
 
 from ...framing.http.sse import SseEvent, SseParser, TooLarge
 from ...lazy import anyio
-from .network import CLOSE_SECONDS
-from .ssrf import Destination
+from .network import CLOSE_SECONDS, Destination
 
 if TYPE_CHECKING:
     import socket

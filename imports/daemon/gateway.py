@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from ...client.connect import Endpoint
 from ...client.dialects import PLAIN
-from ...client.error_replies import ERROR_CLASSES
 from ...client.errors import (
+    ERROR_CLASSES,
     ClientError,
     ConnectionFailed,
     DeclaredErrors,
@@ -26,7 +26,7 @@ from ...client.http.connection import open_http
 from ...client.http.wire import JSON, checked_headers, status_error
 from ...client.messages import OutgoingRequest
 from ...client.outbound.connection import Response
-from ...client.outbound.ssrf import EXPECTED_PUBLIC_URL, Destination, parse_url
+from ...client.outbound.network import EXPECTED_PUBLIC_URL, Destination, parse_url
 from ...client.peer import Peer
 from ...daemon.operations.context import LAST_EVENT_ID
 from ...daemon.rpc.envelope import json_failure
@@ -36,9 +36,8 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Failure
 from ...errors.wire import NO_CODE, ErrorObject
 from ...framing.http.sse import SseEvent
-from .carried import hold
-from .contracts import read_own_document
-from .model import DaemonImport, Url
+from .calls import hold
+from .contracts import DaemonImport, Url, read_own_document
 
 MAX_REPLY_BYTES: Final = 10 * 1024 * 1024
 """How large a result may be, or one event."""

@@ -19,7 +19,7 @@ from ...daemon.schemas.named_types import LOCAL, SHARED, Schema, references_of, 
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import decoder_for
 from ..model import ImportedError, Note
-from .model import DaemonImport, DaemonOperation
+from .contracts import DaemonImport, DaemonOperation
 
 MOST_REFERENCES: Final = 8
 """How many references are followed one after the other, where one leads to the next."""

@@ -30,11 +30,9 @@ from ...errors.printable import cut, printable
 from ...errors.redaction import scrub_secrets
 from ..asking import ask_in_thread
 from ..model import ImportFailed
-from .carried import TOO_DEEP, MountIdentity
-from .contracts import import_of, without_numbers
-from .model import Command, DaemonImport, Target
+from .calls import TOO_DEEP, MountIdentity, endpoint_of, running
+from .contracts import Command, DaemonImport, Target, import_of, without_numbers
 from .openrpc import read_openrpc
-from .process import endpoint_of, running
 
 READ_SECONDS: Final = 10.0
 """How long a daemon has to start, and to tell what it offers."""

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urljoin
 
-from ...client.outbound.ssrf import Destination, parse_url
+from ...client.outbound.network import Destination, parse_url
 from ...lazy import anyio
-from .faults import UpstreamFault
+from .model import UpstreamFault
 from .request import HttpRequest
 
 if TYPE_CHECKING:

@@ -18,9 +18,21 @@ from urllib.parse import quote
 import msgspec
 
 from ...errors.nearest import nearest_hint
-from .faults import UpstreamFault, invalid_input
-from .media_types import JSON, OCTETS, is_json, is_text
-from .model import BODY, Body, HttpOperation, Location, Param, SecurityScheme, Serialization
+from .model import (
+    BODY,
+    JSON,
+    OCTETS,
+    Body,
+    HttpOperation,
+    Location,
+    Param,
+    SecurityScheme,
+    Serialization,
+    UpstreamFault,
+    invalid_input,
+    is_json,
+    is_text,
+)
 from .styles import (
     Unwritable,
     cookie_pairs,

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from ... import call_tracing
-from ...client.outbound.ssrf import EXPECTED_PUBLIC_URL, Destination, parse_url
+from ...client.outbound.network import EXPECTED_PUBLIC_URL, Destination, parse_url
 from ...daemon.logs import log
 from ...daemon.rpc.envelope import json_failure
 from ...errors.codes import row_of
@@ -26,9 +26,7 @@ from ...framing.http.retry_after import retry_after_seconds
 from ...version import __version__
 from ..model import UpstreamError
 from .exchange import ACCEPTED
-from .faults import UNDECLARED, FaultReason, UpstreamFault, failure_of
-from .media_types import STREAMS
-from .model import HttpImport, HttpOperation, Reply
+from .model import STREAMS, UNDECLARED, FaultReason, HttpImport, HttpOperation, Reply, UpstreamFault, failure_of
 from .replies import NULL, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type
 from .request import (
     Alternatives,
@@ -42,9 +40,8 @@ from .request import (
 )
 
 if TYPE_CHECKING:
-    from ...client.outbound.network import Network
+    from ...client.outbound.network import Network, Origin
     from ...client.outbound.pool import ConnectionPool
-    from ...client.outbound.ssrf import Origin
     from ...daemon.operations.context import Context
     from ..model import ImportedOperation
     from .exchange import Response
@@ -215,7 +212,7 @@ class HttpUpstream:
 
         Raises as `call` does. A response that is no stream is one event.
         """
-        from .events import event_decoder  # late: only subscriptions need it
+        from .replies import event_decoder  # late: only subscriptions need it
 
         described = _described(operation)
         with self._logged(described), self._counted():

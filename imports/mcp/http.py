@@ -17,16 +17,15 @@ from anyio.abc import TaskGroup
 
 from ...client.connection import CLOSED, INITIALIZE
 from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply
-from ...client.handlers import Handlers, ServerRequests
 from ...client.http.connection import client_error
 from ...client.http.wire import EVENT_STREAM, JSON
-from ...client.incoming import IncomingMessages
+from ...client.incoming import Handlers, IncomingMessages, ServerRequests
 from ...client.messages import OutgoingRequest
 from ...client.outbound.connection import EventReader, OutboundError, Response
+from ...client.outbound.network import Destination, parse_url
 from ...client.outbound.pool import ConnectionPool
-from ...client.outbound.reconnect import Reconnection
-from ...client.outbound.ssrf import Destination, parse_url
 from ...client.pending import PendingRequest, PendingRequests
+from ...client.retry import Reconnection
 from ...client.task_group import background_tasks
 from ...daemon.logs import log
 from .model import MAX_REPLY_BYTES, MODERN_REVISION, Agreed, Url

@@ -7,8 +7,9 @@ a template also by `resources/NAME`, and listed by `resources/list`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, final
+from urllib.parse import quote
 
 from ...daemon.declarations import CONTENT as CONTENT_MEMBER
 from ...daemon.declarations import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
@@ -20,7 +21,6 @@ from ...errors.decoders import DECODE_ERRORS, convert
 from ..model import ImportedError, JsonSchema, Note, Schema
 from .model import MODERN_REVISION, Agreed, Item, Listing, McpImport, McpMethod, McpOperation
 from .schemas import Schemas
-from .templates import variables_of
 
 TOOL_ERROR: Final = ImportedError(
     code=TOOL_ERROR_CODE,
@@ -392,3 +392,34 @@ _TABLES: Final = frozenset({"properties", "patternProperties", "dependentSchemas
 _VALUES: Final = frozenset({"const", "enum", "default", "examples"})
 """Words of a schema that hold values and no schemas."""
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+
+
+_EXPRESSION: Final = re.compile(r"\{([+#./;?&]?)([A-Za-z0-9_.%]+(?:,[A-Za-z0-9_.%]+)*)\}")
+_RESERVED: Final = ":/?#[]@!$&'()*+,;="
+_OPENINGS: Final = {"+": "", "#": "#", ".": ".", "/": "/", ";": ";", "?": "?", "&": "&", "": ""}
+_SEPARATORS: Final = {"+": ",", "#": ",", ".": ".", "/": "/", ";": ";", "?": "&", "&": "&", "": ","}
+
+
+def variables_of(template: str) -> tuple[str, ...] | None:
+    """The variables, in their order; None for what is no template of these levels."""
+    rest = _EXPRESSION.sub("", template)
+    if "{" in rest or "}" in rest:
+        return None
+    names = (name for match in _EXPRESSION.finditer(template) for name in match[2].split(","))
+    return tuple(dict.fromkeys(names))
+
+
+def expand(template: str, values: Mapping[str, str]) -> str:
+    """The URI of these values."""
+
+    def fill(match: re.Match[str]) -> str:
+        operator, names = match[1], match[2].split(",")
+        safe = _RESERVED if operator in ("+", "#") else ""
+        parts = [(name, quote(values[name], safe=safe)) for name in names if name in values]
+        if operator in (";", "?", "&"):
+            shown = [f"{name}={text}" if text or operator != ";" else name for name, text in parts]
+        else:
+            shown = [text for _, text in parts]
+        return _OPENINGS[operator] + _SEPARATORS[operator].join(shown) if shown else ""
+
+    return _EXPRESSION.sub(fill, template)

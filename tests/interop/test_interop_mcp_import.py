@@ -19,8 +19,8 @@ from discreet import Service
 from discreet.client import InvalidParams, OperationFailed
 from discreet.imports.archive import pack
 from discreet.imports.from_mcp import mcp_service
-from discreet.imports.mcp.listing import read_mcp
 from discreet.imports.mcp.model import Command, Target, Url
+from discreet.imports.mcp.session import read_mcp
 from discreet.imports.service import ImportOptions
 from discreet.testing import in_memory
 from support.requirements import interop_python, missing

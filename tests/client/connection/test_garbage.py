@@ -19,7 +19,7 @@ from discreet.client import (
 from discreet.client import connection as limits
 from discreet.client.connection import Connection
 from discreet.client.connector import FixedConnector
-from discreet.client.handlers import Handlers
+from discreet.client.incoming import Handlers
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import memory_pair
 

@@ -45,7 +45,7 @@ def mount(request: pytest.FixtureRequest) -> Service:
     """The service, mounted in one of the ways."""
     if request.param == "pipe":
         return by_pipe(far)
-    from discreet.imports.daemon.model import Url
+    from discreet.imports.daemon.contracts import Url
     from discreet.imports.daemon.reading import read_daemon
     from discreet.imports.from_daemon import upstream_of
 

@@ -14,9 +14,8 @@ import pytest
 
 from discreet.client import Peer, connect
 from discreet.client.errors import InternalError, InvalidParams, OperationFailed, Unavailable
-from discreet.imports.daemon.carried import MAX_DEPTH, TOO_DEEP, VARIABLE
-from discreet.imports.daemon.model import Command, Url
-from discreet.imports.daemon.process import child_environment, level_of
+from discreet.imports.daemon.calls import MAX_DEPTH, TOO_DEEP, VARIABLE, child_environment, level_of
+from discreet.imports.daemon.contracts import Command, Url
 from discreet.imports.daemon.reading import read_daemon
 from discreet.imports.from_daemon import target_of, upstream_of
 from discreet.imports.model import ImportFailed

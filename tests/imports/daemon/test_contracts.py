@@ -15,8 +15,7 @@ from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema, Snap
 from discreet.daemon.schemas.openrpc import openrpc_document
 from discreet.errors.codes import grpc_of_http
 from discreet.gateway.openapi.document import About, document_text, openapi_document
-from discreet.imports.daemon.contracts import import_of, read_own_document
-from discreet.imports.daemon.model import DaemonImport
+from discreet.imports.daemon.contracts import DaemonImport, import_of, read_own_document
 from discreet.imports.daemon.openrpc import read_openrpc
 from support.generated_services import services
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.imports.daemon.carried import MAX_DEPTH, VARIABLE, TooDeep, depth_of_call, depth_of_process, next_depth
+from discreet.imports.daemon.calls import MAX_DEPTH, VARIABLE, TooDeep, depth_of_call, depth_of_process, next_depth
 
 
 def test_each_mount_is_one_deeper_until_the_limit() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discreet.imports.daemon.model import DaemonImport
+from discreet.imports.daemon.contracts import DaemonImport
 from discreet.imports.daemon.openrpc import read_openrpc
 
 

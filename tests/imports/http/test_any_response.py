@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet.client.outbound.connection import HttpConnection, OutboundError
 from discreet.imports.http.exchange import Response
-from discreet.imports.http.faults import UpstreamFault
+from discreet.imports.http.model import UpstreamFault
 
 LIMIT = 1000
 

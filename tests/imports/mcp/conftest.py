@@ -12,8 +12,8 @@ import pytest
 from discreet import Service
 from discreet.imports.archive import pack
 from discreet.imports.from_mcp import mcp_service
-from discreet.imports.mcp.listing import read_mcp
 from discreet.imports.mcp.model import Command
+from discreet.imports.mcp.session import read_mcp
 from discreet.imports.service import ImportOptions
 
 TESTS = Path(__file__).parents[2]

@@ -16,12 +16,11 @@ pytest.importorskip("starlette")
 
 from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
 from discreet.client.outbound.connection import PHRASES, LossReason
-from discreet.client.outbound.reconnect import RECONNECT_INITIAL
+from discreet.client.retry import RECONNECT_INITIAL
 from discreet.errors.backoff import SystemTiming
-from discreet.imports.mcp.listing import list_all
 from discreet.imports.mcp.model import Era, Url
 from discreet.imports.mcp.server_messages import ListKind, ServerMessages
-from discreet.imports.mcp.session import Opener, Session, encoded
+from discreet.imports.mcp.session import Opener, Session, encoded, list_all
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, HttpServer, http_server
 from support.waits import DEADLINE_SECONDS

@@ -20,7 +20,7 @@ pytest.importorskip("jsonschema_rs")
 from discreet.client import InternalError, InvalidParams, MethodNotFound, OperationFailed, Peer, Unavailable
 from discreet.imports.mcp.model import Agreed, Listing, McpOperation
 from discreet.imports.mcp.reading import read_listing
-from discreet.imports.mcp.results import read_result
+from discreet.imports.mcp.upstream import read_result
 from discreet.testing import in_memory
 from support.logged_events import logged_events
 from support.waits import until

@@ -19,9 +19,9 @@ from discreet.client import InternalError, OperationFailed, Unavailable
 from discreet.errors.codes import UPSTREAM_MESSAGE
 from discreet.imports.archive import pack
 from discreet.imports.from_mcp import mcp_service
-from discreet.imports.mcp.listing import read_mcp
 from discreet.imports.mcp.model import Agreed, Era, Listing, Url
 from discreet.imports.mcp.reading import read_listing
+from discreet.imports.mcp.session import read_mcp
 from discreet.imports.service import ImportOptions
 from discreet.testing import in_memory
 from support.gateways import http_daemon
