@@ -25,7 +25,7 @@ from ..errors.decoders import DECODE_ERRORS, ExternalSchema, build_decoder
 from ..errors.exceptions import ExternalError, FailureError, given_error
 from ..errors.failures import Internal, InvalidParams, Unavailable
 from .model import ImportFailed, UpstreamError
-from .validation import Checker, Fault, require_validator
+from .validation import Checker, Fault
 
 if TYPE_CHECKING:
     from ..daemon.operations.context import Context
@@ -82,8 +82,6 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
 def imported_service(namespace: str, packed: ImportArchive[Any], upstream: Upstream, options: ImportOptions) -> Service:
     """The service of these operations, under a name. Raises `ImportFailed`: a name can't be one, or is there twice."""
-    if options.check_input or options.validate != "off":
-        require_validator()
     head = packed.head
     service = Service(
         namespace,

@@ -2,75 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeAlias, final
 
-from anyio.lowlevel import current_token
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from ... import call_tracing
 from ...client.connect import Endpoint
 from ...client.connection import Connection
-from ...client.connector import RestartPolicy, restarting
 from ...client.dialects import PLAIN
-from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, RemoteError, StreamOverrun
+from ...client.errors import ClientError, ConnectionFailed, RemoteError, StreamOverrun
 from ...client.peer import Peer
-from ...client.process import EndBounds, spawn
 from ...client.validation import StderrMode
 from ...daemon.logs import Level, log, parse_level
 from ...daemon.operations.context import LAST_EVENT_ID, LONGEST_NUMBER, MOUNT_DEPTH, Context
 from ...daemon.operations.spec import ServerEvent
-from ...daemon.settings.option import PREFIX
 from ...errors import failures
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, Unavailable
 from ...errors.printable import cut
 from ..model import ImportedOperation, UpstreamError
-from .contracts import Command, DaemonOperation
-
-# How deep mounts are nested: a daemon that mounts itself must come to an end. Counts processes and calls, starts neither.
-
-
-MAX_DEPTH: Final = 8
-"""Daemons that may stand behind each other. A chain that somebody builds has two or three."""
-
-VARIABLE: Final = "_DISCREET_MOUNT_DEPTH"
-"""Tells a process that is started for a mount how many stand before it."""
-
-TOO_DEEP: Final = f"mounts are nested more than {MAX_DEPTH} deep: does a daemon mount itself?"
-
-
-class TooDeep(Exception):
-    """One mount more would be one too many."""
-
-
-def depth_of_process(environ: Mapping[str, str] = os.environ) -> int:
-    """How many processes, each a mount of the one before, stand before this one."""
-    return _depth(environ.get(VARIABLE))
-
-
-def depth_of_call(service_params: Mapping[str, str]) -> int:
-    """How many mounts a call has come through."""
-    return _depth(service_params.get(MOUNT_DEPTH))
-
-
-def next_depth(depth: int) -> str:
-    """The depth of what stands behind. Raises `TooDeep`."""
-    if depth >= MAX_DEPTH:
-        raise TooDeep(TOO_DEEP)
-    return str(depth + 1)
-
-
-def _depth(text: str | None) -> int:
-    """Any caller may send one: what is no small number of digits is none of ours."""
-    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) <= 2 else 0
-
+from ..targets import Command, TooDeep, next_depth, run, started_again
+from .contracts import DaemonOperation
 
 _TRACE: Final = {"traceparent": 256, "tracestate": 512}
 """Members of W3C Trace Context, and their longest texts."""
@@ -101,7 +58,7 @@ NOBODY: Final = MountIdentity()
 def carried(ctx: Context, name: str, identity: MountIdentity) -> dict[str, str]:
     """The service params of the call. Raises `FailureError` where a daemon mounts itself."""
     try:
-        depth = next_depth(depth_of_call(ctx.service_params))
+        depth = next_depth(ctx.service_params.get(MOUNT_DEPTH))
     except TooDeep as exc:
         log.error("import.too_deep", import_=name, operation=ctx.operation, hint=str(exc))
         raise FailureError(Internal()) from None
@@ -143,18 +100,16 @@ class PeerUpstream:
         self._open_peer = open_peer
         self._identity = identity
         self._by_http = by_http
-        self._peers: list[tuple[object, Peer]] = []
+        self._open: Peer | None = None
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """While it is open calls can be made, in this event loop."""
-        async with self._open_peer() as peer:
-            mine = _loop(), peer
-            self._peers.append(mine)
+        """While it is open calls can be made."""
+        async with self._open_peer() as self._open:
             try:
                 yield
             finally:
-                self._peers.remove(mine)
+                self._open = None
 
     async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
         assert isinstance(operation, DaemonOperation)
@@ -208,15 +163,9 @@ class PeerUpstream:
 
     @property
     def _peer(self) -> Peer:
-        here = _loop()
-        for loop, peer in reversed(self._peers):
-            if loop is here:
-                return peer
-        raise FailureError(Unavailable())
-
-
-def _loop() -> object:
-    return current_token().native_token
+        if self._open is None:
+            raise FailureError(Unavailable())
+        return self._open
 
 
 def params_of(operation: DaemonOperation, arguments: Mapping[str, Any]) -> Any:  # Any: JSON
@@ -315,13 +264,6 @@ def _params(failure: failures.InvalidParams) -> failures.InvalidParams:
 
 # -- the process ---
 
-BOUNDS: Final = EndBounds(eof=0.7, terminate=0.5, kill=0.5)
-"""How it is ended: within this daemon's drain window of 2 s."""
-
-RESTARTS: Final = RestartPolicy(limit=sys.maxsize, within=60.0)
-"""It is started as often as calls need it, a moment later each time while it keeps dying, up to 5 s. A daemon runs for months:
-whatever was wrong may be mended by then."""
-
 _LEVEL: Final = re.compile(r"""\blevel"?[=:] ?"?([a-z]{4,7})\b""")
 """In both forms of discreet's log."""
 
@@ -329,23 +271,10 @@ LONGEST_LINE: Final = 4096
 """Characters of a line of its stderr that are logged."""
 
 
-def child_environment(command: Command) -> dict[str, str]:
-    """The variables of the process. Raises `TooDeep` where too many daemons stand before it."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, f"_{PREFIX}"))}
-    return {**own, **command.env, VARIABLE: next_depth(depth_of_process())}
-
-
 @asynccontextmanager
 async def running(command: Command, endpoint: Endpoint, stderr: StderrMode) -> AsyncGenerator[Connection]:
-    """One process and the connection to it. Raises `ConnectionFailed`; before anything is started where mounts are too deep."""
-    try:
-        environment = child_environment(command)
-    except TooDeep as exc:
-        raise ConnectionFailed(ConnectionLoss(str(exc)), sent=False) from None
-    async with (
-        spawn(command.words, cwd=command.cwd, env=environment, stderr=stderr, bounds=BOUNDS) as process,
-        endpoint.open(process, process.explain) as connection,
-    ):
+    """One process and the connection to it. Raises `ConnectionFailed`."""
+    async with run(command, stderr) as process, endpoint.open(process, process.explain) as connection:
         yield connection
 
 
@@ -376,5 +305,5 @@ async def restarted(command: Command, name: str) -> AsyncGenerator[Peer]:
         log.record(level_of(line), "import.stderr", {"import_": name, "text": cut(line, LONGEST_LINE)})
 
     endpoint = endpoint_of()
-    async with restarting(start, RESTARTS, at_once=False) as connector:
+    async with started_again(start) as connector:
         yield endpoint.peer(connector)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -37,34 +36,6 @@ class DaemonImport(Imported, frozen=True, kw_only=True):
     operations: tuple[DaemonOperation, ...] = ()
     url: str = ""
     native: bool = True
-
-
-class Command(Struct, frozen=True):
-    """A daemon that is started. `env` is added to this process's own environment, without the settings of discreet in it."""
-
-    words: tuple[str, ...]
-    cwd: str | None = None
-    env: Mapping[str, str] = {}
-
-    @property
-    def name(self) -> str:
-        """The command as messages show it."""
-        return shlex.join(self.words)
-
-
-class Url(Struct, frozen=True):
-    """A gateway that serves operations, by its address. With `allow_private` that may be one of this network or this machine."""
-
-    url: str
-    allow_private: bool = False
-
-    @property
-    def name(self) -> str:
-        """The address without its query, which may hold a secret."""
-        return self.url.partition("?")[0]
-
-
-Target: TypeAlias = Command | Url
 
 
 Kind = Literal["query", "mutation", "subscription"]

@@ -28,10 +28,10 @@ from ...daemon.schemas.named_types import require_schema
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub_secrets
-from ..asking import ask_in_thread
 from ..model import ImportFailed
-from .calls import TOO_DEEP, MountIdentity, endpoint_of, running
-from .contracts import Command, DaemonImport, Target, import_of, without_numbers
+from ..targets import TOO_DEEP, Command, Target, ask_in_thread
+from .calls import MountIdentity, endpoint_of, running
+from .contracts import DaemonImport, import_of, without_numbers
 from .openrpc import read_openrpc
 
 READ_SECONDS: Final = 10.0
@@ -79,7 +79,7 @@ def read_daemon(target: Target, *, token: str = "", seconds: float = READ_SECOND
 
 
 def _failed(target: Target, reason: str) -> ImportFailed:
-    return ImportFailed(f"{_shown(target.name, LONGEST_NAME)}: {_shown(reason, LONGEST_REASON)}")
+    return ImportFailed(f"{_shown(target.shown, LONGEST_NAME)}: {_shown(reason, LONGEST_REASON)}")
 
 
 def _shown(text: str, longest: int) -> str:

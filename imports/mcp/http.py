@@ -7,7 +7,7 @@ last event, where the server numbers them. Redirects are not followed.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import Final, final
@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from ...client.connection import CLOSED, INITIALIZE
 from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply
-from ...client.http.connection import client_error
+from ...client.http.connection import open_response
 from ...client.http.wire import EVENT_STREAM, JSON
 from ...client.incoming import Handlers, IncomingMessages, ServerRequests
 from ...client.messages import OutgoingRequest
@@ -28,7 +28,8 @@ from ...client.pending import PendingRequest, PendingRequests
 from ...client.retry import Reconnection
 from ...client.task_group import background_tasks
 from ...daemon.logs import log
-from .model import MAX_REPLY_BYTES, MODERN_REVISION, Agreed, Url
+from ..targets import Url
+from .model import MAX_REPLY_BYTES, MODERN_REVISION, Agreed
 from .server_messages import ServerMessages
 
 SESSION: Final = "mcp-session-id"
@@ -322,14 +323,10 @@ class McpHttp:
             headers[SESSION] = self._session
         return headers
 
-    @asynccontextmanager
-    async def _open(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> AsyncGenerator[Response]:
-        """The response, whose body has not been read."""
-        try:
-            async with self._pool.connection(self._to) as connection:
-                yield await connection.request(method, self._to, headers, body)
-        except OutboundError as exc:
-            raise client_error(exc, self._to.shown) from exc
+    def _open(
+        self, method: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> AbstractAsyncContextManager[Response]:
+        return open_response(self._pool, method, self._to, headers, body)
 
     def _loss(self, reason: str) -> ConnectionLoss:
         return ConnectionLoss(f"{self._to.shown}: {reason}")

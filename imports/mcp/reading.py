@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, final
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from ...daemon.declarations import CONTENT as CONTENT_MEMBER
 from ...daemon.declarations import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
 from ...daemon.declarations import SERVER_ERROR as SERVER_ERROR_CODE
@@ -19,8 +21,9 @@ from ...daemon.schemas.phrases import schema_kinds
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, convert
 from ..model import ImportedError, JsonSchema, Note, Schema
+from ..openapi.document import Documents, PartError
+from ..openapi.schemas import Direction, SchemaReader
 from .model import MODERN_REVISION, Agreed, Item, Listing, McpImport, McpMethod, McpOperation
-from .schemas import Schemas
 
 TOOL_ERROR: Final = ImportedError(
     code=TOOL_ERROR_CODE,
@@ -121,25 +124,41 @@ class _Reader:
     def __init__(self, agreed: Agreed, *, by_http: bool) -> None:
         self._agreed = agreed
         self._mirrors = by_http and agreed.modern
-        self._schemas = Schemas()
-        self._schemas.definitions["Content"] = CONTENT
+        self._schemas = SchemaReader(["Content"])
+        self._documents: list[tuple[str, Documents]] = []
+        self._notes: list[Note] = []
         self._taken: set[str] = set()
 
     def read(self, listing: Listing) -> McpImport:
-        operations = (
-            *self._tools(listing.tools),
-            *self._resources(listing),
-            *self._prompts(listing.prompts),
-        )
+        operations = [*self._tools(listing.tools), *self._resources(listing), *self._prompts(listing.prompts)]
+        definitions = {"Content": CONTENT, **self._schemas.finish()}
+        for pointer, documents in self._documents:
+            self._notes += (Note(pointer + each.pointer, each.kind, each.reason) for each in documents.notes.values())
         return McpImport(
             title=self._agreed.name,
             version=self._agreed.version,
             description=self._agreed.instructions,
-            operations=operations,
-            definitions=self._schemas.definitions,
-            notes=tuple(self._schemas.notes),
+            operations=tuple(
+                replace(each, output=_with_meta(each.output, definitions)) if each.structured else each
+                for each in operations
+            ),
+            definitions=definitions,
+            notes=tuple(self._notes),
             era="modern" if self._agreed.revision == MODERN_REVISION else "legacy",
         )
+
+    def _schema(self, schema: JsonSchema, owner: str, pointer: str, direction: Direction = "output") -> JsonSchema:
+        """A schema of the server, which is a document of its own. Names of its types begin with `owner`."""
+        declared = schema.get("$schema")
+        is_old = isinstance(declared, str) and re.search(r"draft-0[3-7]", declared) is not None
+        documents = Documents(schema, f"http://mcp.invalid/{len(self._documents)}", stem=owner, is_old=is_old)
+        self._documents.append((pointer, documents))
+        try:
+            found = self._schemas.read(documents.first.root, direction)
+        except PartError as exc:
+            exc.node.note("changed", f"{exc.reason}; accepts anything")
+            return {}
+        return found if isinstance(found, dict) else {}
 
     # -- tools ----------------------------------------------------------------------------------------------------
 
@@ -161,12 +180,12 @@ class _Reader:
             hints = tool.get("annotations")
             hints = hints if isinstance(hints, dict) else {}
             read_only = hints.get("readOnlyHint") is True
-            params = self._schemas.read(schema, own, f"{pointer}/inputSchema") | {"type": "object"}
+            params = self._schema(schema, own, f"{pointer}/inputSchema", "input")
             yield McpOperation(
                 name=own,
                 kind="query" if read_only else "mutation",
-                input=params,
-                output=self._with_meta(self._schemas.read(output, f"{own}.result", f"{pointer}/outputSchema"))
+                input=self._as_object(params),
+                output=self._schema(output, f"{own}.result", f"{pointer}/outputSchema")
                 if isinstance(output, dict)
                 else _RESULT,
                 errors=(TOOL_ERROR, SERVER_ERROR, *self._declared(tool, own, pointer)),
@@ -179,16 +198,6 @@ class _Reader:
                 structured=structured,
                 mirrored=mirrored,
             )
-
-    def _with_meta(self, schema: JsonSchema) -> JsonSchema:
-        """A schema of structured content that takes the member `_meta`, too."""
-        properties = schema.get("properties", {})
-        if schema_kinds(schema, {"$defs": self._schemas.definitions}) != {"object"} or "_meta" in properties:
-            return schema
-        if schema.keys() <= _OPEN_TO_MEMBERS:
-            return {**schema, "properties": {**properties, "_meta": _META}}
-        with_meta = {"properties": {"_meta": _META}, "required": ["_meta"]}
-        return {"type": "object", "anyOf": [schema, with_meta]}
 
     def _declared(self, tool: Item, own: str, pointer: str) -> Iterator[ImportedError]:
         """The errors that a tool of another discreet declares. What can't be one here is left out."""
@@ -208,8 +217,17 @@ class _Reader:
                 http_status=each.http_status,
                 message=each.message[:MAX_NAME],
                 retryable=each.retryable,
-                schema=None if schema is None else self._schemas.read(schema, f"{own}.{each.code}", f"{pointer}/_meta"),
+                schema=None if schema is None else self._schema(schema, f"{own}.{each.code}", f"{pointer}/_meta"),
             )
+
+    def _as_object(self, schema: JsonSchema) -> JsonSchema:
+        if schema.get("type") == "object":
+            return schema
+        found = self._schemas.extended(
+            {word: each for word, each in schema.items() if word != "type"}, {"type": "object"}
+        )
+        assert isinstance(found, dict), "it was one"
+        return found
 
     # -- resources ------------------------------------------------------------------------------------------------
 
@@ -330,11 +348,24 @@ class _Reader:
             own, number = f"{wanted}_{number}", number + 1
         self._taken.add(own)
         if (own if whole else own.partition("/")[2].rpartition("/")[2]) != given:
-            self._schemas.notes.append(Note(pointer, "renamed", f"it is called {own} here"))
+            self._notes.append(Note(pointer, "renamed", f"it is called {own} here"))
         return own
 
     def _left_out(self, pointer: str, reason: str) -> None:
-        self._schemas.notes.append(Note(pointer, "left-out", reason))
+        self._notes.append(Note(pointer, "left-out", reason))
+
+
+def _with_meta(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """A schema of structured content that takes the member `_meta`, too."""
+    if not isinstance(schema, dict):
+        return schema
+    properties = schema.get("properties", {})
+    if schema_kinds(schema, {"$defs": definitions}) != {"object"} or "_meta" in properties:
+        return schema
+    if schema.keys() <= _OPEN_TO_MEMBERS:
+        return {**schema, "properties": {**properties, "_meta": _META}}
+    with_meta = {"properties": {"_meta": _META}, "required": ["_meta"]}
+    return {"type": "object", "anyOf": [schema, with_meta]}
 
 
 def _description(item: Item, title: object = None) -> str:

@@ -6,7 +6,6 @@ with `initialize` (2026-07-28, basic/versioning, section Backward Compatibility)
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -20,10 +19,8 @@ from ...client.connector import FixedConnector
 from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply, RemoteError
 from ...client.incoming import Handlers
 from ...client.peer import CallDefaults, Peer
-from ...client.process import EndBounds, spawn
 from ...client.task_group import background_tasks
 from ...daemon.logs import log
-from ...daemon.settings.option import PREFIX
 from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
@@ -31,20 +28,17 @@ from ...errors.failures import Overloaded
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub
 from ...version import __version__
-from ..asking import ask_in_thread
 from ..model import ImportFailed
+from ..targets import Command, Target, Url, ask_in_thread, run
 from .model import (
     LEGACY_REVISIONS,
     MAX_REPLY_BYTES,
     MODERN_REVISION,
     Agreed,
-    Command,
     Era,
     Item,
     Listing,
     McpImport,
-    Target,
-    Url,
 )
 from .reading import read_listing
 from .server_messages import KINDS, ServerMessages
@@ -66,9 +60,6 @@ PROBE_SECONDS: Final = 3.0
 
 LISTEN_AGAIN_SECONDS: Final = 5.0
 """Between two requests that listen for changes."""
-
-BOUNDS: Final = EndBounds(eof=0.7, terminate=0.5, kill=0.5)
-"""How a server is ended: within the daemon's drain window of 2 s."""
 
 CLIENT_INFO: Final = {"name": "discreet", "version": __version__}
 UNSUPPORTED_VERSION: Final = -32022
@@ -288,13 +279,9 @@ async def _following(session: Session) -> AsyncGenerator[None]:
 
 @asynccontextmanager
 async def _open_process(command: Command, server: ServerMessages) -> AsyncGenerator[Session]:
-    """Run the command for as long as the block runs, without the daemon's settings, which may hold secrets."""
     handlers = server.handlers()
-    own = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     async with (
-        spawn(
-            command.words, cwd=command.cwd, env={**own, **command.env}, stderr=server.take_line, bounds=BOUNDS
-        ) as process,
+        run(command, server.take_line) as process,
         open_connection(
             process, handlers, framing="newline", explain=process.explain, max_message=MAX_MESSAGE_BYTES
         ) as connection,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
@@ -12,17 +11,17 @@ import anyio.abc
 import msgspec
 from msgspec import Raw, Struct
 
-from ...client.connector import RestartingConnector, RestartPolicy
+from ...client.connector import RestartingConnector
 from ...client.errors import ClientError, ConnectionFailed, InvalidReply, RemoteError
 from ...client.task_group import background_tasks
 from ...daemon.declarations import CONTENT, OF_SERVERS
 from ...daemon.logs import log
-from ...errors.backoff import SYSTEM_TIMING
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, Overloaded, TimedOut, Unavailable
 from ..model import ImportedOperation, UpstreamError
-from .model import Command, Era, McpImport, McpOperation, Target
+from ..targets import Target, started_again
+from .model import Era, McpImport, McpOperation
 from .reading import SERVER_ERROR, TOOL_ERROR, expand
 from .server_messages import ListKind, ServerMessages
 from .session import Opener, Session, list_again
@@ -34,9 +33,8 @@ CHANGES_SECONDS: Final = 0.5
 """After a change the lists are asked for again so much later: servers tell of each tool by itself."""
 LIST_SECONDS: Final = 30.0
 
-_OF_COMMANDS: Final = RestartPolicy()
-_OF_URLS: Final = RestartPolicy(limit=1000)
-"""A server behind a URL is not started but reached, so it is only asked less often."""
+ATTEMPTS: Final = 2
+"""How often a call is made that found no server, or whose server died though it may be repeated."""
 
 
 @final
@@ -63,9 +61,7 @@ class McpUpstream:
         self.on_listed = on_listed
         server = ServerMessages(name, self._note_change)
         self._opener = Opener(target, server, era, headers=self._headers)
-        self._tasks: anyio.abc.TaskGroup | None = None
         self._connector: RestartingConnector[Session] | None = None
-        self._again_at = math.inf  # when a server that was given up is started again
         self._changed: anyio.Event
         self._listed: Session | None = None
 
@@ -76,14 +72,12 @@ class McpUpstream:
     async def opened(self) -> AsyncGenerator[None]:
         """Leaving ends the server. It is started with the first call."""
         self._changed = anyio.Event()
-        async with background_tasks() as self._tasks:
-            self._tasks.start_soon(self._follow)
+        async with background_tasks() as tasks, started_again(self._opener.open) as self._connector:
+            tasks.start_soon(self._follow)
             try:
                 yield
             finally:
-                if self._connector is not None:
-                    self._connector.close()
-                self._tasks = self._connector = None
+                self._connector = None
 
     # -- calls ----------------------------------------------------------------------------------------------------
 
@@ -91,18 +85,15 @@ class McpUpstream:
         """The result. Raises `UpstreamError` and `FailureError`."""
         assert isinstance(operation, McpOperation), "the operations are those of this import"
         self._take_token(ctx)
-        session = await self._session(operation)
-        try:
-            return await self._ask(session, operation, arguments, ctx)
-        except ConnectionFailed as exc:
-            may_repeat = operation.idempotent if exc.sent else not session.usable
-            if not may_repeat:
-                raise self._lost(operation, exc) from exc
-        session = await self._session(operation)
-        try:
-            return await self._ask(session, operation, arguments, ctx)
-        except ConnectionFailed as exc:
-            raise self._lost(operation, exc) from exc
+        for attempt in range(ATTEMPTS):
+            session = await self._session(operation)
+            try:
+                return await self._ask(session, operation, arguments, ctx)
+            except ConnectionFailed as exc:
+                may_repeat = operation.idempotent if exc.sent else not session.usable
+                if attempt + 1 == ATTEMPTS or not may_repeat:
+                    raise self._lost(operation, exc) from exc
+        raise AssertionError("the last attempt returns or raises")
 
     async def stream(
         self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
@@ -142,19 +133,11 @@ class McpUpstream:
 
     async def _session(self, operation: McpOperation) -> Session:
         """One that was usable a moment ago. Raises `FailureError`."""
-        if self._tasks is None:
-            raise FailureError(Unavailable(upstream=True))
-        if self._connector is not None and self._connector.closed and anyio.current_time() >= self._again_at:
-            self._connector = None
         if self._connector is None:
-            policy = _OF_COMMANDS if isinstance(self._target, Command) else _OF_URLS
-            self._connector = RestartingConnector(self._opener.open, policy, tasks=self._tasks, timing=SYSTEM_TIMING)
-            self._again_at = math.inf
+            raise FailureError(Unavailable(upstream=True))
         try:
             session = await self._connector.connection()
         except ConnectionFailed as exc:
-            if exc.loss.gave_up and self._again_at == math.inf:
-                self._again_at = anyio.current_time() + _OF_COMMANDS.within
             raise self._lost(operation, exc) from exc
         if self._listed is not session:  # a server that was started again may offer something else
             self._listed = session

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ...client.outbound.network import Destination, parse_url
 from ..archive import digest_of
-from ..asking import ask_in_thread
+from ..targets import ask_in_thread
 from .parsing import DocumentError, quoted
 
 MAX_BYTES: Final = 64 << 20

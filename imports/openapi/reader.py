@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..archive import references
+from ..arguments import Found, Selection, choose
 from ..complexity import TOO_MANY
 from ..http.model import (
     BODY,
@@ -28,9 +29,8 @@ from ..http.model import (
 )
 from ..http.styles import is_token
 from ..model import JsonSchema, Schema
-from .document import Documents, Fetcher, Node, PartError, type_name
+from .document import Documents, Fetcher, Node, PartError, read_documents, type_name
 from .messages import BodyReader, ReadBody, ReplyReader
-from .naming import Found, Selection, check_distinct, check_patterns, is_selected, names_of
 from .parsing import DocumentError, quoted
 from .schemas import SchemaReader
 
@@ -53,12 +53,12 @@ def read_openapi(
     references lead nowhere.
 
     A wrong part leaves its operation out, with a note. Raises `DocumentError`, whose message is one line, for a document that
-    can't be read, and for a name or value in the arguments that fits nothing in it.
+    can't be read and for a variable that it does not have, and `ImportFailed` for a name or filter that fits nothing in it.
     """
     collects = gc.isenabled()
     gc.disable()  # it would look again and again through all that is made here, and find nothing
     try:
-        return _read(Documents(text, origin, fetch), select, rename or {}, variables or {})
+        return _read(read_documents(text, origin, fetch), select, rename or {}, variables or {})
     except RecursionError as exc:
         raise DocumentError("nested too deeply") from exc
     finally:
@@ -74,8 +74,8 @@ def _read(
     servers = ServerReader(documents.first.uri, variables)
     places = _places(documents)
     left_out = documents.left_out
-    chosen = _chosen(places, select, rename)
-    schemas = SchemaReader(documents)
+    chosen = choose(places, [place.found for place in places], select, rename)
+    schemas = SchemaReader(_component_names(root))
     reader = OperationReader(documents, schemas, servers, security)
     operations: list[HttpOperation] = []
     for place, name in chosen:
@@ -105,6 +105,12 @@ def _read(
     )
 
 
+def _component_names(root: Node) -> Iterable[str]:
+    components = root.get("components")
+    schemas = components and components.get("schemas")
+    return schemas.value if schemas and isinstance(schemas.value, dict) else ()
+
+
 def _places(documents: Documents) -> list[Place]:
     paths = documents.first.root.get("paths")
     if paths is None:
@@ -112,22 +118,6 @@ def _places(documents: Documents) -> list[Place]:
     if not isinstance(paths.value, dict):
         raise DocumentError(f"must be an object, not {type_name(paths.value)}", "/paths")
     return list(find_operations(paths))
-
-
-def _chosen(places: list[Place], select: Selection, rename: Mapping[str, str]) -> list[tuple[Place, str]]:
-    """The operations that are wanted, with their names."""
-    found = [place.found for place in places]
-    names = names_of(found, rename)
-    if not places:
-        return []
-    check_patterns(found, names, select, rename)
-    chosen = [
-        (place, name) for place, name in zip(places, names, strict=True) if is_selected(place.found, name, select)
-    ]
-    if not chosen:
-        raise DocumentError(f"none of the {len(places)} operations is selected by the filters")
-    check_distinct(name for _, name in chosen)
-    return chosen
 
 
 def _note_name(place: Place, name: str) -> None:

@@ -63,7 +63,7 @@ async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
         ([], {}, "an MCP server is a command"),
         (["/nowhere/at/all"], {}, "can't run /nowhere/at/all"),
         (odd("2099-01-01").words, {}, "no revision of MCP"),
-        (odd().words, {"rename": {"axt": "b"}}, "there is no operation 'axt'"),
+        (odd().words, {"rename": {"axt": "b"}}, "there is no operation axt"),
         (odd().words, {"rename": {"act": "no name"}}, "a name consists of"),
         (odd("typed").words, {"rename": {"act": "typed_tool"}}, "two operations would be called"),
         (odd().words, {"expose": ["act", "nope_*"]}, "expose: no operation is called nope_*"),
