@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, TypeVar, get_args
+from typing import Final, TypeVar, final, get_args
 
 from msgspec import UNSET, Struct
 
@@ -196,12 +196,11 @@ def _names_of(operations: Sequence[Found], rename: Mapping[str, str], *, strict:
     own = [_name_of(each) for each in operations]
     exact = [name == each.operation_id for name, each in zip(own, operations, strict=True)]
     names = [""] * len(own)
-    taken: set[str] = set()
-    counts: dict[str, int] = {}
+    unique = UniqueNames()
     for wanted in (True, False):  # the names that the document has come first
         for at, name in enumerate(own):
             if exact[at] is wanted:
-                names[at] = _unique(name, taken, counts)
+                names[at] = unique.add(name)
     used: dict[str, int] = {}
     for at, each in enumerate(operations):
         key = each.operation_id if each.operation_id in rename else names[at]
@@ -243,11 +242,15 @@ def _check_rename(rename: Mapping[str, str]) -> None:
 
 
 def _name_of(found: Found) -> str:
-    text = found.operation_id or f"{found.method.lower()}_{found.path.strip('/')}".replace("/", "_")
-    name = _NOT_IN_NAMES.sub("_", text)[:_NAME_CHARACTERS]
-    if not found.operation_id:
-        name = re.sub(r"_{2,}", "_", name).rstrip("_")
-    name = re.sub(r"/{2,}", "/", name).strip("/") or found.method.lower()
+    if found.operation_id:
+        return operation_name(found.operation_id)
+    text = f"{found.method.lower()}_{found.path.strip('/')}".replace("/", "_")
+    return re.sub(r"_{2,}", "_", operation_name(text)).rstrip("_") or found.method.lower()
+
+
+def operation_name(text: str) -> str:
+    """The name of an operation that is nearest to a text: `_` stands for characters that it can't have."""
+    name = re.sub(r"/{2,}", "/", _NOT_IN_NAMES.sub("_", text)[:_NAME_CHARACTERS]).strip("/")
     try:
         check_name(name)
     except ValueError:
@@ -255,10 +258,19 @@ def _name_of(found: Found) -> str:
     return name
 
 
-def _unique(name: str, taken: set[str], counts: dict[str, int]) -> str:
-    unique = name
-    while unique in taken:
-        counts[name] = counts.get(name, 1) + 1
-        unique = f"{name}_{counts[name]}"
-    taken.add(unique)
-    return unique
+@final
+class UniqueNames:
+    """Gives each name once: where two want the same one, the second gets `NAME_2`."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._counts: dict[str, int] = {}
+
+    def add(self, name: str) -> str:
+        """The name, or the next one that is free."""
+        unique = name
+        while unique in self._taken:
+            self._counts[name] = self._counts.get(name, 1) + 1
+            unique = f"{name}_{self._counts[name]}"
+        self._taken.add(unique)
+        return unique

@@ -40,7 +40,7 @@ class DaemonImport(Imported, frozen=True, kw_only=True):
 
 Kind = Literal["query", "mutation", "subscription"]
 
-_KINDS: Final[dict[str, Kind]] = {
+KINDS: Final[dict[str, Kind]] = {
     "query": "query",
     "mutation": "mutation",
     "subscription": "subscription",
@@ -65,7 +65,7 @@ def import_of(operations: Iterable[OperationSchema]) -> DaemonImport:
 
 def _unusable(operation: OperationSchema) -> str:
     """Why an operation can't be mounted; empty where it can."""
-    if operation.kind not in _KINDS:
+    if operation.kind not in KINDS:
         return f"there is no kind {operation.kind}"
     root = operation.input_schema
     return "" if "object" in _types(root, root) else "its params are no object"
@@ -82,7 +82,7 @@ def _operation(operation: OperationSchema, types: NamedTypes) -> DaemonOperation
     return DaemonOperation(
         name=operation.name,
         method=operation.name,
-        kind=_KINDS[operation.kind],
+        kind=KINDS[operation.kind],
         input=object_schema(types.include(operation.input_schema)),
         output=types.include(operation.output_schema),
         errors=tuple(_error(error, types) for error in operation.error_schemas),

@@ -20,6 +20,7 @@ from ...daemon.declarations import TOOL_ERROR as TOOL_ERROR_CODE
 from ...daemon.schemas.phrases import schema_kinds
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, convert
+from ..arguments import UniqueNames, operation_name
 from ..model import ImportedError, JsonSchema, Note, Schema
 from ..openapi.document import Documents, PartError
 from ..openapi.schemas import Direction, SchemaReader
@@ -110,8 +111,6 @@ MAX_ERRORS: Final = 100
 _CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 
 _HINTS: Final = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-_NOT_IN_NAMES: Final = re.compile(r"[^\w.$-]+", re.ASCII)
-_FIRST: Final = re.compile(r"[$A-Za-z_]")
 
 
 def read_listing(listing: Listing, agreed: Agreed, *, by_http: bool = False) -> McpImport:
@@ -127,7 +126,7 @@ class _Reader:
         self._schemas = SchemaReader(["Content"])
         self._documents: list[tuple[str, Documents]] = []
         self._notes: list[Note] = []
-        self._taken: set[str] = set()
+        self._names = UniqueNames()
 
     def read(self, listing: Listing) -> McpImport:
         operations = [*self._tools(listing.tools), *self._resources(listing), *self._prompts(listing.prompts)]
@@ -174,7 +173,7 @@ class _Reader:
             except ValueError as exc:
                 self._left_out(pointer, str(exc))
                 continue
-            own = self._name(name, pointer)
+            own = self._unique(operation_name(name), pointer, name)
             output = tool.get("outputSchema")
             structured = isinstance(output, dict)
             hints = tool.get("annotations")
@@ -257,7 +256,7 @@ class _Reader:
                 self._left_out(pointer, "its URI template is none of RFC 6570; resources/read reads what it stands for")
                 continue
             yield self._query(
-                f"resources/{self._part(name)}",
+                f"resources/{_part(name)}",
                 _description(template),
                 {each: {"type": "string"} for each in variables},
                 list(variables),
@@ -292,7 +291,7 @@ class _Reader:
             arguments = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
             named = {each["name"]: each for each in arguments if isinstance(each.get("name"), str)}
             yield self._query(
-                f"prompts/{self._part(name)}",
+                f"prompts/{_part(name)}",
                 _description(prompt),
                 {each: _described({"type": "string"}, about) for each, about in named.items()},
                 [each for each, about in named.items() if about.get("required") is True],
@@ -334,20 +333,10 @@ class _Reader:
 
     # -- names ----------------------------------------------------------------------------------------------------
 
-    def _name(self, name: str, pointer: str) -> str:
-        parts = [self._part(part) for part in name.split("/") if part]
-        own = "/".join(parts) or "_"
-        return self._unique(own if _FIRST.match(own) else f"_{own}", pointer, name, whole=True)
-
-    def _part(self, name: str) -> str:
-        return _NOT_IN_NAMES.sub("_", name)[:MAX_NAME] or "_"
-
-    def _unique(self, own: str, pointer: str, given: str, *, whole: bool = False) -> str:
-        wanted, number = own, 2
-        while own in self._taken:
-            own, number = f"{wanted}_{number}", number + 1
-        self._taken.add(own)
-        if (own if whole else own.partition("/")[2].rpartition("/")[2]) != given:
+    def _unique(self, wanted: str, pointer: str, given: str) -> str:
+        """A name that no other operation has. The part behind the prefix is what the server calls it."""
+        own = self._names.add(wanted)
+        if own.removeprefix(wanted.removesuffix(given)) != given:
             self._notes.append(Note(pointer, "renamed", f"it is called {own} here"))
         return own
 
@@ -366,6 +355,10 @@ def _with_meta(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
         return {**schema, "properties": {**properties, "_meta": _META}}
     with_meta = {"properties": {"_meta": _META}, "required": ["_meta"]}
     return {"type": "object", "anyOf": [schema, with_meta]}
+
+
+def _part(name: str) -> str:
+    return operation_name(name).replace("/", "_")
 
 
 def _description(item: Item, title: object = None) -> str:

@@ -5,7 +5,7 @@ that it is given.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias, final
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -112,6 +112,12 @@ class Node:
         """Return a member. None where it is missing or null, and where this is no object."""
         value = self.value.get(name) if isinstance(self.value, dict) else None
         return None if value is None else Node(self.document, (self.path, name), value)
+
+    def component_names(self) -> Iterable[str]:
+        """Return the names in `components/schemas` of an object."""
+        components = self.get("components")
+        schemas = components and components.get("schemas")
+        return schemas.value if schemas and isinstance(schemas.value, dict) else ()
 
     def members(self) -> Iterator[tuple[str, Node]]:
         """Yield the members of an object. Raises `PartError` where this is no object."""

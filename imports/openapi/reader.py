@@ -75,7 +75,7 @@ def _read(
     places = _places(documents)
     left_out = documents.left_out
     chosen = choose(places, [place.found for place in places], select, rename)
-    schemas = SchemaReader(_component_names(root))
+    schemas = SchemaReader(root.component_names())
     reader = OperationReader(documents, schemas, servers, security)
     operations: list[HttpOperation] = []
     for place, name in chosen:
@@ -103,12 +103,6 @@ def _read(
         left_out=left_out + len(chosen) - len(operations),
         security_schemes={name: scheme for name, scheme in security.schemes.items() if name in used},
     )
-
-
-def _component_names(root: Node) -> Iterable[str]:
-    components = root.get("components")
-    schemas = components and components.get("schemas")
-    return schemas.value if schemas and isinstance(schemas.value, dict) else ()
 
 
 def _places(documents: Documents) -> list[Place]:

@@ -19,6 +19,7 @@ from msgspec import UNSET, UnsetType
 
 from ...daemon.schemas.cycles import circles
 from ..archive import references
+from ..arguments import UniqueNames
 from ..complexity import DEEPEST_IN_PLACE, MOST_IN_PLACE, RESCANNING
 from ..model import JsonSchema, Schema
 from .document import Node, PartError, base_of, type_name
@@ -113,8 +114,7 @@ class SchemaReader:
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._reserved = {_name_of(name) for name in reserved}
-        self._names: set[str] = set()
-        self._counts: dict[str, int] = {}
+        self._names = UniqueNames(self._reserved)
         self._targets: dict[tuple[str, str], Target] = {}
         self._forms: dict[tuple[Target, Direction, bool], SharedType] = {}
         self._by_ref: dict[str, SharedType] = {}
@@ -271,13 +271,10 @@ class SchemaReader:
 
     def _unique(self, name: str, *, own: bool = False) -> str:
         """The name with a number, if it is taken, or another type's."""
-        unique = name
-        while unique in self._names or (not own and unique in self._reserved):
-            own = False
-            self._counts[name] = self._counts.get(name, 1) + 1
-            unique = f"{name}_{self._counts[name]}"
-        self._names.add(unique)
-        return unique
+        if own and name in self._reserved:
+            self._reserved.remove(name)
+            return name
+        return self._names.add(name)
 
 
 def _is_large(raw: Any) -> bool:
