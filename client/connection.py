@@ -110,9 +110,7 @@ class Connection:
         self.pending.add(request)
         if isinstance(request, PendingStream):
             request.on_taken = partial(self._note_taken, request)
-        body = message.encode()
-        request.fingerprint = hash(body)
-        self._post(body)
+        self._post(message.encode())
         self._reading_resumed.notify()
 
     def forget(self, request: PendingRequest) -> bool:

@@ -190,14 +190,14 @@ class IncomingMessages:
         try:
             if body.startswith(b"[") and (batch := decoder_for(list[Raw])(body)):
                 for each in batch:
-                    self._act(messages.decode_message(bytes(each)), bytes(each))
+                    self._act(messages.decode_message(bytes(each)))
             else:
-                self._act(messages.decode_message(body), body)
+                self._act(messages.decode_message(body))
         except messages.DECODE_ERRORS:
             return False
         return True
 
-    def _act(self, message: messages.ServerMessage, body: bytes) -> None:
+    def _act(self, message: messages.ServerMessage) -> None:
         dialect = self._handlers.dialect
         match message:
             case messages.Response():
@@ -210,8 +210,6 @@ class IncomingMessages:
                 self._server_requests.cancel(params)
             case messages.ServerNotification():
                 self._handlers.handle_notification(message)
-            case messages.ServerRequest() if echoed := self._echoed(message, body):
-                self._fail(echoed, "the server sends this side's own requests back: it is no server")
             case messages.ServerRequest():
                 self._server_requests.start(message)
             case messages.InvalidMessage(int(request_id)):
@@ -220,13 +218,6 @@ class IncomingMessages:
                 self.take_garbage("the server wrote JSON that is no message")
             case _:
                 assert_never(message)
-
-    def _echoed(self, request: messages.ServerRequest, body: bytes) -> PendingRequest | None:
-        """The pending request that this is, byte for byte. A method with a handler is one that the server may ask as well."""
-        if request.method in self._handlers.requests or not request.id.isdigit():
-            return None
-        pending = self._pending.find(int(request.id))
-        return pending if pending and pending.fingerprint == hash(body) else None
 
     def take_garbage(self, reason: str) -> None:
         """The server wrote what is no message: an answer may be lost, unless such a server is known to write other things."""

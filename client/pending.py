@@ -45,7 +45,7 @@ class PendingCall:
 
     `method` is the one that the caller has named. `size` is about its length in bytes, which tells the largest. `errors`
     are the classes that decode the details of an error. `on_progress` is called with what the server tells of the progress
-    before the answer. `fingerprint` tells what was sent from other messages, once it was.
+    before the answer.
     """
 
     def __init__(
@@ -60,7 +60,6 @@ class PendingCall:
         self.id = request_id
         self.method = method
         self.size = size
-        self.fingerprint: int | None = None
         self.errors = errors
         self.on_progress = on_progress
         self._result: Raw | None = None
@@ -110,7 +109,6 @@ class PendingStream:
         self.id = request_id
         self.method = method
         self.size = size
-        self.fingerprint: int | None = None
         self.errors = errors
         self.abandoned = False
         self.consumer_waits = False

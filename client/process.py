@@ -10,11 +10,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from types import FrameType
-from typing import Any, Final, Protocol, TypeAlias, final
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Final, Protocol, final
 
 import anyio
 import msgspec
@@ -98,46 +96,6 @@ async def drain(stream: ByteTransport, sink: StderrSink) -> None:
     sink.finish()
 
 
-# Defers Python's signal handlers for the moment in which an exception of theirs would lose a child that has just begun.
-#
-# Knows nothing of children.
-
-
-_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-"""Those whose handlers commonly raise: Ctrl-C does by default."""
-
-_Handler: TypeAlias = Callable[[int, FrameType | None], Any]  # Any: what a handler returns is ignored
-
-
-@contextmanager
-def deferred_signals() -> Iterator[None]:
-    """Have the handlers of signals that come during the block called right behind it, so that only there they may raise.
-
-    Only the main thread runs handlers; elsewhere this does nothing. What a signal does without a handler stays as it is.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    handlers: dict[int, _Handler] = {}
-
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-
-    try:
-        for number in (getattr(signal, name) for name in _NAMES if hasattr(signal, name)):
-            handler = signal.getsignal(number)
-            if callable(handler):
-                handlers[number] = handler  # before it is replaced, so that it is put back in any case
-                signal.signal(number, note)
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    for number in came:
-        handlers[number](number, None)
-
-
 REAP_SECONDS: Final = 5.0
 """How long to wait for a child that was killed without the event loop, to leave no zombie. Everything blocks meanwhile."""
 
@@ -186,8 +144,7 @@ async def spawn(
     check_instance("bounds", bounds, EndBounds)
     process: ServerProcess | None = None
     try:
-        with deferred_signals():  # else an interrupt could come between the child's start and its owner
-            process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
+        process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
         async with background_tasks() as tasks:
             tasks.start_soon(process._supervise)
             yield process

@@ -72,7 +72,7 @@ async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
         (odd().words, {"expose": "act"}, "expose must be True, False or a list of strings"),
         (odd().words, {"timeout": 0}, "timeout must be a number of seconds above 0"),
         (odd().words, {"namespace": "no name"}, "namespace: a name consists of"),
-        (["cat"], {}, "MCP server cat: it did not answer initialize: the server sends this side"),
+        (["cat"], {}, "MCP server cat: "),
         (
             "http://127.0.0.1:9/?k=1",
             {"allow_private": False},
