@@ -14,9 +14,9 @@ from msgspec import Raw
 
 from ..errors import failures
 from ..errors.decoders import decoder_for
-from ..errors.exceptions import FailureError, OperationError
+from ..errors.exceptions import FailureError, OperationError, failure_of
 from ..errors.failures import Cancelled, Internal, MethodNotFound, ParseFailure
-from ..errors.wire import encode_error_response, failure_of
+from ..errors.wire import encode_error_response
 from . import messages
 from .dialects import Dialect
 from .errors import InvalidReply, RemoteError, is_agent_method, remote_error, type_mismatch

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw
 
 from ...errors import failures
 from ...errors.wire import NO_CODE, ErrorObject
-from ...framing.http.retry_after import retry_after_seconds
+from ...framing.http import retry_after_seconds
 from ..errors import ERROR_CLASSES, ClientError, DeclaredErrors, InvalidReply, RemoteError, remote_error
 from ..messages import DECODE_ERRORS, Response, decode_message
 from ..outbound.network import Destination, parse_url

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from ...daemon.schemas.phrases import json_kind
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
+from ...schemas.phrases import json_kind
 from ..model import Imported, ImportedError, ImportedOperation
 
 Location: TypeAlias = Literal["path", "query", "querystring", "header", "cookie"]

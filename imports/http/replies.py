@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from ...daemon.rpc.envelope import json_failure
-from ...framing.http.sse import SseEvent, SseParser, TooLarge
+from ...framing.http import SseEvent, SseParser, TooLarge
 from .model import STREAMS, HttpOperation, Reply, ReplyForm, UpstreamFault
 
 NULL: Final = Raw(b"null")
