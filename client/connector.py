@@ -1,7 +1,6 @@
-"""What gives a peer the connection to use, and what a connection is to it.
+"""What gives a peer the connection to use: always the same one, or one to a server that is started again after it died.
 
-`FixedConnector` always gives the same one; `restart` has the connector that replaces a dead server. `OwnLoop` keeps other
-event loops off either of them.
+A server is started again at most as often as its policy says, and never two at once. `OwnLoop` keeps other event loops off.
 """
 
 from __future__ import annotations

@@ -47,9 +47,6 @@ from ..errors.exceptions import OperationError
 from ..errors.printable import cut, printable
 from ..errors.wire import NO_CODE, ErrorObject, decode_error, encode_error, error_object
 
-# Describes a server's error beyond its code and message, in a phrase for people. Raises nothing, decides nothing.
-
-
 SHOWN_CHARACTERS: Final = 1000
 """How much of each text of a server's error is shown; `RemoteError` has all of it."""
 

@@ -1,4 +1,8 @@
-"""Interprets the server's messages and passes each on: to a pending request, a handler, or the log. No IO, no waiting."""
+"""Interprets the server's messages and passes each on: to a pending request, a handler of the program, or the log.
+
+Handlers belong to the endpoint and serve one connection after the other. What runs of them is bounded. Nothing here reads or
+waits.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,7 @@ from . import messages
 from .dialects import Dialect
 from .errors import InvalidReply, RemoteError, is_agent_method, remote_error, type_mismatch
 from .messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result
-from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream
-from .request import read_progress
+from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream, read_progress
 
 LOGGER_NAME: Final = "discreet.client"
 

@@ -20,8 +20,7 @@ from .connector import Connector, OwnLoop
 from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
 from .incoming import Handlers, NotificationHandler, RequestHandler
 from .messages import encode_notification
-from .pending import ProgressHandler
-from .request import Request
+from .pending import ProgressHandler, Request
 from .retry import IsQuery, ListedOperation, OperationKinds, RetryPolicy, call_with_retries, outcome_is_unknown
 from .subscription import Subscription, as_declared, decode_as, name_method, prepare_type
 from .validation import (

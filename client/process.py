@@ -1,6 +1,7 @@
 """Runs a server as a child process, with its stdin and stdout as a byte transport, and makes sure that it ends.
 
-Owns the process, its group and its pipes. Knows nothing of frames.
+Owns the process, its group and its pipes. Its stderr is read all the time, so that a child that writes much to it never blocks.
+Knows nothing of frames.
 """
 
 from __future__ import annotations

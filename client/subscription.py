@@ -32,8 +32,7 @@ from .errors import (
     remote_error,
 )
 from .messages import DECODE_ERRORS
-from .pending import PendingStream
-from .request import INPUT, Request
+from .pending import INPUT, PendingStream, Request
 
 if TYPE_CHECKING:
     from ..call_tracing import CallSpan

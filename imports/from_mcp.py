@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from ..daemon.operations.context import Context
     from .mcp.upstream import McpUpstream
 
-
-# The service of an MCP server's operations, which become others when the server's lists do.
-
-
 Select: TypeAlias = Callable[[McpImport], McpImport]
 """What becomes of an import before it is served: which operations, by which names."""
 

@@ -1,4 +1,9 @@
-"""Calls the operations of a daemon by a peer to it: to one that is started as a process, or to a gateway."""
+"""Calls the operations of another daemon by a peer to it: to one that is started as a process, or to a gateway.
+
+Says what goes along with a call (who the mount is, for which span, through how many mounts), and what a failure there means for
+who called here. What that daemon tells of params and of its errors is told here, too: it is what it declares. What it says of
+identities is between it and the mount, and the caller learns nothing of it. The log has why.
+"""
 
 from __future__ import annotations
 

@@ -31,8 +31,7 @@ from ...schemas.named_types import require_schema
 from ..model import ImportFailed
 from ..targets import TOO_DEEP, Command, Target, ask_in_thread
 from .calls import MountIdentity, endpoint_of, running
-from .contracts import DaemonImport, import_of, without_numbers
-from .openrpc import read_openrpc
+from .contracts import DaemonImport, import_of, read_openrpc, without_numbers
 
 READ_SECONDS: Final = 10.0
 """How long a daemon has to start, and to tell what it offers."""

@@ -1,4 +1,7 @@
-"""How an operation of an OpenAPI document is called by HTTP. Structs only, and none of them calls anything."""
+"""How an operation of an OpenAPI document is called by HTTP, in which media types, and what can go wrong beside its errors.
+
+Calls nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a response means by the document: which reply it is, and its JSON. Reads from no connection."""
+"""What a response means by the document: which reply it is, its JSON, and the events of a stream. Reads from no connection.
+
+An event is bounded in bytes, not the stream.
+"""
 
 from __future__ import annotations
 

@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from ..model import ImportedOperation
 
 
-# Finds out where the requests of an operation go. Pure; what is wrong is a `ValueError` whose text is for the operator.
-
-
 def server_of(server: str, *, base_url: str, document_url: str, allow_private: bool) -> Destination:
     """The server of an operation: `base_url` if there is one, else the document's, resolved against where the document came from.
 

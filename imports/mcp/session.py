@@ -1,7 +1,8 @@
-"""Talks to an MCP server: starts or reaches it, agrees with it on a revision, and writes requests as that has them.
+"""Talks to an MCP server: starts or reaches it, agrees with it on a revision, and asks for all that it offers.
 
 A server of 2026-07-28 answers `server/discover`. Older ones refuse it, each in its own way, or say nothing at all; they begin
-with `initialize` (2026-07-28, basic/versioning, section Backward Compatibility). The client's engine does the rest.
+with `initialize` (2026-07-28, basic/versioning, section Backward Compatibility). The client's engine does the rest. Every list
+is bounded.
 """
 
 from __future__ import annotations

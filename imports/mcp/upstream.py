@@ -1,4 +1,7 @@
-"""Calls the operations of an MCP server, which it starts with the first call and again when it died, and follows its lists."""
+"""Calls the operations of an MCP server, which it starts with the first call and again when it died, and follows its lists.
+
+Reads what tools, resources and prompts answer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reads an OpenAPI document of 3.0, 3.1 or 3.2 as operations that are called by HTTP. Gets no document by itself."""
+"""Reads an OpenAPI document of 3.0, 3.1 or 3.2 as operations that are called by HTTP. Gets no document by itself.
+
+Of each operation: its params, its replies, its server, and how callers show who they are.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from ..http.model import (
     is_json,
     sent_as,
 )
-from ..http.styles import is_token
+from ..http.request import is_token
 from ..model import JsonSchema, Schema
 from .document import Documents, Fetcher, Node, PartError, read_documents, type_name
 from .messages import BodyReader, ReadBody, ReplyReader

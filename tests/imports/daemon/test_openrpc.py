@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from discreet.imports.daemon.contracts import DaemonImport
-from discreet.imports.daemon.openrpc import read_openrpc
+from discreet.imports.daemon.contracts import DaemonImport, read_openrpc
 
 
 def read(*methods: Any, **more: Any) -> DaemonImport:
