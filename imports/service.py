@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -316,11 +316,7 @@ class _Errors(Sequence["type[ExternalError]"]):
     def __init__(self, load: Callable[[], tuple[type[ExternalError], ...]]) -> None:
         self._load = load
 
-    @overload
-    def __getitem__(self, index: int) -> type[ExternalError]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[type[ExternalError]]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         return self._load()[index]
 
     def __len__(self) -> int:

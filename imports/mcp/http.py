@@ -167,20 +167,16 @@ class McpHttp:
             self._server.note_dropped()
             return
         self._posts += 1
-        self._tasks.start_soon(self._send_bounded, body)
+        self._tasks.start_soon(self._reply, body, 1)
 
-    async def _send_bounded(self, body: bytes) -> None:
-        try:
-            await self._reply(body)
-        finally:
-            self._posts -= 1
-
-    async def _reply(self, body: bytes) -> None:
+    async def _reply(self, body: bytes, counted: int = 0) -> None:
         try:
             with anyio.move_on_after(POST_SECONDS):
                 await self.send(body)
         except ClientError:
             self._server.note_dropped()
+        finally:
+            self._posts -= counted
 
     # -- one request ----------------------------------------------------------------------------------------------
 

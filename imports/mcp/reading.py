@@ -20,6 +20,7 @@ from ...daemon.declarations import TOOL_ERROR as TOOL_ERROR_CODE
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, convert
 from ...schemas.phrases import schema_kinds
+from ..archive import objects_in
 from ..arguments import UniqueNames, operation_name
 from ..model import ImportedError, JsonSchema, Note, Schema
 from ..openapi.document import Documents, PartError
@@ -373,6 +374,9 @@ def _described(schema: JsonSchema, item: Item) -> JsonSchema:
     return {**schema, "description": text} if text else schema
 
 
+MARK: Final = "x-mcp-header"
+
+
 def _mirrored(schema: JsonSchema) -> dict[str, tuple[str, ...]]:
     """The paths of the params that HTTP repeats in headers, by the names of these headers.
 
@@ -380,41 +384,26 @@ def _mirrored(schema: JsonSchema) -> dict[str, tuple[str, ...]]:
     section Custom Headers from Tool Parameters).
     """
     found: dict[str, tuple[str, ...]] = {}
-    for part, path in _marked(schema):
-        mark = part[MARK]
-        if path is None:
-            raise ValueError(f"{MARK} stands where no header can be made of it")
-        if not isinstance(mark, str) or not _TOKEN.fullmatch(mark):
-            raise ValueError(f"{MARK} names no header")
-        if part.get("type") not in ("string", "integer", "number", "boolean"):
-            raise ValueError(f"{MARK} stands at a param that is no string, number or boolean")
-        if f"Mcp-Param-{mark}".lower() in map(str.lower, found):
-            raise ValueError(f"two params have the same {MARK}")
-        found[f"Mcp-Param-{mark}"] = path
+    pending: list[tuple[Any, tuple[str, ...]]] = [(schema, ())]
+    while pending:
+        part, path = pending.pop()
+        if path and MARK in part:
+            mark = part[MARK]
+            if not isinstance(mark, str) or not _TOKEN.fullmatch(mark):
+                raise ValueError(f"{MARK} names no header")
+            if part.get("type") not in ("string", "integer", "number", "boolean"):
+                raise ValueError(f"{MARK} stands at a param that is no string, number or boolean")
+            if f"Mcp-Param-{mark}".lower() in map(str.lower, found):
+                raise ValueError(f"two params have the same {MARK}")
+            found[f"Mcp-Param-{mark}"] = path
+        members = part.get("properties")
+        members = members if isinstance(members, dict) else {}
+        pending += ((each, (*path, name)) for name, each in members.items() if isinstance(each, dict))
+    if sum(isinstance(part.get(MARK), str) for part in objects_in(schema)) > len(found):
+        raise ValueError(f"{MARK} stands where no header can be made of it")
     return found
 
 
-def _marked(root: JsonSchema) -> Iterator[tuple[JsonSchema, tuple[str, ...] | None]]:
-    """All marked schemas, each with the path to its param; None where that is not led to by `properties` alone."""
-    pending: list[tuple[Any, tuple[str, ...] | None, bool]] = [(root, (), True)]
-    while pending:
-        part, path, is_schema = pending.pop()
-        if isinstance(part, list):
-            pending += ((each, None, True) for each in part)
-        elif isinstance(part, dict) and is_schema:
-            if MARK in part:
-                yield part, path or None
-            for word, each in part.items():
-                if word not in _VALUES:
-                    pending.append((each, path if word == "properties" else None, word not in _TABLES))
-        elif isinstance(part, dict):
-            pending += ((each, None if path is None else (*path, name), True) for name, each in part.items())
-
-
-MARK: Final = "x-mcp-header"
-_TABLES: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
-_VALUES: Final = frozenset({"const", "enum", "default", "examples"})
-"""Words of a schema that hold values and no schemas."""
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 
 

@@ -175,18 +175,6 @@ async def test_a_server_that_ends_without_a_message_is_told_with_what_it_wrote(w
             await peer.call("m", timeout=None)
 
 
-@pytest.mark.parametrize("kind", ["call", "stream"])
-async def test_a_server_that_echoes_is_told_as_such(wired: Any, kind: str) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def echo() -> None:
-            await server.transport.send(await server.transport.receive())
-
-        tasks.start_soon(echo)
-        with pytest.raises(InvalidReply, match="it is no server"):
-            await (peer.call("m", {"a": 1}) if kind == "call" else anext(peer.subscribe("m")))
-
-
 async def test_a_request_with_an_id_of_this_side_is_answered(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
