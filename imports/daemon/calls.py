@@ -21,10 +21,11 @@ from ...client.connect import Endpoint
 from ...client.connection import Connection
 from ...client.dialects import PLAIN
 from ...client.errors import ClientError, ConnectionFailed, RemoteError, StreamOverrun
+from ...client.http.wire import number_of
 from ...client.peer import Peer
 from ...client.validation import StderrMode
 from ...daemon.logs import Level, log, parse_level
-from ...daemon.operations.context import LAST_EVENT_ID, LONGEST_NUMBER, MOUNT_DEPTH, Context
+from ...daemon.operations.context import LAST_EVENT_ID, MOUNT_DEPTH, Context
 from ...daemon.operations.spec import ServerEvent
 from ...errors import failures
 from ...errors.exceptions import FailureError
@@ -157,7 +158,7 @@ class PeerUpstream:
                 async with subscription:
                     async for event in subscription:
                         begun = True
-                        number = _number(subscription.last_event_id) if operation.numbered else None
+                        number = number_of(subscription.last_event_id) if operation.numbered else None
                         yield event if number is None else ServerEvent(event, id=number)
                 return
             except ClientError as exc:
@@ -181,12 +182,6 @@ def params_of(operation: DaemonOperation, arguments: Mapping[str, Any]) -> Any: 
     while given and operation.positions[len(given) - 1] not in arguments:
         given.pop()
     return given
-
-
-def _number(event_id: str | None) -> int | None:
-    if event_id is None or not (event_id.isascii() and event_id.isdecimal() and len(event_id) <= LONGEST_NUMBER):
-        return None
-    return int(event_id)
 
 
 def _may_repeat(operation: DaemonOperation, exc: ClientError) -> bool:

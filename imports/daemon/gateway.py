@@ -49,8 +49,6 @@ MAX_CONNECTIONS: Final = 1024
 
 DOCUMENT: Final = "openapi.json"
 
-_EVENTS: Final = "text/event-stream"
-
 
 def address_of(url: Url) -> Destination:
     """Where a gateway is. Raises `ValueError` for an address that is none, or that is refused."""

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from ...client.http.wire import OWN_HEADERS, is_field_value, is_token
 from ...errors.nearest import nearest_hint
 from .model import (
     BODY,
@@ -138,23 +139,16 @@ def cookie_pairs(name: str, value: Any, how: Serialization) -> list[str]:
     return [f"{_cookie_name(key)}={_cookie_octets(scalar(item))}" for key, item in value.items() if item is not None]
 
 
-_is_value: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?").fullmatch  # RFC 9110, section 5.5
 _is_cookie_value: Final = re.compile(
     r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e,]*"
 ).fullmatch  # RFC 6265, and the comma
-_is_token: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch  # RFC 9110, section 5.6.2
 
 
 def header_value(text: str) -> str:
     """The text, if it can be the value of a header."""
-    if _is_value(text) is None:
+    if is_field_value(text) is None:
         raise Unwritable("string of printable ASCII characters that neither begins nor ends with a space")
     return text
-
-
-def is_token(text: str) -> bool:
-    """Whether it can be the name of a header or a cookie."""
-    return _is_token(text) is not None
 
 
 def _listed(value: Any, encode: Encode, between: str, assign: str) -> str:
@@ -221,7 +215,7 @@ def _deep(path: str, value: Any) -> list[tuple[str, str]]:
 
 
 def _list_item(text: str) -> str:
-    if not text or "," in text or _is_value(text) is None:
+    if not text or "," in text or is_field_value(text) is None:
         raise Unwritable("strings of printable ASCII characters without commas and outer spaces")
     return text
 
@@ -254,10 +248,7 @@ _PATH_SAFE: Final = "!$%&'()*+,/:;=@"
 _IGNORED_BODY_METHODS: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
 """Requests of these have no `Content-Length` where they have no body."""
 
-_OWN_HEADERS: Final = frozenset(
-    "accept accept-encoding connection content-encoding content-length content-type expect host keep-alive"
-    " proxy-authorization proxy-connection te trailer transfer-encoding upgrade".split()
-)
+_OWN_HEADERS: Final = OWN_HEADERS | {"accept", "proxy-authorization"}
 """Headers that belong to the connection, or to this module."""
 
 _EMPTY_PATH: Final = "value that is not empty and has no segment . or .."

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
+from ...client.http.wire import is_token
 from ...daemon.declarations import CONTENT as CONTENT_MEMBER
 from ...daemon.declarations import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
 from ...daemon.declarations import SERVER_ERROR as SERVER_ERROR_CODE
@@ -389,7 +390,7 @@ def _mirrored(schema: JsonSchema) -> dict[str, tuple[str, ...]]:
         part, path = pending.pop()
         if path and MARK in part:
             mark = part[MARK]
-            if not isinstance(mark, str) or not _TOKEN.fullmatch(mark):
+            if not isinstance(mark, str) or not is_token(mark) or len(mark) > MAX_NAME:
                 raise ValueError(f"{MARK} names no header")
             if part.get("type") not in ("string", "integer", "number", "boolean"):
                 raise ValueError(f"{MARK} stands at a param that is no string, number or boolean")
@@ -402,9 +403,6 @@ def _mirrored(schema: JsonSchema) -> dict[str, tuple[str, ...]]:
     if sum(isinstance(part.get(MARK), str) for part in objects_in(schema)) > len(found):
         raise ValueError(f"{MARK} stands where no header can be made of it")
     return found
-
-
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 
 
 _EXPRESSION: Final = re.compile(r"\{([+#./;?&]?)([A-Za-z0-9_.%]+(?:,[A-Za-z0-9_.%]+)*)\}")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import anyio
@@ -17,18 +18,17 @@ from msgspec import Raw, Struct
 
 from ...client.connection import INITIALIZE, Connection, open_connection
 from ...client.connector import FixedConnector
+from ...client.dialects import CLIENT_INFO
 from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply, RemoteError
 from ...client.incoming import Handlers
 from ...client.peer import CallDefaults, Peer
 from ...client.task_group import background_tasks
-from ...daemon.logs import log
 from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub
-from ...version import __version__
 from ..model import ImportFailed
 from ..targets import Command, Target, Url, ask_in_thread, run
 from .model import (
@@ -62,13 +62,20 @@ PROBE_SECONDS: Final = 3.0
 LISTEN_AGAIN_SECONDS: Final = 5.0
 """Between two requests that listen for changes."""
 
-CLIENT_INFO: Final = {"name": "discreet", "version": __version__}
 UNSUPPORTED_VERSION: Final = -32022
 
 PROBING: Final = Agreed(MODERN_REVISION)
 LEGACY: Final = Agreed(LEGACY_REVISIONS[-1])
 
-_META: Final = "io.modelcontextprotocol/"
+_PREFIX: Final = "io.modelcontextprotocol/"
+
+_META: Final = {
+    f"{_PREFIX}protocolVersion": MODERN_REVISION,
+    f"{_PREFIX}clientInfo": CLIENT_INFO,
+    f"{_PREFIX}clientCapabilities": {},
+    f"{_PREFIX}logLevel": "info",
+}
+"""What each request of the modern era carries."""
 
 OnProgress = Callable[[dict[str, Any]], object]  # Any: JSON
 
@@ -125,10 +132,10 @@ class Session:
             headers = {header: encoded(value) for header, value in {**named, **(mirrored or {})}.items()}
         text: Raw = await self._peer.call(
             method,
-            self._with_meta(params),
+            {**params, "_meta": _META} if self.agreed.modern else params,
             type=Raw,
             service_params=headers,
-            on_progress=None if on_progress is None else self._teller(on_progress),
+            on_progress=None if on_progress is None else partial(_tell, on_progress),
         )
         if memoryview(text).nbytes > MAX_REPLY_BYTES:
             raise InvalidReply(f"the server's answer is larger than {MAX_REPLY_BYTES} bytes")
@@ -155,32 +162,11 @@ class Session:
             await anyio.sleep(LISTEN_AGAIN_SECONDS)
             self.server.note_gap()
 
-    def _with_meta(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not self.agreed.modern:
-            return params
-        meta = {
-            f"{_META}protocolVersion": self.agreed.revision,
-            f"{_META}clientInfo": CLIENT_INFO,
-            f"{_META}clientCapabilities": {},
-            f"{_META}logLevel": "info",
-        }
-        return {**params, "_meta": meta}
 
-    def _teller(self, on_progress: OnProgress) -> Callable[[Any], None]:
-        failed = False
-
-        def tell(told: Any) -> None:
-            nonlocal failed
-            if failed or not isinstance(told, dict):
-                return
-            told.pop("_meta", None)
-            try:
-                on_progress(told)
-            except Exception as exc:  # noqa: BLE001 - the caller's side; the server's next message must not suffer
-                failed = True
-                log.error("import.progress_failed", import_=self.server.import_name, error=type(exc).__name__)
-
-        return tell
+def _tell(on_progress: OnProgress, told: Any) -> None:  # Any: JSON
+    if isinstance(told, dict):
+        told.pop("_meta", None)
+        on_progress(told)
 
 
 def encoded(value: str) -> str:
@@ -192,10 +178,6 @@ def encoded(value: str) -> str:
 
 
 # -- opening -----------------------------------------------------------------------------------------------------------
-
-
-def _no_headers() -> Mapping[str, str]:
-    return {}
 
 
 @final
@@ -211,7 +193,7 @@ class Opener:
         server: ServerMessages,
         era: Era | None = None,
         *,
-        headers: Callable[[], Mapping[str, str]] = _no_headers,
+        headers: Callable[[], Mapping[str, str]] = dict,
         seconds: float = START_SECONDS,
     ) -> None:
         self._target = target
@@ -224,70 +206,48 @@ class Opener:
     async def open(self) -> AsyncGenerator[Session]:
         """A session that is through the handshake. Raises `ConnectionFailed`."""
         deadline = anyio.current_time() + self._seconds
-        if self.era != "legacy":
+        for begin in (self._initialize,) if self.era == "legacy" else (self._probe, self._initialize):
             async with self._linked() as session:
-                if await self._begin(session, deadline, self._probe):
-                    async with _following(session):
+                with anyio.CancelScope(deadline=deadline) as scope:
+                    usable = await begin(session)
+                if scope.cancelled_caught:
+                    raise ConnectionFailed(ConnectionLoss(f"it did not answer within {self._seconds:g} s"))
+                if usable:
+                    async with background_tasks() as tasks:
+                        tasks.start_soon(session.follow)
                         yield session
                     return
-        async with self._linked() as session:
-            await self._begin(session, deadline, self._initialize)
-            async with _following(session):
-                yield session
-
-    async def _begin(self, session: Session, deadline: float, work: Callable[[Session], Any]) -> bool:
-        """Whether this session can be used. Raises `ConnectionFailed`."""
-        with anyio.CancelScope(deadline=deadline):
-            return bool(await work(session))
-        raise ConnectionFailed(ConnectionLoss(f"it did not answer within {self._seconds:g} s"))
 
     async def _probe(self, session: Session) -> bool:
         """Begin with a question that not every server knows. False where nobody knows the state of the server behind it."""
         probed = await discover(session)
         if probed == "modern":
             self.era = "modern"
-            return True
-        if probed == "silent" and (isinstance(self._target, Command) or not session.usable):
+        elif probed == "silent" and (isinstance(self._target, Command) or not session.usable):
             return False
-        return await self._initialize(session)
+        return probed == "modern" or await self._initialize(session)
 
     async def _initialize(self, session: Session) -> bool:
         await initialize(session)
         self.era = "legacy"
         return True
 
-    def _linked(self) -> AbstractAsyncContextManager[Session]:
-        if isinstance(self._target, Command):
-            return _open_process(self._target, self._server)
-        return self._open_http()
-
     @asynccontextmanager
-    async def _open_http(self) -> AsyncGenerator[Session]:
+    async def _linked(self) -> AsyncGenerator[Session]:
+        server, handlers = self._server, self._server.handlers()
+        if isinstance(self._target, Command):
+            async with (
+                run(self._target, server.take_line) as process,
+                open_connection(
+                    process, handlers, framing="newline", explain=process.explain, max_message=MAX_MESSAGE_BYTES
+                ) as connection,
+            ):
+                yield Session(connection, handlers, server)
+            return
         from .http import open_http  # late: processes need none
 
-        assert not isinstance(self._target, Command), "a command is a process"
-        handlers = self._server.handlers()
-        async with open_http(self._target, handlers, self._server, headers=self._headers) as http:
-            yield Session(http, handlers, self._server, http=http)
-
-
-@asynccontextmanager
-async def _following(session: Session) -> AsyncGenerator[None]:
-    async with background_tasks() as tasks:
-        tasks.start_soon(session.follow)
-        yield
-
-
-@asynccontextmanager
-async def _open_process(command: Command, server: ServerMessages) -> AsyncGenerator[Session]:
-    handlers = server.handlers()
-    async with (
-        run(command, server.take_line) as process,
-        open_connection(
-            process, handlers, framing="newline", explain=process.explain, max_message=MAX_MESSAGE_BYTES
-        ) as connection,
-    ):
-        yield Session(connection, handlers, server)
+        async with open_http(self._target, handlers, server, headers=self._headers) as http:
+            yield Session(http, handlers, server, http=http)
 
 
 # -- the handshake -----------------------------------------------------------------------------------------------------
@@ -337,17 +297,10 @@ async def discover(session: Session) -> Probed:
     if MODERN_REVISION not in found.supported_versions:
         _require_known(found.supported_versions)
         return "legacy"
-    about = found._meta.get(f"{_META}serverInfo")
-    name, version = (about.get("name"), about.get("version")) if isinstance(about, dict) else ("", "")
-    session.agree(
-        Agreed(
-            MODERN_REVISION,
-            found.capabilities,
-            name if isinstance(name, str) else "",
-            version if isinstance(version, str) else "",
-            found.instructions,
-        )
-    )
+    about = found._meta.get(f"{_PREFIX}serverInfo")
+    named = about if isinstance(about, dict) else {}
+    name, version = (given if isinstance(given := named.get(each), str) else "" for each in ("name", "version"))
+    session.agree(Agreed(MODERN_REVISION, found.capabilities, name, version, found.instructions))
     return "modern"
 
 
@@ -448,26 +401,21 @@ async def _list(session: Session, kind: str, member: str = "") -> tuple[Item, ..
             if exc.number == METHOD_NOT_FOUND:
                 return tuple(found)  # many servers have resources but no templates
             raise
-        page = _page(text, method, member)
+        items, cursor = _page(text, method, member)
         size += memoryview(text).nbytes
-        found += page.items
-        if not page.cursor:
+        found += items
+        if not cursor:
             return tuple(found)
-        if page.cursor in cursors:
+        if cursor in cursors:
             raise InvalidReply(f"{method} names the same page twice")
         if len(found) > MAX_ITEMS or size > MAX_LIST_BYTES:
             break
-        cursors.add(page.cursor)
-        params = {"cursor": page.cursor}
+        cursors.add(cursor)
+        params = {"cursor": cursor}
     raise InvalidReply(f"{method} has more than {MAX_PAGES} pages, {MAX_ITEMS} entries or {MAX_LIST_BYTES} bytes")
 
 
-class _Page(Struct, frozen=True):
-    items: list[Item]
-    cursor: str
-
-
-def _page(text: Any, method: str, member: str) -> _Page:
+def _page(text: Raw, method: str, member: str) -> tuple[list[Item], str]:
     try:
         members = decoder_for(dict[str, Any])(text)
     except DECODE_ERRORS:
@@ -476,4 +424,4 @@ def _page(text: Any, method: str, member: str) -> _Page:
     cursor = members.get("nextCursor") or ""
     if not isinstance(items, list) or not isinstance(cursor, str):
         raise InvalidReply(f"the answer to {method} is no list")
-    return _Page([item for item in items if isinstance(item, dict)], cursor)
+    return [item for item in items if isinstance(item, dict)], cursor

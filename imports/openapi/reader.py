@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...client.http.wire import is_token
 from ..archive import references
 from ..arguments import Found, Selection, choose
 from ..complexity import TOO_MANY
@@ -30,7 +31,6 @@ from ..http.model import (
     is_json,
     sent_as,
 )
-from ..http.request import is_token
 from ..model import JsonSchema, Schema
 from .document import Documents, Fetcher, Node, PartError, read_documents, type_name
 from .messages import BodyReader, ReadBody, ReplyReader
