@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 import msgspec
 
 from ..a2a.types import PushConfig
-from ..client.outbound.network import Network, SystemNetwork
-from ..client.outbound.ssrf import Destination, parse_url
+from ..client.outbound.network import Destination, Network, SystemNetwork, parse_url
 from ..daemon.logs import log
 from ..daemon.memory import MemoryBudget
 from ..daemon.tracing import HTTP_STATUS

@@ -16,7 +16,7 @@ from discreet.cli.exit_status import CALL_STATUSES, EXIT_OF_HTTP, exit_status
 from discreet.cli.main import main
 from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
-from discreet.client.error_replies import remote_error
+from discreet.client.errors import remote_error
 from discreet.daemon.settings import UsageError
 from discreet.errors import ERROR_TABLE, DomainFailure, Internal
 from discreet.errors.wire import encode_error

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
-from ...client.request import with_token
+from ...client.pending import with_token
 from ...daemon.settings import UsageError
 from ...daemon.settings.flags import PARAM
 from ..arguments import SERVE, add_source_flags, count, refuse_serve_flags, source_flags, split_command, timeout
