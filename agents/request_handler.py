@@ -30,6 +30,7 @@ from ..daemon.operations.identity import Identity
 from ..errors.exceptions import FailureError
 from ..errors.failures import Internal, InvalidParams, TimedOut
 from ..lazy import anyio
+from .cluster import take_ownership
 from .delegator import Delegator
 from .executor import RequestContext
 from .live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
@@ -37,7 +38,6 @@ from .push_configs import PushConfigs
 from .runner import Runner, Submission
 from .stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
 from .task_cache import TaskCache
-from .task_worker import take_ownership
 
 if TYPE_CHECKING:
     from .editor import Turn

@@ -29,7 +29,7 @@ from ..lazy import anyio
 from ..version import __version__
 from .agent import Agent
 from .card_builder import CardBuilder, stdio_interfaces
-from .cluster import SHARED_POLL_SECONDS, Cluster
+from .cluster import SHARED_POLL_SECONDS, Cluster, LostTasks
 from .delegator import Delegator
 from .executor import AgentExecutor
 from .live_task import LiveTask, TaskMemory
@@ -41,7 +41,6 @@ from .runner import CANCEL_SECONDS, Runner
 from .stores.failures import log_failure
 from .stores.interface import StoreError, TaskStore
 from .task_cache import TaskCache
-from .task_worker import LostTasks
 
 if TYPE_CHECKING:
     from ..daemon.tracing.tracing import Tracing
