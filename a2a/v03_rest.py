@@ -47,7 +47,7 @@ from .v03 import (
     unwrapped,
     wrapped,
 )
-from .version import ProtocolVersion, PushConfigRequest, TaskRequest, object_input
+from .version import PushConfigRequest, TaskRequest, object_input
 
 STATES: Final = {state: state.value for state in TaskState} | {TaskState.CANCELED: "TASK_STATE_CANCELLED"}
 """The states of a task by their names in the protobuf of 0.3."""
@@ -98,10 +98,7 @@ class ProtoPushConfig(WireStruct, frozen=True, kw_only=True):
 
 
 class ProtoTaskPushConfig(WireStruct, frozen=True, kw_only=True):
-    """`name` is `tasks/TASK/pushNotificationConfigs/CONFIG`. What is read may lack it: the path of the request says the same."""
-
     push_notification_config: ProtoPushConfig
-    name: str | None = None
 
 
 class ProtoConfiguration(WireStruct, frozen=True, kw_only=True):
@@ -268,16 +265,13 @@ def _push_config(given: PushConfig) -> JsonObject:
     return {"pushNotificationConfig": push_config_members(given), "name": name}
 
 
-V03_REST: Final = ProtocolVersion(
-    name="0.3",
+V03_REST: Final = msgspec.structs.replace(
+    V03,
     inputs=_inputs(),
     states=STATES,
     empty_result=Raw(b"{}"),
     push_config_path="config.pushNotificationConfig",
     message_push_config_path="configuration.pushNotification",
-    no_extended_card=V03.no_extended_card,
-    subscribe_until=V03.subscribe_until,
-    card=V03.card,
     task=FORM.task,
     result=lambda result: (
         {"task": FORM.task(result)} if isinstance(result, Task) else {"message": FORM.message(result)}

@@ -176,7 +176,7 @@ class EventFollower:
         if live.ended:
             live.remote_owner = None
             live.notify()
-        elif live.remote_owner == "" or (live.remote and (live.expects or live.state in INTERRUPTED)):
+        elif live.remote_owner == "" or (live.remote and (live.expected or live.state in INTERRUPTED)):
             stored = await self._store.load(live.id)
             if stored is not None and stored.generation != live.generation:
                 return stored.generation > live.generation  # else it was changed here meanwhile: the store will decide

@@ -96,7 +96,7 @@ class Delegator:
             if isinstance(done, Raised):
                 submitted.fault = done.exc
             elif submitted.position is None and live.ended and live.lost is None:
-                submitted.fault = FailureError(takes_no_message(live))
+                submitted.fault = FailureError(takes_no_message(live.id, live.status))
             else:
                 submitted.delegated = True
         finally:
@@ -127,7 +127,8 @@ class Delegator:
         """
         live, key = submitted.live, submitted.key
         request = OwnerRequest(live.id, MESSAGE, encode_message(context, key))
-        with live.expecting():
+        live.expected += 1
+        try:
             while key not in live.received and not (live.ended or live.lost):
                 if not live.remote or live.remote_owner == QUEUED:
                     return self._publish(submitted, context)
@@ -137,6 +138,8 @@ class Delegator:
                 with anyio.move_on_after(RESEND_SECONDS):
                     while live.remote_owner == asked and not (live.ended or live.lost or key in live.received):
                         await live.wait_for_change()
+        finally:
+            live.expected -= 1
         if key in live.received:
             submitted.accept(live.received[key])
 

@@ -239,7 +239,7 @@ class RequestHandler:
         if live.lost is not None:
             raise_if_lost(live)
         if live.ended:
-            raise FailureError(takes_no_message(live))
+            raise FailureError(takes_no_message(live.id, live.status))
         message, configuration, turn = request.message, request.configuration, caller.turn
         if message.context_id not in (None, "", live.context_id):
             raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
@@ -327,10 +327,10 @@ class RequestHandler:
     async def _cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended:
-                raise FailureError(not_cancelable_any_more(live))
+                raise FailureError(not_cancelable_any_more(live.id, live.status))
             was_queued = await self._cancel_remotely(live)
             if live.ended and live.state is not TaskState.CANCELED:  # it ended by itself before
-                raise FailureError(not_cancelable_any_more(live))
+                raise FailureError(not_cancelable_any_more(live.id, live.status))
             if live.ended:
                 return await wait_committed(live)
             context = RequestContext(
@@ -412,7 +412,7 @@ class RequestHandler:
         """The task, unless `after` is given, and its updates; each with the number of the last update that it covers."""
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended and after is None:
-                raise FailureError(has_no_events(live))
+                raise FailureError(has_no_events(live.id, live.status))
             if after is not None and after > live.generation:  # it has seen more elsewhere than was heard of here
                 await self._follow(live)
             if after is not None and after > live.generation:

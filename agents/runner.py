@@ -638,7 +638,7 @@ class Runner:
         await self._prepare_to_cancel(context, events)
         if live.ended and not events.ended_task and live.state is not TaskState.CANCELED:
             await wait_committed(live)
-            raise FailureError(not_cancelable_any_more(live))
+            raise FailureError(not_cancelable_any_more(live.id, live.status))
         if not live.ended:
             live.set_status(TaskState.CANCELED)
         self.interrupt(live)
