@@ -284,42 +284,6 @@ class LiveTask:
     `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
     """
 
-    __slots__ = (
-        "_artifact_sizes",
-        "_bytes_since_snapshot",
-        "_draft",
-        "_on_publish",
-        "_queued",
-        "_size",
-        "_snapshot_bytes",
-        "begun",
-        "buffer",
-        "busy",
-        "committed",
-        "context_id",
-        "ended",
-        "expected",
-        "generation",
-        "id",
-        "local_owner",
-        "lost",
-        "memory",
-        "notify",
-        "owned",
-        "pending",
-        "pins",
-        "push_targets",
-        "received",
-        "remote_owner",
-        "scope",
-        "state",
-        "stop_generation",
-        "stopped_task",
-        "task",
-        "wait_for_change",
-        "waiting",
-    )
-
     def __init__(
         self,
         task: Task,

@@ -90,30 +90,6 @@ class Submission:
     for, `asked_by` the call that did, for the log.
     """
 
-    __slots__ = (
-        "_accepted_generation",
-        "_creates_task",
-        "_is_begun",
-        "_position",
-        "asked_by",
-        "awaited",
-        "call",
-        "context",
-        "delegated",
-        "done",
-        "executing",
-        "fault",
-        "interrupted",
-        "key",
-        "live",
-        "may_reply",
-        "origin",
-        "remote",
-        "reply",
-        "resumes",
-        "started",
-    )
-
     def __init__(
         self,
         live: LiveTask,
