@@ -76,8 +76,8 @@ class EventFollower:
     """One per daemon. A task whose events can't be read any more is lost, and so is one that this daemon works on although
     another one has taken it over."""
 
-    def __init__(self, store: TaskStore, cache: TaskCache) -> None:
-        self._store = store
+    def __init__(self, cache: TaskCache) -> None:
+        self._store = cache.store
         self._cache = cache
         self._behind: dict[LiveTask, None] = {}
 
@@ -201,8 +201,8 @@ MAX_RETRY_SECONDS: Final = 60.0
 class LostTasks:
     """One per daemon."""
 
-    def __init__(self, cache: TaskCache, runner: Runner) -> None:
-        self._cache = cache
+    def __init__(self, runner: Runner) -> None:
+        self._cache = runner.cache
         self._runner = runner
 
     def add(self, live: LiveTask) -> None:
@@ -273,21 +273,19 @@ class Cluster:
 
     def __init__(
         self,
-        store: TaskStore,
-        cache: TaskCache,
         runner: Runner,
         *,
         executes: bool,
         max_runs: int,
         shared_poll_seconds: float,
     ) -> None:
-        self._store = store
-        self._cache = cache
         self._runner = runner
+        self._cache = runner.cache
+        self._store = runner.cache.store
         self._executes = executes
         self._max_runs = max_runs
         self._shared_poll_seconds = shared_poll_seconds
-        self._follower = EventFollower(store, cache)
+        self._follower = EventFollower(runner.cache)
         self.follow: Final = self._follower.follow
         self._requests = self._queued = True
         self._draining = False

@@ -36,8 +36,7 @@ from .executor import RequestContext
 from .live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
 from .push_configs import PushConfigs
 from .runner import Runner, Submission
-from .stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
-from .task_cache import TaskCache
+from .stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest
 
 if TYPE_CHECKING:
     from .editor import Turn
@@ -68,8 +67,6 @@ class RequestHandler:
 
     def __init__(
         self,
-        store: TaskStore,
-        cache: TaskCache,
         runner: Runner,
         delegator: Delegator,
         push_configs: PushConfigs,
@@ -78,9 +75,9 @@ class RequestHandler:
         *,
         remote_cancel_seconds: float,
     ) -> None:
-        self._store = store
-        self._cache = cache
         self._runner = runner
+        self._cache = runner.cache
+        self._store = runner.cache.store
         self._delegator = delegator
         self._follow = follow
         self._remote_cancel_seconds = remote_cancel_seconds

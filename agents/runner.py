@@ -316,7 +316,7 @@ class Runner:
         self._tracing = tracing
         self._name = name
         self._replies_without_task = replies_without_task
-        self._cache = cache
+        self.cache: Final = cache
         self.group: anyio.abc.TaskGroup | None = None
         self._queues: dict[LiveTask, deque[Submission]] = {}
         self._handles: dict[LiveTask, anyio.TaskHandle[None]] = {}
@@ -364,7 +364,7 @@ class Runner:
         if self._check is not None:
             context = self._checked(context)
         if live.generation and context.message is not None:
-            self._cache.check_memory(context.message)
+            self.cache.check_memory(context.message)
         return context
 
     def _checked(self, context: RequestContext) -> RequestContext:
@@ -484,7 +484,7 @@ class Runner:
             self.on_done()
         if not self.count and self.on_idle is not None:
             self.on_idle()
-        self._cache.unpin(live)
+        self.cache.unpin(live)
 
     def _next(self, live: LiveTask, queue: deque[Submission]) -> Submission | None:
         """The execution that is next, also as the first of the queue. None where there is none for this daemon."""

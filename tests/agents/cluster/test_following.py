@@ -51,7 +51,7 @@ async def test_who_follows_a_task_has_all_that_was_stored_also_where_somebody_el
         ours = SlowLog(inner)
         cache = TaskCache(ours)
         cache.on_lost = lost.append
-        following = EventFollower(ours, cache)
+        following = EventFollower(cache)
         known: list[int] = []
 
         async def follow_to_the_end(live: LiveTask) -> None:
