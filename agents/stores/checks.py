@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, final
 
 import msgspec
 
 from ...a2a.content import size_of_task
-from ...a2a.types import MAX_PAGE_SIZE, Task, TaskCreated, TaskPage, TaskQuery, TaskState, UnreadableTask
+from ...a2a.types import MAX_PAGE_SIZE, STATE_NUMBERS, Task, TaskCreated, TaskPage, TaskQuery, TaskState, UnreadableTask
 from .failures import DamagedRecordError
 from .interface import CommitConflict, TaskChange
 
@@ -18,7 +18,7 @@ from .interface import CommitConflict, TaskChange
 
 @final
 class RetainedTasks:
-    """Changed on the event loop. `in` may be used from any thread."""
+    """Changed on the event loop. All else may be used from any thread."""
 
     def __init__(self) -> None:
         self._readers: dict[str, int] = {}
@@ -28,6 +28,9 @@ class RetainedTasks:
 
     def __len__(self) -> int:
         return len(self._readers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._readers])
 
     def add(self, task_id: str) -> None:
         """One more reader."""
@@ -47,6 +50,9 @@ MAX_PAGE_BYTES: Final = 10 * 1024 * 1024
 
 MAX_READ_BYTES: Final = 4 * 1024 * 1024
 """Approximate size of what one `EventLog.read` returns."""
+
+COVERED_EVENTS_KEPT: Final = 1024
+"""Events kept although a snapshot covers them: a daemon that follows a task reads it a few times a second only."""
 
 _MAX_SEQUENCE: Final = 2**63 - 1
 _MAX_SEQUENCE_DIGITS: Final = len(str(_MAX_SEQUENCE))
@@ -143,6 +149,11 @@ def read_page(listed: Iterable[Listed], page_size: int, total: int) -> ReadPage:
             tasks.append(task)
         seen, last = seen + 1, str(each.sequence)
     return ReadPage(TaskPage(tuple(tasks), token, total, tuple(unreadable)), tuple(damaged))
+
+
+def by_state(counts: Mapping[int, int]) -> dict[TaskState, int]:
+    """Numbers of tasks by their state, of those by the state's number."""
+    return {state: int(counts[number]) for state, number in STATE_NUMBERS.items() if number in counts}
 
 
 def up_to_max_read_bytes(events: Iterable[bytes]) -> list[bytes]:

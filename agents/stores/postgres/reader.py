@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, LiteralString
 
-from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskQuery, TaskState
-from ..checks import MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, read_page
+from ....a2a.types import STATES, Task, TaskQuery, TaskState
+from ..checks import MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, by_state, read_page
 from ..failures import DamagedRecordError
-from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
-from .rows import decode_bodies, from_text, to_text
-from .schema import ALL_SCOPES, OWNED, TERMINAL_NUMBERS, AnyConnection
+from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask
+from ..serialization import decode_current_task, decode_push_target, decode_stored
+from ..sql import EXPIRED_BATCH, IS_QUEUED, TERMINAL_NUMBERS, conditions_of, decode_bodies, log_after, select_expired
+from .schema import ALL_SCOPES, OWNED, AnyConnection, from_text, to_text
 from .session import end_silent_sessions, held_keys, lock_key
 
 FETCHED_BYTES: Final = 1024 * 1024
@@ -70,20 +70,13 @@ def read_events(connection: AnyConnection, task_id: str, after: int, limit: int)
     generation = rows[0][0]
     if after >= generation:
         return ()
-    if rows[0][1] is None or rows[0][1] > after + 1:
-        raise LogTruncatedError(task_id, generation)
-    found: list[bytes] = []
-    for _, first, encoded in rows:
-        if first > after + 1 + len(found):
-            raise DamagedRecordError("the log", task_id)
-        bodies = decode_bodies(encoded, task_id)
-        found += bodies if found else bodies[after + 1 - first :]
-    return decode_events(found[:limit], task_id, first_generation=after + 1)
+    found = ((first, encoded) for _, first, encoded in rows if first is not None)
+    return log_after(found, task_id, after=after, limit=limit, generation=generation)
 
 
 def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> ReadPage:
     """One page, of tasks whose sequence number is below `bound`."""
-    conditions, values = _conditions(query)
+    conditions, values = conditions_of(query, to_text)
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         total, min_sequence = _count_tasks(connection, query, conditions, values)
@@ -135,18 +128,6 @@ def _current_task(
     return decode_current_task(snapshot, events, task_id, include_artifacts=include_artifacts)
 
 
-def _conditions(query: TaskQuery) -> tuple[LiteralString, list[Any]]:  # Any: values that psycopg accepts
-    after = query.status_timestamp_after
-    filters: list[tuple[LiteralString, Any]] = [
-        ("scope = %s", to_text(query.scope)),
-        ("context_id = %s", None if query.context_id is None else to_text(query.context_id)),
-        ("state = %s", None if query.state is None else STATE_NUMBERS[query.state]),
-        ("status_timestamp >= %s", None if after is None else to_text(after)),
-    ]
-    filters = [(condition, value) for condition, value in filters if value is not None]
-    return " AND ".join([condition for condition, _ in filters]), [value for _, value in filters]
-
-
 def _count_tasks(
     connection: AnyConnection, query: TaskQuery, conditions: LiteralString, values: list[Any]
 ) -> tuple[int, int]:
@@ -163,12 +144,10 @@ def _count_tasks(
 
 
 def count_states(connection: AnyConnection) -> dict[TaskState, int]:
-    """How many tasks are in each state."""
     rows = connection.execute(
         "SELECT state, sum(tasks)::bigint FROM discreet.task_counts WHERE scope = %s GROUP BY state", (ALL_SCOPES,)
     ).fetchall()
-    counts = {number: int(count) for number, count in rows}
-    return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
+    return by_state(dict(rows))
 
 
 def load_push_targets(connection: AnyConnection, task_id: str) -> Sequence[PushTarget]:
@@ -231,18 +210,18 @@ def has_owner_requests(connection: AnyConnection, owner_id: str) -> bool:
 
 
 def has_queued(connection: AnyConnection) -> bool:
-    return connection.execute(f"SELECT 1 FROM discreet.tasks WHERE owner = '{QUEUED}' LIMIT 1").fetchone() is not None
+    return connection.execute(f"SELECT 1 FROM discreet.tasks WHERE {IS_QUEUED} LIMIT 1").fetchone() is not None
 
 
 def count_queued(connection: AnyConnection) -> int:
-    ((count,),) = connection.execute(f"SELECT count(*) FROM discreet.tasks WHERE owner = '{QUEUED}'").fetchall()
+    ((count,),) = connection.execute(f"SELECT count(*) FROM discreet.tasks WHERE {IS_QUEUED}").fetchall()
     return int(count)
 
 
 def expired_tasks(
-    connection: AnyConnection, retained: RetainedTasks, *, ended_before_ms: int, max_tasks: int, limit: int
+    connection: AnyConnection, retained: RetainedTasks, *, ended_before_ms: int, max_tasks: int
 ) -> list[int]:
-    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`.
+    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first: one batch.
 
     Without the `retained` ones.
     """
@@ -251,13 +230,7 @@ def expired_tasks(
         (ALL_SCOPES, TERMINAL_NUMBERS),
     ).fetchall()
     rows = connection.execute(
-        "SELECT key, id, ended_ms FROM discreet.tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT %s",
-        (limit + len(retained),),
+        "SELECT key, id, ended_ms < %s FROM discreet.tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT %s",
+        (ended_before_ms, EXPIRED_BATCH + len(retained)),
     ).fetchall()
-    surplus = int(ended) - max_tasks
-    expired = [
-        int(key)
-        for position, (key, task_id, ended_ms) in enumerate(rows)
-        if (position < surplus or ended_ms < ended_before_ms) and from_text(task_id) not in retained
-    ]
-    return expired[:limit]
+    return select_expired(rows, int(ended) - max_tasks, retained, from_text)

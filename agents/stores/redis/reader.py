@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskQuery, TaskState
-from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, Retention, read_page
+from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, by_state, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
 from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
-from .address import Address
-from .connection import Session
-from .read_scripts import EXPIRED, LISTING, LOADING, ORPHANS, READING
-from .script import pack, packed_bytes
+from .scripts import LISTING, LOADING, ORPHANS, READING, pack, packed_bytes
+from .session import Address, Session
 
 
 class Source(NamedTuple):
@@ -110,8 +108,7 @@ def _listed(row: Sequence[Any], *, include_artifacts: bool) -> Listed:  # Any: a
 def count_states(source: Source) -> dict[TaskState, int]:
     """How many tasks are in each state."""
     reply = source.session.call("HGETALL", source.key("counts"))
-    counts = dict(zip(map(int, reply[::2]), map(int, reply[1::2]), strict=True))
-    return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
+    return by_state(dict(zip(map(int, reply[::2]), map(int, reply[1::2]), strict=True)))
 
 
 def load_push_targets(source: Source, task_id: str) -> Sequence[PushTarget]:
@@ -141,11 +138,3 @@ def count_queued(source: Source) -> int:
 
 def has_owner_requests(source: Source, owner_id: str) -> bool:
     return bool(source.session.call("EXISTS", source.key(f"asked:{owner_id}")))
-
-
-def expired_tasks(source: Source, retention: Retention, *, now: float | None, limit: int) -> list[bytes]:
-    """The ids of ended tasks that are too old or too many, of the `limit` oldest. `now` is None for the server's time."""
-    age = "" if retention.max_seconds is None else f"{retention.max_seconds * 1000:.0f}"
-    now_ms = "" if now is None else f"{now * 1000:.0f}"
-    found: list[bytes] = EXPIRED.run(source.session, source.key("store"), retention.max_tasks, age, limit, now_ms)
-    return found

@@ -17,7 +17,7 @@ from discreet.a2a.types import Task, TaskQuery, TaskState
 from discreet.agents.service.request_handler import RequestHandler
 from discreet.agents.service.runtime import Waits
 from discreet.agents.stores.interface import LoggedEvent, OwnerRequest
-from discreet.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
+from discreet.agents.stores.checks import COVERED_EVENTS_KEPT
 from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import FailureError, Internal, TaskNotCancelable, TimedOut, UnsupportedOperation
