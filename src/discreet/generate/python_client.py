@@ -9,7 +9,7 @@ import builtins
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..daemon.schemas.documents import OperationSchema
+from ..schemas.documents import OperationSchema
 from .builder import build_client
 from .client import Alias, Client, ErrorType, Field, LiteralType, MapType, Namespace, Operation, Record, TupleType
 from .python_types import (

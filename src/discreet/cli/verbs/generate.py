@@ -10,12 +10,12 @@ from ...client import ClientError, InvalidReply, connect
 from ...client.peer import DEFAULT_TIMEOUT
 from ...client.subscription import decode_as
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ...daemon.schemas.documents import OperationSchema
 from ...daemon.settings import resolve_here
 from ...daemon.settings.flags import file_from_flags
 from ...daemon.settings.option import RawValue
 from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
+from ...schemas.documents import OperationSchema
 from ..app_import import load_contract
 from ..arguments import add_file_and_folder_flags, file_and_folder_flags, refuse_serve_flags, split_command, timeout
 from ..call.credentials import add_credential_flags, read_service_params
