@@ -12,6 +12,7 @@ from ...a2a.task import size_of_task
 from ...a2a.types import MAX_PAGE_SIZE, STATE_NUMBERS, Task, TaskCreated, TaskPage, TaskQuery, TaskState, UnreadableTask
 from .failures import DamagedRecordError
 from .interface import CommitConflict, TaskChange
+from .serialization import decode_current_task
 
 # Counts who reads the log of a task, so that no store deletes it meanwhile. Deletes nothing itself.
 
@@ -106,13 +107,13 @@ def find_conflict(change: TaskChange, current: CurrentTask | None, owner_id: str
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A task that belongs into a list. `read()` reads and decodes it, and raises `DamagedRecordError`."""
+    """A task that belongs into a list. `read()` gives its snapshot and the events after it, and raises `DamagedRecordError`."""
 
     id: str
     context_id: str
     state: TaskState | None
     sequence: int
-    read: Callable[[], Task]
+    read: Callable[[], tuple[bytes, Sequence[bytes]]]
 
 
 class ReadPage(msgspec.Struct, frozen=True):
@@ -122,21 +123,21 @@ class ReadPage(msgspec.Struct, frozen=True):
     damaged: tuple[DamagedRecordError, ...] = ()
 
 
-def read_page(listed: Iterable[Listed], page_size: int, total: int) -> ReadPage:
+def read_page(listed: Iterable[Listed], query: TaskQuery, total: int, *, is_cut: bool = False) -> ReadPage:
     """The first of the listed tasks, up to `MAX_PAGE_BYTES` of them. One that is damaged is left out.
 
-    At most one more is taken from the iterable than is on the page, and at most one more is read.
+    At most one more is taken from the iterable than is on the page, and at most one more is read. `is_cut`: more follow.
     """
     tasks: list[Task] = []
     unreadable: list[UnreadableTask] = []
     damaged: list[DamagedRecordError] = []
     size, seen, token, last = 0, 0, "", ""
     for each in listed:
-        if seen == page_size:
+        if seen == query.page_size:
             token = last
             break
         try:
-            task = each.read()
+            task = decode_current_task(*each.read(), each.id, include_artifacts=query.include_artifacts)
         except DamagedRecordError as exc:
             damaged.append(exc)
             if each.state is not None:
@@ -148,6 +149,7 @@ def read_page(listed: Iterable[Listed], page_size: int, total: int) -> ReadPage:
                 break
             tasks.append(task)
         seen, last = seen + 1, str(each.sequence)
+    token = token or (last if is_cut else "")
     return ReadPage(TaskPage(tuple(tasks), token, total, tuple(unreadable)), tuple(damaged))
 
 

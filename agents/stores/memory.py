@@ -13,7 +13,6 @@ from array import array
 from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from heapq import merge
 from itertools import count
 from sys import maxsize
@@ -51,7 +50,6 @@ from .interface import (
 from .serialization import (
     EncodedChange,
     compact,
-    decode_current_task,
     decode_events,
     decode_stored,
     encode_change,
@@ -115,6 +113,10 @@ class TaskRecord(msgspec.Struct, gc=False):
     @property
     def size(self) -> int:
         return len(self.snapshot) + self.log_bytes
+
+    def parts(self) -> tuple[bytes, Sequence[bytes]]:
+        """The snapshot, and the events after it."""
+        return self.snapshot, self.log or ()
 
 
 # An index of tasks in the order of their last change. Holds sequence numbers and timestamps, never tasks.
@@ -490,22 +492,9 @@ class MemoryStore:
         records = (self._by_sequence[sequence] for sequence in sequences)
         matching = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
         listed = (
-            Listed(
-                record.id,
-                record.context_id,
-                record.state,
-                record.sequence,
-                partial(
-                    decode_current_task,
-                    record.snapshot,
-                    record.log or (),
-                    record.id,
-                    include_artifacts=query.include_artifacts,
-                ),
-            )
-            for record in matching
+            Listed(record.id, record.context_id, record.state, record.sequence, record.parts) for record in matching
         )
-        return read_page(listed, query.page_size, sum(index.count(from_timestamp) for index in indexes)).page
+        return read_page(listed, query, sum(index.count(from_timestamp) for index in indexes)).page
 
     async def count(self) -> Mapping[TaskState, int]:
         self._evict()

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskQuery, TaskState
+from ....a2a.types import STATE_NUMBERS, STATES, TaskQuery, TaskState
 from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, by_state, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
+from ..serialization import decode_events, decode_push_target, decode_stored
 from .scripts import LISTING, LOADING, ORPHANS, READING, pack, packed_bytes
 from .session import Address, Session
 
@@ -85,24 +85,19 @@ def list_tasks(source: Source, query: TaskQuery, bound: int) -> ReadPage:
         MAX_PAGE_BYTES,
     )
     total, found, rows = LISTING.run(source.session, source.key("store"), pack(asked))
-    listed = (_listed(row, include_artifacts=query.include_artifacts) for row in rows)
-    read = read_page(listed, query.page_size, total)
-    if rows and found > len(rows) and not read.page.next_page_token:  # the server left some out
-        read = msgspec.structs.replace(
-            read, page=msgspec.structs.replace(read.page, next_page_token=rows[-1][0].decode())
-        )
-    return read
+    return read_page(map(_listed, rows), query, total, is_cut=found > len(rows))
 
 
-def _listed(row: Sequence[Any], *, include_artifacts: bool) -> Listed:  # Any: as `Session.call`
+def _listed(row: Sequence[Any]) -> Listed:  # Any: as `Session.call`
     sequence, encoded_id, state, context, *stored = row
     task_id = _text(encoded_id)
-
-    def read() -> Task:
-        snapshot, events, _ = _parts(task_id, *stored)
-        return decode_current_task(snapshot, events, task_id, include_artifacts=include_artifacts)
-
-    return Listed(task_id, _text(context or b""), STATES.get(int(state)), int(sequence), read)
+    return Listed(
+        task_id,
+        _text(context or b""),
+        STATES.get(int(state)),
+        int(sequence),
+        lambda: _parts(task_id, *stored)[:2],
+    )
 
 
 def count_states(source: Source) -> dict[TaskState, int]:

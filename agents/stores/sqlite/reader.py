@@ -10,11 +10,11 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from ....a2a.types import STATES, Task, TaskQuery, TaskState
+from ....a2a.types import STATES, TaskQuery, TaskState
 from ..checks import Listed, ReadPage, RetainedTasks, by_state, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
-from ..serialization import decode_current_task, decode_push_target, decode_stored
+from ..serialization import decode_push_target, decode_stored
 from ..sql import EXPIRED_BATCH, IS_QUEUED, TERMINAL_NUMBERS, conditions_of, decode_bodies, log_after, select_expired
 from .schema import COLUMN_COUNT, COLUMNS, CheckedRow, transaction, verify
 
@@ -102,23 +102,15 @@ def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> 
             (*values, min_sequence, bound, query.page_size + 1),
         )
         with closing(selected) as rows:  # one row at a time: all bodies of a page may be very large
-            listed = (_listed(connection, found, include_artifacts=query.include_artifacts) for found in rows)
-            return read_page(listed, query.page_size, total)
+            return read_page((_listed(connection, found) for found in rows), query, total)
 
 
-def _listed(
-    connection: sqlite3.Connection,
-    found: Sequence[Any],  # Any: as above
-    *,
-    include_artifacts: bool,
-) -> Listed:
+def _listed(connection: sqlite3.Connection, found: Sequence[Any]) -> Listed:  # Any: as above
     row = CheckedRow(*found[:COLUMN_COUNT])
 
-    def read() -> Task:
+    def read() -> tuple[bytes, list[bytes]]:
         row, snapshot = _verified(found)
-        return decode_current_task(
-            snapshot, _later_events(connection, row), row.id, include_artifacts=include_artifacts
-        )
+        return snapshot, _later_events(connection, row)
 
     state = STATES.get(row.state) if isinstance(row.id, str) and isinstance(row.context_id, str) else None
     return Listed(row.id, row.context_id, state, row.sequence, read)
