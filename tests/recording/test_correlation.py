@@ -7,9 +7,9 @@ import json
 import pytest
 from msgspec import Raw
 
+from discreet.recording import correlation
+from discreet.recording.correlation import Correlation, SeenMessage, text_of
 from discreet.recording.format import MessageEntry, Sender
-from discreet.recording.view import correlation
-from discreet.recording.view.correlation import Correlation, SeenMessage, text_of
 
 
 def read(correlated: Correlation, sender: Sender, *messages: object) -> list[SeenMessage]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 from msgspec import Raw
 
+from discreet.recording import page as rows
 from discreet.recording.format import (
     ClosedEntry,
     EndEntry,
@@ -23,8 +24,7 @@ from discreet.recording.format import (
     StartEntry,
     StderrEntry,
 )
-from discreet.recording.view import page as rows
-from discreet.recording.view.page import page
+from discreet.recording.page import page
 
 START = StartEntry(ms=0.0, version=1, framing="newline", command=("discreet", "serve"))
 HOSTILE = "</script><script>alert(1)</script><!--<img src=x onerror=alert(1)>\u2028\u2029\u202e\x7f&amp;'\""

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Raw
 
 from discreet.recording.format import EndEntry, MessageEntry, StderrEntry
-from discreet.recording.view.lines import Tail
+from discreet.recording.lines import Tail
 from support.stderr_pipe import fill
 
 MESSAGE = MessageEntry(ms=1.0, sender="client", message=Raw(b'{"method":"a","params":[1]}'))

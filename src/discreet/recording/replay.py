@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, assert_never, final
 
 import anyio
 import msgspec
 
-from ..client.json_path import Path, parse_path, replace_at, value_at
+from ..client.json_path import parse_path, replace_at, value_at
 from ..client.messages import MAX_MESSAGE_BYTES
 from ..client.task_group import background_tasks
 from ..errors.failures import MethodNotFound, ParseFailure
@@ -25,25 +25,13 @@ from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, Nee
 from ..framing.parser import parser_for
 from ..framing.transports.interface import ByteTransport, PeerGone
 from .format import JSON_ERRORS, Json, dump, load
-from .script import (
-    CloseStep,
-    MessageGroup,
-    RecordedMessage,
-    Script,
-    SendStep,
-    ServerTokens,
-    id_of,
-    is_waited_for,
-    server_message,
-)
+from .script import Grouping, MessageGroup, RecordedMessage, Script, SendStep, id_of
 from .scrubber import UNNUMBERED, removed_text
-
-# Puts the secrets of a replay where a recording had its own. Knows them by the numbers that the scrubber gave.
 
 
 @final
 class ReplaySecrets:
-    """The secrets that the server has sent in this run, by number.
+    """The secrets that the server has sent in this run, by the numbers that the scrubber gave those of the recording.
 
     `unfilled` are the (method, path) pairs of sent messages that needed a secret which is not known.
     """
@@ -52,12 +40,12 @@ class ReplaySecrets:
         self.unfilled: list[tuple[str, str]] = []
         self._secrets: dict[int, Json] = {}
 
-    def learn(self, message: Json, recorded: Json, scrubbed: Mapping[str, int]) -> None:
-        """Take the secrets out of a message of the server, at the paths where `recorded` was scrubbed."""
-        for place, number in scrubbed.items():
+    def learn(self, message: Json, recorded: RecordedMessage) -> None:
+        """Take the secrets out of a message of the server, at the paths where the recorded one was scrubbed."""
+        for place, number in recorded.scrubbed.items():
             path = parse_path(place)
             try:
-                now, then = value_at(message, path), value_at(recorded, path)
+                now, then = value_at(message, path), value_at(recorded.message, path)
             except LookupError:
                 continue
             if number != UNNUMBERED and isinstance(then, str):
@@ -65,27 +53,23 @@ class ReplaySecrets:
                 if isinstance(secret, (str, msgspec.Raw)):
                     self._secrets.setdefault(number, secret)
 
-    def fill_in(self, message: Json, scrubbed: Mapping[str, int]) -> Json:
-        """The message of the client with its marks replaced, in place, as far as the secrets are known."""
-        for place, number in scrubbed.items():
+    def fill_in(self, recorded: RecordedMessage) -> Json:
+        """Return a copy of the client's message with its marks replaced, as far as the secrets are known."""
+        message = load(dump(recorded.message))
+        method = message.get("method") if isinstance(message, dict) else None
+        for place, number in recorded.scrubbed.items():
             path = parse_path(place)
-            text = value_at(message, path)
-            secret = self._secrets.get(number)
-            if secret is None or number == UNNUMBERED:
-                method = message.get("method") if isinstance(message, dict) else None
+            text, secret = value_at(message, path), self._secrets.get(number)
+            if secret is None:
                 self.unfilled.append((method if isinstance(method, str) else "", place))
-            elif text == REDACTED:
-                message = _with(message, path, secret)
-            elif isinstance(text, str) and isinstance(secret, str):
-                message = _with(message, path, text.replace(REDACTED, secret))
+                continue
+            if text != REDACTED and isinstance(text, str) and isinstance(secret, str):
+                secret = text.replace(REDACTED, secret)
+            if path:
+                replace_at(message, path, secret)
+            else:
+                message = secret
         return message
-
-
-def _with(message: Json, path: Path, value: Json) -> Json:
-    if not path:
-        return value
-    replace_at(message, path, value)
-    return message
 
 
 WAIT_SECONDS: Final = 10.0
@@ -146,7 +130,7 @@ class _Replayer:
         self._missing: defaultdict[MessageGroup, int] = defaultdict(int)  # waits that timed out
         self._unanswered: list[dict[str, Json]] = []  # requests of the server
         self._secrets = ReplaySecrets()
-        self._tokens = ServerTokens()
+        self._grouping = Grouping()
         self._invalid_bytes = 0
         self._sent = 0
         self._ended = False  # the server's output
@@ -157,26 +141,18 @@ class _Replayer:
     @property
     def result(self) -> ReplayResult:
         unfilled = tuple(self._secrets.unfilled)
-        return ReplayResult(dict(self._received), self._invalid_bytes, self._sent, unfilled, self._overrun)
-
-    @property
-    def _overrun(self) -> bool:
-        return self._unread < 0
+        return ReplayResult(dict(self._received), self._invalid_bytes, self._sent, unfilled, overrun=self._unread < 0)
 
     async def run(self) -> None:
         """Take all steps, wait for the messages that followed the last one, and end the stream."""
         closed = False
         for step in self._script.steps:
             await self._wait_for_messages(step.wait_for)
-            match step:
-                case SendStep():
-                    if not closed:
-                        await self._send(step)
-                case CloseStep():
-                    closed = True
-                    await self._close()
-                case _:
-                    assert_never(step)
+            if step.message is None:
+                closed = True
+                await self._close()
+            elif not closed:
+                await self._send(step, step.message)
         await self._wait_for_messages({group: len(messages) for group, messages in self._script.expected.items()})
         if not closed:
             await self._close()
@@ -184,12 +160,10 @@ class _Replayer:
 
     # -- sending -----------------------------------------------------------------------------------------------
 
-    async def _send(self, step: SendStep) -> None:
-        message = self._secrets.fill_in(load(dump(step.message)), step.scrubbed)  # of a copy
-        self._tokens.note_client(message)
-        message = self._tokens.actual(message)
+    async def _send(self, step: SendStep, recorded: RecordedMessage) -> None:
+        message = self._secrets.fill_in(recorded)
         if step.answers is not None and isinstance(message, dict):
-            request = await self._matching_request(step.answers)
+            request = await self._matching_request(step.answers.message)
             if request is None:
                 return
             message["id"] = request.get("id")
@@ -197,19 +171,19 @@ class _Replayer:
         if not self._unwritable:
             self._sent += 1
 
-    async def _matching_request(self, recorded: RecordedMessage) -> dict[str, Json] | None:
-        """The server's request that matches a recorded one; None if none comes."""
+    async def _matching_request(self, recorded: Json) -> dict[str, Json] | None:
+        """Return the server's request of the same method, and of the same params if there is one; None if none comes."""
+        assert isinstance(recorded, dict)  # a request is an object
+        method, params = recorded.get("method"), recorded.get("params")
 
         def candidates() -> list[dict[str, Json]]:
-            return [request for request in self._unanswered if request.get("method") == recorded.group.method]
+            return [request for request in self._unanswered if request.get("method") == method]
 
         await self._wait_until(lambda: bool(candidates()))
-        params = recorded.message.get("params")
-        best = sorted(candidates(), key=lambda request: request.get("params") != params)
-        if not best:
-            return None
-        self._unanswered.remove(best[0])
-        return best[0]
+        best = min(candidates(), key=lambda request: request.get("params") != params, default=None)
+        if best is not None:
+            self._unanswered.remove(best)
+        return best
 
     async def _close(self) -> None:
         await self._wait_until(lambda: self._unwritable or not self._channel.unsent)
@@ -234,7 +208,7 @@ class _Replayer:
     # -- receiving ---------------------------------------------------------------------------------------------
 
     async def read_loop(self) -> None:
-        while not self._overrun:
+        while self._unread >= 0:
             event = self._channel.next_event()
             match event:
                 case Frame(body):
@@ -252,25 +226,25 @@ class _Replayer:
 
     def _handle(self, body: bytes) -> None:
         self._unread -= len(body) + MESSAGE_OVERHEAD
-        if self._overrun:
+        if self._unread < 0:
             return
         try:
-            value = load(body)
-            dump(value)  # otherwise a lone surrogate would only be found when the value is shown
-            group, message = server_message(self._tokens.named(value))
+            message = load(body)
+            dump(message)  # otherwise a lone surrogate would only be found when the value is shown
         except JSON_ERRORS:
             self._channel.refuse_body(ParseFailure("invalid-json"))
             return
+        group = self._grouping.group_of(message)
         expected = self._script.expected.get(group, [])
         index = len(self._received[group])
         self._received[group].append(message)
-        is_expected = index < len(expected)
-        if is_expected:
-            self._secrets.learn(message, expected[index].message, expected[index].scrubbed)
-        if group.kind == "request" and is_expected:
-            self._unanswered.append(message)
-        elif group.kind == "request":
-            self._post(encode_error_response(id_of(message).encode(), MethodNotFound()))
+        if index < len(expected):
+            self._secrets.learn(message, expected[index])
+        if group.kind == "request" and isinstance(message, dict):
+            if index < len(expected):
+                self._unanswered.append(message)
+            else:
+                self._post(encode_error_response(id_of(message).encode(), MethodNotFound()))
         self._notify()
 
     # -- waiting -----------------------------------------------------------------------------------------------
@@ -278,7 +252,7 @@ class _Replayer:
     async def _wait_for_messages(self, counts: dict[MessageGroup, int]) -> None:
         """Wait until so many messages of each group were received. A message that does not come is waited for once."""
         for group, count in counts.items():
-            if not is_waited_for(group):
+            if not group.is_waited_for:
                 continue
             await self._wait_until(lambda: len(self._received[group]) + self._missing[group] >= count)  # noqa: B023 - awaited here
             self._missing[group] = max(self._missing[group], count - len(self._received[group]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from itertools import zip_longest
 from typing import Final, TypeAlias, final
 
 import msgspec
@@ -14,12 +14,8 @@ from ..errors.printable import cut
 from ..errors.redaction.limits import CUT, REDACTED
 from .format import Json, dump
 from .replay import MAX_SURPLUS_BYTES, ReplayResult
-from .script import NULL_ID, MessageGroup, RecordedMessage, Script, SendStep
+from .script import NULL_ID, MessageGroup, RecordedMessage, Script, token_path
 from .scrubber import MessageScrubber
-
-# Finds where two JSON values differ. Knows nothing of messages.
-#
-# The order of an object's members does not matter, nor how a number is written.
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -45,18 +41,14 @@ def differences(
             for key in (*one, *(key for key in other if key not in one)):
                 yield from differences(one.get(key, MISSING), other.get(key, MISSING), ignored, (*path, key))
         case list(), list():
-            for index in range(max(len(one), len(other))):
-                yield from differences(_item(one, index), _item(other, index), ignored, (*path, index))
+            for index, (first, second) in enumerate(zip_longest(one, other, fillvalue=MISSING)):
+                yield from differences(first, second, ignored, (*path, index))
         case Raw(), Raw():
             if not _equal_numbers(one, other):
                 yield path, one, other
         case _:
             if type(one) is not type(other) or one != other:
                 yield path, one, other
-
-
-def _item(items: list[Json], index: int) -> Json | Missing:
-    return items[index] if index < len(items) else MISSING
 
 
 def _equal_numbers(one: Raw, other: Raw) -> bool:
@@ -143,7 +135,7 @@ def _notes(script: Script, result: ReplayResult) -> Iterator[str]:
         yield "the recording was cut off; messages after its end are not compared"
     if script.omitted_bytes:
         yield f"{script.omitted_bytes} bytes of the client were not recorded, and so not sent"
-    missed = sum(isinstance(step, SendStep) for step in script.steps) - result.sent
+    missed = sum(step.message is not None for step in script.steps) - result.sent
     if missed > 0:
         yield f"{missed} messages of the client could not be sent"
     for method, path in result.unfilled:
@@ -161,8 +153,10 @@ class _Comparison:
     def compare(
         self, group: MessageGroup, recorded: Sequence[RecordedMessage], received: Sequence[Json]
     ) -> Iterator[Difference]:
-        """The differences of one group, message by message."""
-        for index, (then, now) in enumerate(self._pairs(group, recorded, received)):
+        """Yield the differences of one group, message by message. Requests of the server may come in any order."""
+        if group.kind == "request":
+            received = self._in_order_of(recorded, list(received))
+        for index, (then, now) in enumerate(zip_longest(recorded, received)):
             name = self._name(group, index, several=max(len(recorded), len(received)) > 1)
             if then is None and self._script.cut_off:
                 continue
@@ -175,38 +169,24 @@ class _Comparison:
                 for path, one, other in self._differences(then, now):
                     yield Difference(name, format_path(path), _shown(one), _shown(other))
 
-    def _pairs(
-        self, group: MessageGroup, recorded: Sequence[RecordedMessage], received: Sequence[Json]
-    ) -> list[tuple[RecordedMessage | None, Json | None]]:
-        """Recorded messages with received ones. Requests of the server may come in any order, so equal ones are paired."""
-        if group.kind == "request":
-            left = list(received)
-            ordered: list[Json] = []
-            for then in recorded:
-                best = min(
-                    left[:PAIRED_REQUESTS],
-                    key=lambda now: next(self._differences(then, now), None) is not None,
-                    default=None,
-                )
-                if best is not None:
-                    left.remove(best)
-                    ordered.append(best)
-            received = [*ordered, *left]
-        longest = max(len(recorded), len(received))
-        return [
-            (recorded[at] if at < len(recorded) else None, received[at] if at < len(received) else None)
-            for at in range(longest)
-        ]
+    def _in_order_of(self, recorded: Sequence[RecordedMessage], received: list[Json]) -> list[Json]:
+        ordered: list[Json] = []
+        for then in recorded[: len(received)]:
+            best = min(received[:PAIRED_REQUESTS], key=lambda now: any(self._differences(then, now)))
+            received.remove(best)
+            ordered.append(best)
+        return [*ordered, *received]
 
     def _differences(self, then: RecordedMessage, now: Json) -> Iterator[ValueDifference]:
-        scrubbed = frozenset(map(parse_path, then.scrubbed))
+        ignored = {*_ID_PATHS, token_path(then.message), *map(parse_path, then.scrubbed)}
+
+        def is_ignored(path: Path) -> bool:
+            return path in ignored or any(matches(pattern, path) for pattern in self._ignore)
+
         try:
-            yield from differences(self._scrub(then.message), self._scrub(now), partial(self._ignored, scrubbed))
+            yield from differences(self._scrub(then.message), self._scrub(now), is_ignored)
         except RecursionError:
             yield (), CUT, CUT
-
-    def _ignored(self, scrubbed: frozenset[Path], path: Path) -> bool:
-        return path in _ID_PATHS or path in scrubbed or any(matches(pattern, path) for pattern in self._ignore)
 
     def _scrub(self, message: Json) -> Json:
         try:

@@ -14,7 +14,6 @@ from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import UsageError
 from ...errors.printable import printable
 from ...errors.redaction import load_environment
-from ...framing.events import Framing
 from ...recording.format import RecordingError, read_recording
 from ...recording.replay import WAIT_SECONDS, ReplayResult, replay
 from ...recording.report import Difference, ReplayReport, compare
@@ -25,28 +24,12 @@ from ..output import require_stdout, write_stderr, write_stdout
 from ..signals import Interrupted, run_until_signal
 
 
-class LoadedRecording(msgspec.Struct, frozen=True):
-    """What is needed of a recording to replay it. `exit_status` is the server's, None unless it ended by itself."""
-
-    script: Script
-    framing: Framing
-    exit_status: int | None
-
-
-def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
-    """Read the file. `framing` None is the recorded one. Raises `UsageError` for a file that is no recording."""
+def load_script(path: str) -> Script:
+    """Read the script of a recording. Raises `UsageError` for a file that is none."""
     try:
-        recording = read_recording(path)
-        script = build_script(recording)
+        return build_script(read_recording(path))
     except RecordingError as exc:
         raise UsageError(str(exc)) from exc
-    recorded = recording.start.framing
-    status = None if recording.end is None else recording.end.status
-    return LoadedRecording(
-        script,
-        framing or ("content-length" if recorded == "auto" else recorded),  # never decided: the daemon's default
-        None if status is None or status < 0 else status,
-    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,31 +63,28 @@ def run(args: argparse.Namespace) -> int:
     """Replay and print. Returns an exit status out of `REPLAY_STATUSES`; raises `UsageError` before anything is started."""
     if not args.command:
         raise UsageError("the server's command line goes after `--`: discreet replay FILE -- discreet serve")
-    loaded = load_recording(args.file, args.framing)
+    script = load_script(args.file)
     require_stdout()
     load_environment(os.environ)
     try:
-        played, status = run_until_signal(_play, loaded, list(args.command), args.timeout)
+        played, status = run_until_signal(_play, script, args)
     except ConnectionFailed as exc:
         write_stderr(str(exc))
         return EXIT_CONNECTION
     except Interrupted as exc:
         return exc.status
-    report = compare(loaded.script, played, ignore=args.ignore)
-    differences = (*report.differences, *_status_difference(loaded.exit_status, status))
-    return _print(msgspec.structs.replace(report, differences=differences))
+    report = compare(script, played, ignore=args.ignore)
+    recorded = script.exit_status
+    if recorded is not None and recorded != status:
+        ended = Difference("exit status", "", str(recorded), _status_text(status))
+        report = msgspec.structs.replace(report, differences=(*report.differences, ended))
+    return _print(report)
 
 
-async def _play(loaded: LoadedRecording, command: list[str], timeout: float) -> tuple[ReplayResult, int | None]:
-    async with spawn(command) as server:
-        played = await replay(loaded.script, server, framing=loaded.framing, timeout=timeout)
+async def _play(script: Script, args: argparse.Namespace) -> tuple[ReplayResult, int | None]:
+    async with spawn(list(args.command)) as server:
+        played = await replay(script, server, framing=args.framing or script.framing, timeout=args.timeout)
     return played, server.returncode
-
-
-def _status_difference(recorded: int | None, status: int | None) -> list[Difference]:
-    if recorded is None or recorded == status:
-        return []
-    return [Difference("exit status", "", str(recorded), _status_text(status))]
 
 
 def _status_text(status: int | None) -> str:

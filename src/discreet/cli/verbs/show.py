@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
 from ...recording.format import RecordingError, read_entries
-from ...recording.view.lines import SHOWN_CHARACTERS, Lines
+from ...recording.lines import SHOWN_CHARACTERS, Lines
 from ..output import has_colour, require_stdout, write_stdout
 
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _page(path: str) -> Iterator[str]:
-    from ...recording.view.page import page  # late: lines don't need it
+    from ...recording.page import page  # late: lines don't need it
 
     return page(read_entries(path), name=path)
 

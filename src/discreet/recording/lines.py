@@ -9,9 +9,9 @@ from typing import Final, final
 
 from msgspec import Raw
 
-from ...errors.printable import printable
-from ..format import ClosedEntry, EndEntry, Entry, MessageEntry, OmittedEntry, StartEntry, StderrEntry
+from ..errors.printable import printable
 from .correlation import Correlation, SeenMessage, text_of
+from .format import ClosedEntry, EndEntry, Entry, MessageEntry, OmittedEntry, StartEntry, StderrEntry
 
 SHOWN_CHARACTERS: Final = 160
 """How much of params and of a result is shown unless all is asked for."""
@@ -38,20 +38,19 @@ class Lines:
     def line(self, entry: Entry) -> str:
         """The line of the next entry, without a line end."""
         match entry:
-            case StartEntry():
-                shown = self._dim(f"{' '.join(entry.command)}  ({entry.framing})")
             case MessageEntry():
                 shown = f"{self._arrow(entry.sender)} {self._message(entry)}"
             case OmittedEntry():
-                size = f"{entry.size} bytes left out: {entry.reason}"
-                shown = f"{self._arrow(entry.sender)} {self._styled(_RED, printable(size))}"
+                shown = f"{self._arrow(entry.sender)} {self._styled(_RED, note_of(entry))}"
             case ClosedEntry():
-                shown = f"{self._arrow(entry.sender)} {self._dim('end of the stream')}"
+                shown = f"{self._arrow(entry.sender)} {self._styled(_DIM, note_of(entry))}"
             case StderrEntry():
-                shown = self._dim(f"stderr: {entry.text}")
+                shown = self._styled(_DIM, f"stderr: {note_of(entry)}")
+            case StartEntry():
+                shown = self._styled(_DIM, f"{note_of(entry)}  ({entry.framing})")
             case EndEntry():
                 self._ended = True
-                shown = self._dim(ending(entry.status))
+                shown = self._styled(_DIM, note_of(entry))
         return f"{self._styled(_DIM, f'{entry.ms:9.1f} ms')}  {shown}"
 
     def summary(self) -> str:
@@ -103,22 +102,33 @@ class Lines:
         mark, colour = _ARROWS[sender]
         return self._styled(colour, mark)
 
-    def _dim(self, text: str) -> str:
-        return self._styled(_DIM, printable(text))
-
     def _styled(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colour and text else text
 
 
-def ending(status: int | None) -> str:
-    """What an exit status says about the end of the server."""
-    if status is None:
-        return "the server did not end"
-    return f"the server ended with status {status}" if status >= 0 else f"the server was ended by signal {-status}"
+def note_of(entry: Entry) -> str:
+    """Return what an entry says that is no message, as one line that can be printed."""
+    match entry:
+        case StartEntry():
+            return printable(" ".join(entry.command))
+        case OmittedEntry():
+            return printable(f"{entry.size} bytes left out: {entry.reason}")
+        case ClosedEntry():
+            return "end of the stream"
+        case StderrEntry():
+            return printable(entry.text)
+        case EndEntry(status=None):
+            return "the server did not end"
+        case EndEntry(status=int() as status):
+            return (
+                f"the server ended with status {status}" if status >= 0 else f"the server was ended by signal {-status}"
+            )
+        case _:
+            return ""
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun."""
+    """Return a number with its noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -126,10 +136,7 @@ GRACE_SECONDS: Final = 0.05
 """How long the first line that a reader does not take is waited for. Then none is waited for until it takes one again."""
 
 TAIL_CHARACTERS: Final = 900
-"""How much of a line is written."""
-
-TAIL_BYTES: Final = 4096
-"""How much a pipe that is ready takes without blocking (PIPE_BUF of Linux). Only escapes make a line longer than this."""
+"""How much of a line is written: what a pipe that is ready takes without blocking (PIPE_BUF of Linux), in UTF-8."""
 
 
 @final
@@ -149,22 +156,21 @@ class Tail:
     def show(self, entry: Entry) -> None:
         """Write the line of an entry. The server's stderr is left out: it goes to the same place by itself."""
         if not isinstance(entry, StderrEntry):
-            self._write(self._lines.line(entry), 0 if self._left_out else GRACE_SECONDS)
+            self._write(self._lines.line(entry))
 
     def close(self) -> None:
         """End with the summary."""
-        self._write(self._lines.summary(), GRACE_SECONDS)
+        self._write(self._lines.summary())
 
-    def _write(self, line: str, seconds: float) -> None:
+    def _write(self, line: str) -> None:
+        seconds = 0 if self._left_out else GRACE_SECONDS
         line = line[:TAIL_CHARACTERS]
         if self._left_out:
             line = f"… {counted(self._left_out, 'line')} left out: they were not read in time\n{line}"
         data = f"{line}\n".encode(self._encoding, "backslashreplace")
         try:
-            if self._ended:
-                return
-            if self._is_ready(seconds):
-                os.write(self._fd, data if len(data) <= TAIL_BYTES else data[: TAIL_BYTES - 1] + b"\n")
+            if not self._ended and self._is_ready(seconds):
+                os.write(self._fd, data)
                 self._left_out = 0
             else:
                 self._left_out += 1

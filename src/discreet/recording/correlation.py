@@ -10,19 +10,16 @@ from typing import Final, Literal, TypeAlias, TypeVar, final
 import msgspec
 from msgspec import Raw
 
-from ...client.messages import DECODE_ERRORS, STREAM_EVENT
-from ...errors.decoders import decoder_for
-from ...errors.printable import cut, printable
-from ..format import JSON_ERRORS, MessageEntry, Sender, load
+from ..client.messages import DECODE_ERRORS, STREAM_EVENT
+from ..errors.decoders import decoder_for
+from ..errors.printable import cut, printable
+from .format import MessageEntry, Sender
 
 NAME_CHARACTERS: Final = 160
 """How much of a method's name and of an id is kept."""
 
 MAX_OPEN: Final = 16_384
-"""How many requests may wait for their answers. The answer to an older one is shown without its request."""
-
-MAX_TOKENS: Final = 16_384
-"""How many tokens of progress are remembered."""
+"""How many requests may wait for their answers, and tokens for their progress. Older ones are shown without their request."""
 
 MessageKind: TypeAlias = Literal["request", "answer", "error", "event", "progress", "cancel", "notification", "other"]
 """`answer` is a result, `error` an answer that is one; `event` is one of a stream; `other` is no message of JSON-RPC."""
@@ -33,10 +30,6 @@ CANCELLATIONS: Final = frozenset({"$/cancelRequest", "$/cancel_request", "notifi
 _PROGRESS: Final = frozenset({"$/progress", "notifications/progress"})
 _ACP_PROMPT, _ACP_UPDATE = "session/prompt", "session/update"
 _CREATES_PROGRESS: Final = "window/workDoneProgress/create"
-_NULL: Final = Raw(b"null")
-
-_MAX_PEEKED_BYTES: Final = 4096
-"""The longest JSON text that is decoded to be a name."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -63,6 +56,7 @@ class SeenMessage(msgspec.Struct, frozen=True):
 
 
 _ABSENT: Final = Raw()
+_NULL: Final = Raw(b"null")
 
 
 class _Envelope(msgspec.Struct):
@@ -104,14 +98,14 @@ class Correlation:
         self.answered = 0
 
     def read(self, entry: MessageEntry) -> SeenMessage:
-        """What the next message is."""
+        """Say what the next message is."""
         envelope = _decode(entry.message, _Envelope)
         if envelope is None:
             return SeenMessage("other", "", "", entry.message)
-        method = _name(envelope.method) if envelope.method else ""
+        method = _name(envelope.method)
         if not method:
             return self._answer(entry.sender, envelope)
-        members = (_decode(envelope.params, _Params) if envelope.params else None) or _Params()
+        members = _decode(envelope.params, _Params) or _Params()
         if envelope.id:
             return self._request(entry, _text(envelope.id), method, envelope.params, members)
         return self._notification(entry.sender, method, envelope.params, members)
@@ -119,25 +113,25 @@ class Correlation:
     def _request(self, entry: MessageEntry, number: str, method: str, params: Raw, members: _Params) -> SeenMessage:
         request = Request(self.requests, entry.sender, number, method, entry.ms)
         self.requests += 1
-        _put(self._open, (entry.sender, number), request, MAX_OPEN)
-        teller = entry.sender if method == _CREATES_PROGRESS else _other(entry.sender)
-        meta = (_decode(members.meta, _Params) if members.meta else None) or _Params()
+        _put(self._open, (entry.sender, number), request)
+        if method == _CREATES_PROGRESS:
+            _put(self._tokens, (entry.sender, _text(members.token)), request)
+        meta = _decode(members.meta, _Params) or _Params()
         tokens = [members.work_done_token, members.partial_result_token, meta.progress_token]
-        for token in [members.token] if method == _CREATES_PROGRESS else tokens:
-            if token:
-                _put(self._tokens, (teller, _text(token)), request, MAX_TOKENS)
-        if method == _ACP_PROMPT and members.session_id:
-            _put(self._tokens, (teller, _session(members.session_id)), request, MAX_TOKENS)
+        names = [_text(token) for token in tokens if token]
+        if method == _ACP_PROMPT:
+            names.append(_session(members.session_id))
+        for name in names:
+            _put(self._tokens, (_other(entry.sender), name), request)
         return SeenMessage("request", number, method, params or None, request)
 
     def _answer(self, sender: Sender, envelope: _Envelope) -> SeenMessage:
         number = _text(envelope.id or _NULL)
         request = self._open.pop((_other(sender), number), None)
         self.answered += request is not None
-        method = "" if request is None else request.method
-        if envelope.error:
-            return SeenMessage("error", number, method, envelope.error, request)
-        return SeenMessage("answer", number, method, envelope.result or None, request)
+        kind: MessageKind = "error" if envelope.error else "answer"
+        value = envelope.error or envelope.result or None
+        return SeenMessage(kind, number, "" if request is None else request.method, value, request)
 
     def _notification(self, sender: Sender, method: str, params: Raw, members: _Params) -> SeenMessage:
         kind: MessageKind = "notification"
@@ -157,7 +151,7 @@ class Correlation:
 
 
 def text_of(value: Raw, characters: int) -> str:
-    """The beginning of a JSON text, as one line that can be printed. A cut one ends with `…`."""
+    """Return the beginning of a JSON text, as one line that can be printed. A cut one ends with `…`."""
     view = memoryview(value)
     most = 4 * (characters + 1)  # bytes
     text = bytes(view[:most]).decode("utf-8", "ignore" if view.nbytes > most else "backslashreplace")
@@ -169,7 +163,7 @@ _T = TypeVar("_T")
 
 
 def _decode(text: Raw, type_: type[_T]) -> _T | None:
-    """None for a text that is no object."""
+    """Return None for a text that is no such value."""
     try:
         return decoder_for(type_)(text)
     except DECODE_ERRORS:
@@ -177,14 +171,8 @@ def _decode(text: Raw, type_: type[_T]) -> _T | None:
 
 
 def _name(text: Raw) -> str:
-    """The name that a JSON string holds; empty for anything else."""
-    if memoryview(text).nbytes > _MAX_PEEKED_BYTES:
-        return _text(text)
-    try:
-        value = load(bytes(text))
-    except JSON_ERRORS:
-        return ""
-    return cut(printable(value), NAME_CHARACTERS) if isinstance(value, str) else ""
+    """Return the name that a JSON string holds; empty for anything else."""
+    return cut(printable(_decode(text, str) or ""), NAME_CHARACTERS)
 
 
 def _text(value: Raw) -> str:
@@ -192,15 +180,15 @@ def _text(value: Raw) -> str:
 
 
 def _session(value: Raw) -> str:
-    """A key for a session of ACP among the tokens, which are JSON texts."""
+    """Return a key for a session of ACP among the tokens, which are JSON texts."""
     return f"session {_text(value)}"
 
 
-def _put(table: dict[_Key, Request], key: _Key, request: Request, limit: int) -> None:
+def _put(table: dict[_Key, Request], key: _Key, request: Request) -> None:
     """Add the youngest; the oldest makes room."""
     table.pop(key, None)
     table[key] = request
-    if len(table) > limit:
+    if len(table) > MAX_OPEN:
         del table[next(iter(table))]
 
 
