@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy import exports
 
 if TYPE_CHECKING:
     from .agents.acp_options import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode
@@ -17,22 +19,6 @@ if TYPE_CHECKING:
         Terminal,
         ToolCall,
     )
-
-_EXPORTS = {
-    "acp_options": ("AcpOptions", "AuthMethod", "Choice", "Command", "ConfigOption", "Mode"),
-    "editor": (
-        "CommandResult",
-        "Diff",
-        "Editor",
-        "EditorUnavailableError",
-        "Permission",
-        "PermissionOption",
-        "PlanStep",
-        "Terminal",
-        "ToolCall",
-    ),
-}
-_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [
     "AcpOptions",
@@ -53,11 +39,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # PEP 562
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+_OPTIONS = ("AcpOptions", "AuthMethod", "Choice", "Command", "ConfigOption", "Mode")
+"""Defined in `agents.acp_options`; all others in `agents.editor`."""
 
-    value = getattr(import_module(f".agents.{_MODULE_OF[name]}", "discreet"), name)
-    globals()[name] = value
-    return value
+__getattr__ = exports(
+    __name__, {name: "agents.acp_options" if name in _OPTIONS else "agents.editor" for name in __all__}
+)

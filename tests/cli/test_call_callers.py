@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.call.credentials import MAX_TOKEN_CHARS
+from discreet.cli.request import MAX_TOKEN_CHARS
 from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import MCP, PLAIN
 from discreet.client.dialects import DIALECTS

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-from discreet.cli.call.request import MAX_READ_BYTES, Params, parse_params
 from discreet.cli.exit_status import CALL_STATUSES, EXIT_OF_HTTP, exit_status
 from discreet.cli.main import main
+from discreet.cli.request import MAX_READ_BYTES, Params, parse_params
 from discreet.cli.verbs.call import add_arguments, remote_call_of
 from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
 from discreet.client.error_replies import remote_error

@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from discreet.cli.call.request import QUOTING
 from discreet.cli.commands import VERBS
 from discreet.cli.main import main
+from discreet.cli.request import QUOTING
 from support.frames import f
 from support.programs import DISCREET, finished
 

@@ -1,4 +1,4 @@
-"""Builds the intermediate representation of a client from the schemas of operations. Knows no language."""
+"""Builds the model of a client from the schemas of operations. Knows no language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from ..daemon.schemas.documents import AccessSchema, ErrorSchema, OperationSchema
 from ..errors.exceptions import OperationError
-from .client import ANY_TYPE, Alias, Client, ErrorType, Namespace, Operation, map_references, references
+from .model import ANY_TYPE, Alias, Client, ErrorType, Namespace, Operation, map_references, references
 from .schemas import Schema, SchemaConverter, SchemaError, has_unsupported_member, parse_schema
 from .text import NameScope, constant_name, error_name, type_name
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from ..daemon.schemas.documents import OperationSchema
 from .builder import build_client
-from .client import Alias, Client, ErrorType, Field, LiteralType, MapType, Namespace, Operation, Record, TupleType
+from .model import Alias, Client, ErrorType, Field, LiteralType, MapType, Namespace, Operation, Record, TupleType
 from .python_types import (
     IMPORT_SOURCES,
     LINE_WIDTH,

@@ -9,7 +9,7 @@ from typing import Any, Final, assert_never, final
 
 import msgspec
 
-from .client import (
+from .model import (
     ANY_TYPE,
     Alias,
     ArrayType,
@@ -48,9 +48,17 @@ class DecodableUnions:
         self._aliases: Mapping[str, Type] = {alias.name: alias.type for alias in client.aliases}
 
     def members(self, union: UnionType) -> tuple[Type, ...]:
-        """The members of the union, or wider ones in their place. Those that can be told apart stay as they are."""
+        """Return the members of the union, or wider ones in their place. Those that can be told apart stay as they are."""
         flat = tuple(dict.fromkeys(part for member in union.members for part in self._parts(member)))
-        wider = self._arrays(self._objects(_texts(flat)))
+        wider = _texts(flat)
+        objects = [member for member in wider if self._is_object(member)]
+        is_told = len(objects) < 2 or self._are_tagged(objects)
+        if not is_told:
+            wider = _replaced(wider, objects, MapType(ANY_TYPE))
+        arrays = [member for member in wider if self._is_array(member)]
+        beside_record = is_told and any(map(self._record, objects))
+        if (len(arrays) > 1 and not self._are_tagged(arrays)) or (beside_record and any(map(self._record, arrays))):
+            wider = _replaced(wider, arrays, ArrayType(ANY_TYPE))
         return union.members if wider == flat else tuple(dict.fromkeys(wider))
 
     def _parts(self, member: Type) -> Iterator[Type]:
@@ -62,22 +70,6 @@ class DecodableUnions:
                     yield from self._parts(part)
             case _:
                 yield member
-
-    def _objects(self, members: tuple[Type, ...]) -> tuple[Type, ...]:
-        found = [member for member in members if self._is_object(member)]
-        if len(found) < 2 or self._are_tagged(found):
-            return members
-        return _replaced(members, found, MapType(ANY_TYPE))
-
-    def _arrays(self, members: tuple[Type, ...]) -> tuple[Type, ...]:
-        found = [member for member in members if self._is_array(member)]
-        beside_record = any(self._is_object(member) and self._record(member) is not None for member in members)
-        if len(found) > 1 and (beside_record or not self._are_tagged(found)):
-            return _replaced(members, found, ArrayType(ANY_TYPE))
-        record = self._record(found[0]) if len(found) == 1 else None
-        if record is None or not beside_record:
-            return members
-        return _replaced(members, found, _as_array(record))
 
     def _record(self, member: Type) -> Record | None:
         return self._records.get(member.name) if isinstance(member, TypeReference) else None
@@ -105,14 +97,8 @@ def _texts(members: tuple[Type, ...]) -> tuple[Type, ...]:
     return members
 
 
-def _as_array(record: Record) -> Type:
-    if record.tag is None and all(field.required for field in record.fields):
-        return TupleType(tuple(field.type for field in record.fields))
-    return ArrayType(ANY_TYPE)
-
-
 def _replaced(members: tuple[Type, ...], found: Sequence[Type], wider: Type) -> tuple[Type, ...]:
-    """The members, with one wider type in place of those that were found."""
+    """Return the members, with one wider type in place of those that were found."""
     first = found[0]
     return tuple(wider if member == first else member for member in members if member == first or member not in found)
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from ..daemon.schemas.json_schema import JsonSchema, json_schema
 from ..errors.decoders import convert
-from .client import (
+from .model import (
     ANY_TYPE,
     Alias,
     ArrayType,

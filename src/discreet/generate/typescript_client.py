@@ -12,7 +12,7 @@ import msgspec
 
 from ..daemon.schemas.documents import OperationSchema
 from .builder import build_client
-from .client import (
+from .model import (
     ANY_TYPE,
     Alias,
     ArrayType,

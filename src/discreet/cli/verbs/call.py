@@ -10,10 +10,19 @@ from ...client.request import with_token
 from ...daemon.settings import UsageError
 from ...daemon.settings.flags import PARAM
 from ..arguments import SERVE, add_source_flags, count, refuse_serve_flags, source_flags, split_command, timeout
-from ..call.credentials import add_credential_flags, read_service_params
-from ..call.remote_call import execute, is_terminal
-from ..call.request import STDIN_PATH, Params, Progress, RemoteCall, parse_params, reads_stdin, require_utf8
 from ..output import require_stdout
+from ..remote_call import execute, is_terminal
+from ..request import (
+    STDIN_PATH,
+    Params,
+    Progress,
+    RemoteCall,
+    add_credential_flags,
+    parse_params,
+    read_service_params,
+    reads_stdin,
+    require_utf8,
+)
 from ..signals import Interrupted, run_until_signal
 
 

@@ -18,8 +18,8 @@ from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
 from ..app_import import load_contract
 from ..arguments import add_file_and_folder_flags, file_and_folder_flags, refuse_serve_flags, split_command, timeout
-from ..call.credentials import add_credential_flags, read_service_params
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
+from ..request import add_credential_flags, read_service_params
 from ..signals import Interrupted, run_until_signal
 
 # Reads the schemas of operations from apps, or from a running server. Writes nothing.
