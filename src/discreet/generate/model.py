@@ -65,7 +65,7 @@ ANY_TYPE: Final = ScalarType("any")
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A member of an object, a param, or an item of a positional record.
+    """A member of an object, or a param.
 
     `default` is UNSET where none is known. `full_description` is the description with the default added.
     """
@@ -79,20 +79,19 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class RecordTag(msgspec.Struct, frozen=True):
-    """The member that tells the records of a union apart. An empty `wire_name` means the first item."""
+    """The member that tells the records of a union apart."""
 
     wire_name: str
     value: str | int
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A JSON object with declared members; with `positional`, an array whose items are the fields."""
+    """A JSON object with declared members."""
 
     name: str
     description: str
     fields: tuple[Field, ...]
     tag: RecordTag | None = None
-    positional: bool = False
 
 
 class Alias(msgspec.Struct, frozen=True):

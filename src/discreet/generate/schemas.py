@@ -205,27 +205,24 @@ class SchemaConverter:
         items = schema.prefix_items
         if not items and schema.items is not False:
             return ArrayType(self.type(schema.items, definitions, type_name(where, "item")))
-        if _required_items(schema) == len(items):
-            types = [self.type(item, definitions, type_name(where, f"{place}")) for place, item in enumerate(items, 1)]
-            return TupleType(tuple(types))
-        return self._record_or_map(schema, definitions, where)
+        if schema.min_items is UNSET or schema.min_items < len(items):
+            return ArrayType(ANY_TYPE)  # some may be left out
+        types = [self.type(item, definitions, type_name(where, f"{place}")) for place, item in enumerate(items, 1)]
+        return TupleType(tuple(types))
 
     def _object(self, schema: Schema, definitions: Definitions, where: str) -> Type:
         if schema.properties is not UNSET:
-            return self._record_or_map(schema, definitions, where)
+            if has_unsupported_member(schema):
+                return MapType(ANY_TYPE)
+            name = self.names.unique(where)
+            self._add(name, schema, definitions)
+            return TypeReference(name)
         names = schema.property_names
         keys = names.enum if isinstance(names, Schema) and names.enum is not UNSET else []
         values = True if schema.additional_properties is UNSET else schema.additional_properties
         value_type = self.type(values, definitions, type_name(where, "value"))
         all_text = all(isinstance(key, str) for key in keys)
         return MapType(value_type, tuple(dict.fromkeys(keys)) if all_text else ())
-
-    def _record_or_map(self, schema: Schema, definitions: Definitions, where: str) -> Type:
-        if not schema.prefix_items and has_unsupported_member(schema):
-            return MapType(ANY_TYPE)
-        name = self.names.unique(where)
-        self._add(name, schema, definitions)
-        return TypeReference(name)
 
     def _declare(self, own: str, definitions: Definitions) -> str:
         """Return the name of a definition's type. Two types are one if they and all that they refer to are equal."""
@@ -240,23 +237,12 @@ class SchemaConverter:
         return self._declared[key]
 
     def _add(self, name: str, schema: Schema, definitions: Definitions) -> None:
-        if schema.prefix_items:
-            self.records.append(self._positional_record(name, schema, definitions))
-        elif schema.properties is UNSET:
+        if schema.properties is UNSET:
             self.aliases.append(Alias(name, schema.description, self._inline_type(schema, definitions, name)))
         elif has_unsupported_member(schema):
             self.aliases.append(Alias(name, schema.description, MapType(ANY_TYPE)))
         else:
             self.records.append(self._record(name, schema, definitions))
-
-    def _positional_record(self, name: str, schema: Schema, definitions: Definitions) -> Record:
-        items = {f"item_{place}": item for place, item in enumerate(schema.prefix_items, 1)}
-        required = list(items)[: _required_items(schema)]
-        fields = tuple(self._fields(Schema(properties=items, required=required), definitions, name))
-        tag = _tag_value(schema.prefix_items[0], required=False) if required else None
-        if tag is None:
-            return Record(name, schema.description, fields, positional=True)
-        return Record(name, schema.description, fields[1:], RecordTag("", tag), positional=True)
 
     def _record(self, name: str, schema: Schema, definitions: Definitions) -> Record:
         properties = {} if schema.properties is UNSET else schema.properties
@@ -289,10 +275,6 @@ def _without_definitions(schema: Schema) -> Schema:
 def has_unsupported_member(schema: Schema) -> bool:
     """Whether a member has a name that msgspec refuses, so that the object can't become a record."""
     return schema.properties is not UNSET and any(map(_UNSUPPORTED_MEMBER.search, schema.properties))
-
-
-def _required_items(schema: Schema) -> int:
-    return 0 if schema.min_items is UNSET else min(max(schema.min_items, 0), len(schema.prefix_items))
 
 
 def _is_same(one: Schema, other: SubSchema) -> bool:
