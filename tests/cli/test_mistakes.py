@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from discreet.cli.commands import VERBS
 from discreet.cli.main import main
 from discreet.cli.request import QUOTING
+from discreet.cli.verb_table import verbs
 from support.frames import f
 from support.programs import DISCREET, finished
 
@@ -140,7 +140,7 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
     "a flag that is like none": ("serve --openapi", "--openapi: unknown flag"),
     "a word that is like no command": (
         "xyzzy",
-        f"xyzzy: neither a command nor an app (pkg.module:name or ./file.py:name); commands: {', '.join(VERBS)}",
+        f"xyzzy: neither a command nor an app (pkg.module:name or ./file.py:name); commands: {', '.join(verbs())}",
     ),
     "a param as a flag": (
         "call m --song=1",

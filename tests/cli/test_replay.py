@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.exit_status import REPLAY_STATUSES
 from discreet.cli.main import main
+from discreet.cli.verb_table import verbs
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import Framing
 from support.in_process import in_process
@@ -237,5 +237,5 @@ def test_wrong_usage_starts_nothing(
 
 def test_the_page_lists_every_exit_status() -> None:
     page = (Path(__file__).parents[2] / "docs" / "recording.md").read_text()
-    listed = {int(number): meaning for number, meaning in re.findall(r"^\| (\d+) \| (.+?) \|$", page, re.MULTILINE)}
-    assert listed == REPLAY_STATUSES
+    listed = dict(re.findall(r"^\| (\d+) \| (.+?) \|$", page, re.MULTILINE))
+    assert listed == verbs()["replay"].all_statuses

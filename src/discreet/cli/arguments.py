@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..daemon.settings import UsageError
-from ..daemon.settings.flags import add_file_flags, file_from_flags
+from ..daemon.settings.flags import file_from_flags
 
 
 def _program() -> tuple[str, ...]:
@@ -19,24 +19,6 @@ def _program() -> tuple[str, ...]:
 
 SERVE: Final = (sys.executable, "-P", *_program(), "serve")
 """This program's own daemon. `-P` keeps the working directory off its import path."""
-
-
-def add_source_flags(group: argparse._ArgumentGroup) -> None:
-    """Add the flags of `discreet serve` that say what is hosted, and where it comes from."""
-    group.add_argument(
-        "--app",
-        metavar="APP",
-        action="append",
-        default=[],
-        help="an app, as for discreet serve; may be repeated (default: as in the settings of discreet serve)",
-    )
-    add_file_and_folder_flags(group)
-
-
-def add_file_and_folder_flags(group: argparse._ArgumentGroup) -> None:
-    """Add the flags that say where apps and settings come from."""
-    group.add_argument("--app-dir", metavar="DIR", help="a directory whose modules are importable, too")
-    add_file_flags(group)
 
 
 def source_flags(args: argparse.Namespace) -> list[str]:
@@ -69,33 +51,46 @@ def split_command(text: str) -> list[str]:
 
 
 def positive_seconds(text: str) -> float:
-    """A finite number above 0."""
-    seconds = _positive(text)
-    if seconds is None:
-        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0")
-    return seconds
-
-
-def timeout(text: str) -> float | None:
-    """A finite number of seconds above 0, or None for the word `none`: no limit."""
-    if text == "none":
-        return None
-    seconds = _positive(text)
-    if seconds is None:
-        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0, or none")
-    return seconds
-
-
-def _positive(text: str) -> float | None:
+    """Read a finite number above 0."""
     try:
         number = float(text)
     except ValueError:
-        return None
-    return number if 0 < number < float("inf") else None
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0")
+    return number
+
+
+def timeout(text: str) -> float | None:
+    """Read a finite number of seconds above 0, or None for the word `none`: no limit."""
+    try:
+        return None if text == "none" else positive_seconds(text)
+    except argparse.ArgumentTypeError as exc:
+        raise argparse.ArgumentTypeError(f"{exc}, or none") from None
 
 
 def count(text: str) -> int:
-    """A whole number, 0 or more."""
+    """Read a whole number, 0 or more."""
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
         raise argparse.ArgumentTypeError(f"{text}: must be a whole number, 0 or more")
     return int(text)
+
+
+def process_id(text: str) -> int:
+    """Read the number of a process."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text)):
+        raise argparse.ArgumentTypeError(f"{text}: must be the number of a process")
+    return int(text)
+
+
+def field_pattern(text: str) -> str:
+    """Read a pattern of paths in a message."""
+    from ..client.json_path import parse_pattern  # late: few verbs need it
+
+    if not text:
+        raise argparse.ArgumentTypeError("it names nothing; ** is everything")
+    try:
+        parse_pattern(text)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+    return text

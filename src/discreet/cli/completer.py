@@ -24,11 +24,12 @@ from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
 from ..daemon.settings.flags import FlagParser
 from ..errors.printable import printable
-from .commands import DEFAULT_VERB, VERBS, load_verb
+from .commands import DEFAULT_VERB, load_verb
 from .output import write_stdout
 from .remote_call import ask_operation
 from .request import read_service_params
-from .verbs.call import add_call_flags, server_command
+from .verb_table import verbs
+from .verbs.call import server_command
 
 DAEMON_SECONDS: Final = 0.6
 """How long the daemon may take. With this program's own start and the ends below, a completion takes less than a second."""
@@ -56,7 +57,7 @@ def completions(line: str) -> list[str]:
         return []
     _, *words = words
     if not words and not prefix.startswith("-"):
-        return [name for name in (*VERBS, *plugins.added("verb")) if name.startswith(prefix)]
+        return [name for name in plugins.names("verb") if name.startswith(prefix)]
     verb = DEFAULT_VERB
     if words and plugins.is_known("verb", words[0]):
         verb, *words = words
@@ -95,7 +96,7 @@ def _split(line: str) -> list[str]:
 
 def _of_call(words: Sequence[str]) -> list[str]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    add_call_flags(parser)
+    verbs()["call"].add_arguments(parser, flags_alone=True)
     try:
         args, rest = parser.parse_known_args(words)
         # A pipe may never be written, and what was read of one or of stdin is gone.

@@ -224,20 +224,6 @@ MAX_TOKEN_CHARS: Final = 64 * 1024
 """Signed tokens have a few thousand characters; a longer text is the wrong file."""
 
 
-def add_credential_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say who calls, and what else is sent beside the params."""
-    caller = parser.add_argument_group("caller")
-    caller.add_argument("--token-env", metavar="NAME", help="the environment variable that holds the caller's token")
-    caller.add_argument("--token-file", metavar="FILE", help="the file that holds the caller's token; - for stdin")
-    caller.add_argument(
-        "--service-param",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="another member of serviceParams, such as traceparent; may be repeated",
-    )
-
-
 def read_service_params(args: argparse.Namespace) -> dict[str, str] | None:
     """Return the service params that the flags ask for, None for none. Reads the token from its variable or file.
 

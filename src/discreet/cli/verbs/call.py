@@ -8,8 +8,7 @@ from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...client.request import with_token
 from ...daemon.settings import UsageError
-from ...daemon.settings.flags import PARAM
-from ..arguments import SERVE, add_source_flags, count, refuse_serve_flags, source_flags, split_command, timeout
+from ..arguments import SERVE, refuse_serve_flags, source_flags, split_command
 from ..output import require_stdout
 from ..remote_call import execute, is_terminal
 from ..request import (
@@ -17,7 +16,6 @@ from ..request import (
     Params,
     Progress,
     RemoteCall,
-    add_credential_flags,
     parse_params,
     read_service_params,
     reads_stdin,
@@ -26,92 +24,8 @@ from ..request import (
 from ..signals import Interrupted, run_until_signal
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The method, its params, how it is called, and the server."""
-    parser.add_argument("method", metavar="METHOD", help="the method, such as fs/read")
-    parser.add_argument(
-        "params",
-        metavar=PARAM,
-        nargs="*",
-        default=[],  # or argparse would call them required
-        help="params; a value that parses as JSON is sent as such, unless the operation takes a string; any other as a string;"
-        " @FILE is the text of a file, @- of stdin. Or all params as one JSON text",
-    )
-    add_call_flags(parser)
-
-
-def add_call_flags(parser: argparse.ArgumentParser) -> None:
-    """Every flag of the verb. Completion parses a command line with these alone, since its words may be unfinished."""
-    parser.add_argument("--json", metavar="JSON", help="all params as one JSON object or array; - for stdin")
-    parser.add_argument("--stream", action="store_true", help="subscribe, and print each event on a line of its own")
-    parser.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        help="ask for progress, and print each message of it on stderr, one JSON a line (default: on a terminal, as one line"
-        " that is gone at the end)",
-    )
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=timeout,
-        default=argparse.SUPPRESS,
-        help="how long to wait for the result, or for each event; or none (default: 30, for events none)",
-    )
-    parser.add_argument(
-        "--retry",
-        metavar="N",
-        type=count,
-        default=0,
-        help="repeat the call up to N times after errors that may pass, and restart a server that died (default: 0)",
-    )
-    parser.add_argument(
-        "--idempotent",
-        action="store_true",
-        help="with --retry: repeat even a call that may have taken effect; a query is repeated in any case",
-    )
-    add_credential_flags(parser)
-    server = parser.add_argument_group("server")
-    server.add_argument("--server", metavar="COMMAND", help="the server's command line (default: discreet serve)")
-    server.add_argument(
-        "--url",
-        metavar="URL",
-        help="an agent that is served by HTTP: http://HOST:PORT/, https://HOST/ or unix:PATH",
-    )
-    _add_serve_flags(server)
-    server.add_argument(
-        "--dialect",
-        choices=tuple(DIALECTS),
-        default="plain",
-        help="the protocol that is spoken: its framing and its handshake (default: plain)",
-    )
-    server.add_argument(
-        "--framing",
-        choices=("content-length", "newline"),
-        help="how messages are delimited (default: as the dialect does; plain: content-length)",
-    )
-
-
-def _add_serve_flags(server: argparse._ArgumentGroup) -> None:
-    """The flags that are passed on to `discreet serve`."""
-    add_source_flags(server)
-    server.add_argument(
-        "--log-level",
-        metavar="LEVEL",
-        help="what discreet serve logs (default: DISCREET_LOG_LEVEL, else error)",
-    )
-    server.add_argument("--root", metavar="DIR", help="the root of the file service")
-    server.add_argument("--allow-write", action="store_true", help="let the file service write")
-    server.add_argument(
-        "--scope",
-        metavar="WORD",
-        action="append",
-        default=[],
-        help="a scope that the call has; may be repeated (default: all)",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
-    """Call and print. Returns an exit status out of `CALL_STATUSES`; raises `UsageError` before anything is started."""
+    """Call and print. Returns an exit status; raises `UsageError` before anything is started."""
     call = remote_call_of(args)
     require_stdout()
     try:

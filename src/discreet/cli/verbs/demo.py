@@ -148,10 +148,6 @@ class Daemon(msgspec.Struct):
         return self.stdout.read(int(size))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are none."""
-
-
 def run(args: argparse.Namespace) -> int:
     """Start a daemon and run every step with it. Returns 0 if all succeeded, else 1."""
     # This process's environment, without settings of the daemon, and with the modules that this process has.

@@ -16,7 +16,7 @@ from ...client.dialects import DIALECTS
 from ...daemon import plugins
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import OPTIONS, Resolved, Settings, UsageError, resolve_here
-from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
+from ...daemon.settings.flags import file_from_flags, from_flags, to_argv
 from ...daemon.settings.imports import ImportSettings
 from ...daemon.settings.option import without_password
 from ...daemon.settings.resolution import unknown_variables
@@ -33,12 +33,6 @@ class Report(msgspec.Struct, frozen=True):
 
     ok: bool
     findings: list[Finding]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of `serve`, whose daemon is tried out, and the form of the report."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,7 +7,6 @@ from typing import Final
 import msgspec
 
 from ...client import ClientError, InvalidReply, connect
-from ...client.peer import DEFAULT_TIMEOUT
 from ...client.subscription import decode_as
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.schemas.documents import OperationSchema
@@ -17,9 +16,9 @@ from ...daemon.settings.option import RawValue
 from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
 from ..app_import import load_contract
-from ..arguments import add_file_and_folder_flags, file_and_folder_flags, refuse_serve_flags, split_command, timeout
+from ..arguments import file_and_folder_flags, refuse_serve_flags, split_command
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
-from ..request import add_credential_flags, read_service_params
+from ..request import read_service_params
 from ..signals import Interrupted, run_until_signal
 
 # Reads the schemas of operations from apps, or from a running server. Writes nothing.
@@ -69,30 +68,6 @@ LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
     "python": python_client,
     "typescript": typescript_client,
 }
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The language, where the operations come from, and where the client goes."""
-    parser.add_argument("language", choices=tuple(LANGUAGES), help="the language of the client")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the client to FILE, not to stdout")
-    source = parser.add_argument_group("source")
-    source.add_argument("apps", metavar="APP", nargs="*", default=[], help="the apps, as for discreet serve")
-    add_file_and_folder_flags(source)
-    source.add_argument("--server", metavar="COMMAND", help="the command line of a server to start and to ask")
-    source.add_argument(
-        "--framing",
-        choices=("content-length", "newline"),
-        default="content-length",
-        help="how the server delimits messages (default: content-length)",
-    )
-    source.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=timeout,
-        default=DEFAULT_TIMEOUT,
-        help=f"how long to wait for each answer of the server; or none (default: {DEFAULT_TIMEOUT:g})",
-    )
-    add_credential_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:

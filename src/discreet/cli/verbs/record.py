@@ -24,29 +24,6 @@ _SWITCH_SECONDS = 0.0005
 """How long the recording may keep the interpreter while bytes wait to be passed on."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The file, what is recorded, and the server's command line after `--`."""
-    parser.set_defaults(command=())
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="where to record (default: a new recording-….jsonl here)"
-    )
-    parser.add_argument(
-        "--framing",
-        choices=("content-length", "newline", "auto"),
-        default="content-length",
-        help="how messages are delimited; bytes are passed through in any case (default: content-length)",
-    )
-    parser.add_argument("--stderr", action="store_true", help="record the server's stderr, too")
-    parser.add_argument(
-        "--tail", action="store_true", help="print the session on stderr as it goes, as discreet show does"
-    )
-    parser.add_argument(
-        "--hide-paths",
-        action="store_true",
-        help="hide directories and account names in messages; messages that had some may not replay",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the server and pass everything through. Returns the server's exit status, or a shell's for one that can't be run.
 

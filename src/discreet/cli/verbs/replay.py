@@ -9,16 +9,14 @@ import os
 import msgspec
 
 from ...client import ConnectionFailed, spawn
-from ...client.json_path import parse_pattern
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import UsageError
 from ...errors.printable import printable
 from ...errors.redaction import load_environment
 from ...recording.format import RecordingError, read_recording
-from ...recording.replay import WAIT_SECONDS, ReplayResult, replay
+from ...recording.replay import ReplayResult, replay
 from ...recording.report import Difference, ReplayReport, compare
 from ...recording.script import Script, build_script
-from ..arguments import positive_seconds
 from ..exit_status import EXIT_CONNECTION
 from ..output import require_stdout, write_stderr, write_stdout
 from ..signals import Interrupted, run_until_signal
@@ -32,35 +30,8 @@ def load_script(path: str) -> Script:
         raise UsageError(str(exc)) from exc
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The recording, what may differ, and the server's command line after `--`."""
-    parser.set_defaults(command=())
-    parser.add_argument("file", metavar="FILE", help="a recording, as discreet record writes it")
-    parser.add_argument(
-        "--ignore",
-        metavar="FIELD",
-        action="append",
-        default=[],
-        type=_field_pattern,
-        help="a field that may differ, as in result.entries[0].mtime; * is any one step, ** any number (repeatable)",
-    )
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=positive_seconds,
-        default=WAIT_SECONDS,
-        help=f"how long to wait for each message of the server (default: {WAIT_SECONDS:g})",
-    )
-    parser.add_argument(
-        "--framing",
-        choices=("content-length", "newline"),
-        default=None,
-        help="how messages are delimited (default: as recorded)",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
-    """Replay and print. Returns an exit status out of `REPLAY_STATUSES`; raises `UsageError` before anything is started."""
+    """Replay and print. Returns an exit status; raises `UsageError` before anything is started."""
     if not args.command:
         raise UsageError("the server's command line goes after `--`: discreet replay FILE -- discreet serve")
     script = load_script(args.file)
@@ -100,13 +71,3 @@ def _print(report: ReplayReport) -> int:
         write_stdout("\n".join(map(printable, str(difference).split("\n"))))
     write_stderr(str(report))
     return EXIT_FAILED if report.differences else EXIT_OK
-
-
-def _field_pattern(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("it names nothing; ** is everything")
-    try:
-        parse_pattern(text)
-    except ValueError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from exc
-    return text

@@ -1,0 +1,150 @@
+"""The table of verbs: what the help of each says, and its arguments. `verbs.json` holds it."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from textwrap import fill
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from ..daemon.settings.flags import add_setting_flags
+from .arguments import count, field_pattern, positive_seconds, process_id, timeout
+
+SIGNAL_STATUSES: Final[Mapping[int, str]] = {
+    129: "hung up (SIGHUP)",
+    130: "interrupted (SIGINT)",
+    143: "terminated (SIGTERM)",
+}
+
+_TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
+    "count": count,
+    "field-pattern": field_pattern,
+    "positive-seconds": positive_seconds,
+    "process-id": process_id,
+    "timeout": timeout,
+}
+
+
+class Argument(Struct, frozen=True):
+    """A row: an argument, or with `share` several that verbs have in common.
+
+    `flag` is its names and its metavar, as in `-o/--output FILE`. With `either` there is `--no-…`, too; with `suppress` nothing
+    is set where it is missing.
+    """
+
+    flag: str = ""
+    help: str = ""
+    share: str = ""
+    dest: str = ""
+    nargs: str | None = None
+    choices: tuple[str, ...] | None = None
+    type: str = ""
+    repeat: bool = False
+    either: bool = False
+    suppress: bool = False
+    default: Any = UNSET  # JSON
+    group: str = ""
+
+    @property
+    def is_positional(self) -> bool:
+        """Whether it is told by its place."""
+        return bool(self.flag) and not self.flag.startswith("-")
+
+    def add_to(self, group: argparse._ActionsContainer) -> None:
+        """Add it to a parser or a group of one."""
+        names, _, metavar = self.flag.partition(" ")
+        options: dict[str, Any] = {"help": self.help}
+        if self.is_positional:
+            options |= ({"metavar": self.flag} if self.dest else {}) | ({"nargs": self.nargs} if self.nargs else {})
+            names = self.dest or self.flag
+        if metavar:
+            options["metavar"] = metavar
+        if self.either:
+            options["action"] = argparse.BooleanOptionalAction
+        elif not (self.is_positional or metavar or self.choices):
+            options["action"] = "store_true"
+        if self.repeat:
+            options["action"] = "append"
+        if self.type:
+            options["type"] = _TYPES[self.type]
+        if self.choices:
+            options["choices"] = self.choices
+        if self.repeat or self.nargs == "*":
+            options["default"] = []  # or argparse would call the words required
+        if self.suppress or self.default is not UNSET:
+            options["default"] = argparse.SUPPRESS if self.suppress else self.default
+        group.add_argument(*names.split("/"), **options)
+
+
+class Verb(Struct, frozen=True):
+    """What the help says about a verb, and its arguments. The table of plug-ins says which module implements it.
+
+    With `settings` it takes the flags of `serve`, with `command` another program's command line after `--`. With `signals` its
+    status may also be that of a signal.
+    """
+
+    usage: str
+    summary: str
+    examples: tuple[str, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    settings: bool = False
+    command: bool = False
+    signals: bool = False
+    environment: dict[str, str] = {}
+    statuses: dict[str, str] = {}
+
+    def add_arguments(self, parser: argparse.ArgumentParser, *, flags_alone: bool = False) -> None:
+        """Add its arguments to a parser."""
+        groups: dict[str, argparse._ActionsContainer] = {"": parser}
+        if self.command:
+            parser.set_defaults(command=())
+        for row in self.arguments:
+            for each in _table().shared[row.share] if row.share else [row]:
+                name = each.group or row.group
+                if name not in groups:
+                    groups[name] = parser.add_argument_group(name)
+                if not (flags_alone and each.is_positional):
+                    each.add_to(groups[name])
+        if self.settings:
+            add_setting_flags(parser)
+
+    @property
+    def all_statuses(self) -> dict[str, str]:
+        """The statuses, with those of signals."""
+        return self.statuses | ({f"{status}": text for status, text in SIGNAL_STATUSES.items()} if self.signals else {})
+
+    def sections(self) -> Iterator[str]:
+        """Yield the sections that stand below the flags in its help."""
+        yield "\n".join(("examples:", *(f"  {example}" for example in self.examples)))
+        if self.environment:
+            yield "\n".join(("environment:", *_rows(self.environment.items())))
+        yield "\n".join(("exit status:", *_rows(self.all_statuses.items())))
+
+
+_COLUMNS: Final = 100
+"""As wide as the flags are shown."""
+
+
+def _rows(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    rows = list(rows)
+    width = max(len(word) for word, _ in rows)
+    for word, meaning in rows:
+        yield fill(meaning, _COLUMNS, initial_indent=f"  {word:{width}}  ", subsequent_indent=" " * (width + 4))
+
+
+class _Table(Struct, frozen=True):
+    shared: dict[str, tuple[Argument, ...]]
+    verbs: dict[str, Verb]
+
+
+@cache
+def _table() -> _Table:
+    return msgspec.json.decode(files(__package__ or "").joinpath("verbs.json").read_bytes(), type=_Table)
+
+
+def verbs() -> Mapping[str, Verb]:
+    """Return all verbs, in the order in which the help lists them."""
+    return _table().verbs
