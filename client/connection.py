@@ -230,17 +230,17 @@ class Connection:
 
     async def _receive(self) -> None:
         """Wait for bytes. Silence within a frame drops the frame and fails the pending requests."""
-        with anyio.move_on_after(self._stall_seconds if self._parser.mid_frame else math.inf) as scope:
+        with anyio.move_on_after(self._stall_seconds if self._parser.clock == "frame" else math.inf) as scope:
             await self._channel.receive_more()
             if self._is_flooded():
                 self._incoming.take_garbage(NO_FRAME + self._opening())
         if scope.cancelled_caught:
-            self._parser.frame_timed_out()
+            self._parser.clock_expired()
             self._incoming.fail_all("the server fell silent within a frame")
 
     def _is_flooded(self) -> bool:
         """Whether the server has written junk for `JUNK_SECONDS`. Only a pause would tell where the junk ends."""
-        if self._parser.awaited_silence is None:
+        if self._parser.clock in (None, "frame"):
             self._junk_since = math.inf
             return False
         now = anyio.current_time()

@@ -16,9 +16,9 @@ from anyio.abc import TaskGroup
 from msgspec import Raw
 
 from ..errors.decoders import decoder_for
-from ..errors.exceptions import FailureError, OperationError
+from ..errors.exceptions import FailureError, OperationError, failure_of
 from ..errors.failures import Cancelled, Internal, MethodNotFound, ParseFailure
-from ..errors.wire import encode_error_response, failure_of
+from ..errors.wire import encode_error_response
 from .dialects import Dialect
 from .errors import RemoteError
 from .messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result

@@ -1,21 +1,168 @@
 """The parser of `Content-Length` framing. Never reads, never waits, never looks at a clock, never logs.
 
 It keeps the promise of docs/protocol.md, section 1.1: a frame inside another frame's payload is never returned, and after
-a fault the next good frame is. `states` describes the states and the transitions between them.
+a fault the next good frame is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final, get_args
 
 from ..errors.failures import InvalidRequest, ParseFailure
-from .buffer import BodyBuffer, InputBuffer
-from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, Losses, NeedData, Silence
+from .events import END_OF_INPUT, NEED_DATA, Clock, Event, Fault, Frame, FrameLimits, Framing, Losses, NeedData
 
 if TYPE_CHECKING:
     from .lexer import JsonLexer
+
+
+# A chunk is used as it was received: frames are sliced out of it, and only an unfinished header block is copied, in front of
+# the next chunk. The parser moves the parts of a body that spans chunks to a `BodyBuffer`.
+
+PatternSearch: TypeAlias = "Callable[[bytes, int], re.Match[bytes] | None]"
+"""The method `search` of a compiled pattern."""
+
+_PART: Final = 1 << 16
+
+
+@final
+class InputBuffer:
+    """`data[pos:]` are the next bytes. Parsers advance `pos`; the buffer changes everything else.
+
+    `pending` are the chunks behind `data`.
+    `starved` is true if `load_more` found nothing: all input was consumed as far as it can be, so silence is meaningful.
+    """
+
+    __slots__ = ("_base", "_pending_size", "data", "ended", "pending", "pos", "starved")
+
+    def __init__(self, offset: int) -> None:
+        self.data = b""
+        self.pos = 0
+        self.ended = False
+        self.starved = False
+        self._base = offset
+        self.pending: list[bytes] = []
+        self._pending_size = 0
+
+    def append(self, data: bytes) -> None:
+        """Add one chunk. O(1) if nothing is left over. Raises `ValueError` if it is empty, `RuntimeError` after `end`."""
+        if not data:
+            raise ValueError("no bytes: call end_of_input() instead")
+        if self.ended:
+            raise RuntimeError("bytes after the end of the input")
+        self.starved = False
+        if self.pos == len(self.data) and not self.pending:
+            self._base += self.pos
+            self.data = data
+            self.pos = 0
+        else:
+            self.pending.append(data)
+            self._pending_size += len(data)
+
+    def end(self) -> None:
+        """Nothing more will be added. Idempotent."""
+        self.ended = True
+
+    def load_more(self) -> bool:
+        """Append the chunks that were added since to `data`; returns False if there are none."""
+        if not self.pending:
+            self.starved = True
+            return False
+        ahead = self.data[self.pos :]
+        self._base += self.pos
+        self.data = b"".join((ahead, *self.pending))
+        self.pos = 0
+        self.pending.clear()
+        self._pending_size = 0
+        return True
+
+    def take(self, most: int) -> bytes:
+        """Consume and return the next bytes, at most `most`; a whole chunk is returned without a copy."""
+        taken = self.data[self.pos : self.pos + most]
+        self.pos += len(taken)
+        return taken
+
+    def skip(self, most: int) -> int:
+        """Consume the next bytes, at most `most`; returns how many."""
+        skipped = min(most, len(self.data) - self.pos)
+        self.pos += skipped
+        return skipped
+
+    def skip_to(self, search: PatternSearch) -> bool:
+        """Advance to what `search` finds. If it finds nothing, consume all of `data` and return False."""
+        found = search(self.data, self.pos)
+        self.pos = len(self.data) if found is None else found.start()
+        return found is not None
+
+    def discard(self) -> None:
+        """Consume all of `data`."""
+        self.pos = len(self.data)
+
+    def remaining(self) -> bytes:
+        """A copy of everything that is not consumed."""
+        return b"".join((self.data[self.pos :], *self.pending))
+
+    @property
+    def offset(self) -> int:
+        """The stream offset of the next byte."""
+        return self._base + self.pos
+
+    @property
+    def ahead(self) -> int:
+        """How many bytes `take` would return at most."""
+        return len(self.data) - self.pos
+
+    @property
+    def size(self) -> int:
+        """How many bytes are not consumed."""
+        return len(self.data) - self.pos + self._pending_size
+
+
+@final
+class BodyBuffer:
+    """A body that arrives in pieces: each piece is copied once, and the whole is returned without another copy.
+
+    `add` and `join` raise `MemoryError` where there is no room; then nothing is kept.
+    """
+
+    __slots__ = ("_pieces", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._pieces = BytesIO()
+
+    def add(self, piece: bytes) -> None:
+        """Add one more piece."""
+        try:
+            self.size += self._pieces.write(piece)
+        except MemoryError:  # a BytesIO loses its content where it can't grow
+            self._clear()
+            raise
+
+    def copy(self) -> bytes:
+        """All pieces so far; they are kept."""
+        return self._pieces.getvalue()
+
+    def parts(self) -> Iterator[bytes]:
+        """All pieces so far, cut into parts that need little memory; they are kept."""
+        with self._pieces.getbuffer() as pieces:
+            for start in range(0, self.size, _PART):
+                yield bytes(pieces[start : start + _PART])
+
+    def join(self, last: bytes) -> bytes:
+        """All pieces and a last one, as one; nothing is kept. A piece that is the only one is returned without a copy."""
+        if not self.size:
+            return last
+        self.add(last)
+        whole = self._pieces.getvalue()
+        self._clear()
+        return whole
+
+    def _clear(self) -> None:
+        self._pieces = BytesIO()
+        self.size = 0
 
 
 # Parses one header block in any chunks, and reads past one that is refused. Never looks at a body.
@@ -253,7 +400,7 @@ def _unquoted(value: bytes) -> bytes:
 # silence. A short silence is enough where a frame is due anyway (READY). A long one ends every other dropping, and a block
 # that began while a loss was open, and leads to in-step (rule 8).
 #
-# A frame time-out leads from in-block and the skipping of a body to doubt-whole, and from in-body to one of the doubts. Silence
+# The frame time-out leads from in-block and the skipping of a body to doubt-whole, and from in-body to one of the doubts. Silence
 # caused the time-out, so silence alone does not end such a doubt, or the late rest of the frame would be read as a new one: the
 # doubt outlasts silence until more bytes arrive. The end of input ends everything, and leads to in-step, where it stays.
 
@@ -276,7 +423,8 @@ ParserState: TypeAlias = Literal[
 ]
 
 MID_FRAME: Final[frozenset[ParserState]] = frozenset({"in-block", "in-body", "skipping-body", "skipping-refused"})
-"""The frame time-out runs. A declared length is final, so silence changes nothing (rule 1)."""
+"""The frame time-out runs, but not in a block that began while a loss was open. A declared length is final, so silence changes
+nothing (rule 1)."""
 
 CLEAN: Final[frozenset[ParserState]] = frozenset({"in-step", "in-block", "in-body"})
 """No fault: the bytes of the current frame describe the whole state."""
@@ -380,18 +528,12 @@ class ContentLengthParser:
                 return event
 
     @property
-    def idle(self) -> bool:
-        return self.state == "in-step"
-
-    @property
-    def mid_frame(self) -> bool:
-        return self.state in MID_FRAME
-
-    @property
-    def awaited_silence(self) -> Silence | None:
+    def clock(self) -> Clock | None:
         state = self.state
-        if state == "in-block":
-            return None if self._block_after is None else "long"
+        if state == "in-step":
+            return None
+        if state in MID_FRAME:
+            return "long" if state == "in-block" and self._block_after is not None else "frame"
         if state in READY and self._losses.due:
             return "short"
         if state in DOUBT:
@@ -427,10 +569,16 @@ class ContentLengthParser:
         self._body_was_read = True
         self._begin_doubt(body, failure, self._buffer.offset - len(body))
 
-    def input_fell_silent(self) -> None:
-        silence = self.awaited_silence
-        if silence is None or not self._buffer.starved:
+    def clock_expired(self) -> None:
+        clock = self.clock
+        if clock is None or not self._buffer.starved:
             return
+        if clock == "frame":
+            self._time_out()
+        else:
+            self._fall_silent(clock)
+
+    def _fall_silent(self, silence: Clock) -> None:
         after: ParserState = "in-step"
         if silence == "long" and not (self.state in DOUBT and self._outlasts_silence):
             self._stop_dropping(after)
@@ -439,19 +587,14 @@ class ContentLengthParser:
         if self._losses.due:
             self._report_before(after)
 
-    def frame_timed_out(self) -> None:
-        if not (self._buffer.starved and self.mid_frame):
-            return
-        if self.state == "in-block" and self._block_after in DOUBT:
-            self._end_block_in_doubt()
-            return
+    def _time_out(self) -> None:
         self._outlasts_silence = True
         self._body_was_read = False
         if self.state == "in-body":
             partial = self._parts.join(b"")
             self._begin_doubt(partial, ParseFailure("length-mismatch"), self._buffer.offset - len(partial))
             return
-        if self.state == "in-block" and not self._losses.open:
+        if self.state == "in-block":
             self._losses.begin(InvalidRequest("malformed-header"), self._buffer.offset)
         # The loss of a body that is being skipped began with its block. Its bytes were dropped unread, since lexing them
         # would cost more than parsing. So its end can't be recognised, and only a block may follow.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from ipaddress import ip_address
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Protocol, final
+from typing import TYPE_CHECKING, Final, Protocol, cast, final
 
 from starlette.responses import Response
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..daemon.host import Host
     from .origins import Origins
+    from .tracing.tracing import Tracing
 
 
 # Whether metrics can be served. Imports nothing of the extra's library where they can't.
@@ -118,8 +119,8 @@ class Gateway:
             return
         request = GatewayRequest(scope, receive)
         send = self._cors.adding_headers(request, send)
-        path, tracing = route_path(scope), self._host.tracing
-        kept = None if tracing is None or path in PROBES else tracing.begin_http(scope)
+        path, tracing = route_path(scope), cast("Tracing | None", self._host.tracing)  # there is but one
+        request.record = kept = None if tracing is None or path in PROBES else tracing.begin_http(scope)
         if kept is not None:
             send = kept.watched(send)
         try:
@@ -138,7 +139,7 @@ class Gateway:
             raise
         finally:
             if tracing is not None and kept is not None:
-                tracing.end_http(kept, scope)
+                tracing.end_http(kept)
 
     async def _noted(self, endpoint: Endpoint, request: GatewayRequest, path: str, send: Send) -> Response | None:
         """The same, put down among the last requests if it never became a call."""

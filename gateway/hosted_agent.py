@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
-    from ..a2a.card.model import AgentCard, ApiKey
+    from ..a2a.card import AgentCard, ApiKey
     from ..daemon.host import Host
     from ..daemon.operations.registry import LazyOperations
 

@@ -18,7 +18,7 @@ from .requests import HEADERS, GatewayRequest, route_path
 if TYPE_CHECKING:
     from starlette.types import Message, Send
 
-    from ..a2a.card.model import ApiKey
+    from ..a2a.card import ApiKey
 
 
 # Cross-Origin Resource Sharing (WHATWG Fetch, section 3.2): which origins' pages may read the answers. Off by default, but for

@@ -9,18 +9,17 @@ from urllib.parse import quote
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
-from ..daemon.tracing.attributes import SCOPE_MEMBER
 from ..errors.exceptions import FailureError
 from ..errors.failures import InvalidRequest, Overloaded
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
-    from ..a2a.card.model import ApiKey
+    from ..a2a.card import ApiKey
     from ..daemon.memory import MemoryBudget
     from ..daemon.operations.access import Access
-    from ..daemon.tracing.http_request import HttpRequest
     from ..errors.failures import Failure, Internal
+    from .tracing.http_request import HttpRequest
 
 _PARAMS: Final = {
     "authorization": "authorization",
@@ -68,6 +67,8 @@ class GatewayRequest(Request):
         """Who sends it, once somebody has asked; what it gets where that can't be told."""
         self.failure: Failure | None = None
         """Why it never became a call."""
+        self.record: HttpRequest | None = None
+        """The record of its span, where one is kept."""
         self.noted = False
         """Whether it is among the last requests."""
 
@@ -137,11 +138,10 @@ def route_path(scope: Scope) -> str:
     return path.removeprefix(quote(scope.get("root_path", ""))).removeprefix("/")
 
 
-def note_route(request: Request, route: str) -> None:
+def note_route(request: GatewayRequest, route: str) -> None:
     """Tell the record of a request, if one is kept, which of our paths it asks for: `/tasks/{id}`."""
-    kept: HttpRequest | None = request.scope.get(SCOPE_MEMBER)
-    if kept is not None:
-        kept.route = route
+    if request.record is not None:
+        request.record.route = route
 
 
 def check_content_type(header: str | None) -> None:

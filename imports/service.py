@@ -20,10 +20,10 @@ from ..daemon.operations.context import context_backend_of
 from ..daemon.operations.params import META_MEMBERS, Arguments, InputDecoder, InputModel
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import OperationSpec, ServerEvent, Timeout, Visibility, check_name
-from ..daemon.schemas.phrases import json_kind
 from ..errors.decoders import DECODE_ERRORS, ExternalSchema, build_decoder
 from ..errors.exceptions import ExternalError, FailureError, given_error
 from ..errors.failures import Internal, InvalidParams, Unavailable
+from ..schemas.phrases import json_kind
 from .model import ImportFailed, UpstreamError
 from .validation import Checker, Fault, require_validator
 

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias, final
 from msgspec import Struct
 
 from ..daemon.operations.input_errors import is_plain, unknown_member
-from ..daemon.schemas.phrases import closed_list, describe_schema, json_kind, part_at
 from ..errors.failures import InvalidParams, JsonScalar
+from ..schemas.phrases import closed_list, describe_schema, json_kind, part_at
 from .archive import objects_in
 from .complexity import TooMuchWork, Unbounded, Workload
 from .model import ImportFailed, JsonSchema

@@ -8,7 +8,7 @@ from typing import Final, Protocol, final
 
 import msgspec
 
-from ...a2a.content import size_of_task
+from ...a2a.task import size_of_task
 from ...a2a.types import MAX_PAGE_SIZE, Task, TaskCreated, TaskPage, TaskQuery, TaskState, UnreadableTask
 from .failures import DamagedRecordError
 from .interface import CommitConflict, TaskChange

@@ -9,7 +9,7 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from ...a2a.card.model import AgentCard, AgentInterface
+from ...a2a.card import AgentCard, AgentInterface
 from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
 from ..connect import ConnectOptions
 from ..errors import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout

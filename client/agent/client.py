@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from ...a2a.card.model import AgentCard
+from ...a2a.card import AgentCard
 from ...a2a.types import (
     Artifact,
     Authentication,
@@ -25,7 +25,7 @@ from ...a2a.types import (
     TaskState,
     new_id,
 )
-from ...a2a.versions.v10_model import (
+from ...a2a.v10_model import (
     CancelParams,
     CreateConfigParams,
     GetCardParams,

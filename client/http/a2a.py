@@ -19,7 +19,7 @@ from msgspec import Raw
 from ...a2a.methods import V03_METHODS, V10_METHODS
 from ...a2a.types import INTERRUPTED, TERMINAL, TaskState
 from ...errors.decoders import decoder_for
-from ...framing.http.sse import SseEvent
+from ...framing.http import SseEvent
 from ..errors import ClientError, ConnectionFailed, DeclaredErrors, OperationTimedOut, Overloaded, Unavailable
 from ..messages import DECODE_ERRORS, MAX_MESSAGE_BYTES, OutgoingRequest, outgoing_request
 from ..outbound.connection import Response

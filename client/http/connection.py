@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from ...change_signal import ChangeSignal
 from ...errors.backoff import SYSTEM_TIMING, Timing
-from ...framing.http.sse import SseEvent
+from ...framing.http import SseEvent
 from ..connection import CLOSED
 from ..error_replies import type_mismatch
 from ..errors import (

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw
 
 from ...errors import failures
 from ...errors.wire import NO_CODE, ErrorObject
-from ...framing.http.retry_after import retry_after_seconds
+from ...framing.http import retry_after_seconds
 from ..error_replies import ERROR_CLASSES, remote_error
 from ..errors import ClientError, DeclaredErrors, InvalidReply, RemoteError
 from ..messages import DECODE_ERRORS, Response, decode_message

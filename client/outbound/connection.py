@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, final  #
 import h11
 import msgspec
 
-from ...framing.http.sse import SseEvent, SseParser, TooLarge
+from ...framing.http import SseEvent, SseParser, TooLarge
 from ...lazy import anyio
 from .network import CLOSE_SECONDS
 from .ssrf import Destination

@@ -53,7 +53,7 @@ class SystemNetwork:
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
     async def connect(self, address: str, port: int) -> SocketStream:
-        from ...framing.transports.keep_alive import keep_alive_options  # late, as above
+        from ...framing.http import keep_alive_options  # late, as above
 
         stream: SocketStream = await anyio.connect_tcp(address, port)
         socket = stream.extra(anyio.abc.SocketAttribute.raw_socket)

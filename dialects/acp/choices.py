@@ -12,7 +12,7 @@ from .sessions import SessionNotFound
 
 if TYPE_CHECKING:
     from ...a2a.types import JsonObject
-    from ...agents.acp_options import AcpOptions, ConfigOption
+    from ...agents.editor import AcpOptions, ConfigOption
     from .sessions import SessionRecord, Sessions
 
 

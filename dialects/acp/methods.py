@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 from msgspec.structs import replace
 
-from ...a2a.content import check_json_depth, check_media_types
 from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
+from ...a2a.task import check_json_depth, check_media_types
 from ...a2a.types import INTERRUPTED, JsonObject, Message, Part, Role, SendRequest, Task, TaskQuery, new_id
-from ...agents.acp_options import AcpOptions
+from ...agents.editor import AcpOptions
 from ...agents.host import agent_runner_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
@@ -42,11 +42,8 @@ from .turn import PromptTurn
 from .updates import Updates
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from ...a2a.versions.version import ProtocolVersion
-    from ...agents.service.call_pipeline import CallPipeline, Settle
-    from ...agents.service.request_handler import Caller, RequestHandler
+    from ...agents.methods import AdmittedCall
+    from ...agents.request_handler import Caller, RequestHandler
     from ...daemon.connection.notices import ClientConnection
 
 
@@ -285,7 +282,8 @@ class Methods:
     async def _reopen(
         self, ctx: Context, params: structs.LoadSessionRequest | structs.ResumeSessionRequest, *, replay: bool
     ) -> OpenSession:
-        async with self._call(ctx, params) as (handler, caller, _):
+        async with self._call(ctx, params) as call:
+            handler, caller = call.handler, call.caller
             tasks = await tasks_of(handler, caller, params.session_id)
             if not tasks and self._sessions.find(params.session_id) is None:
                 raise SessionNotFound
@@ -364,9 +362,10 @@ class Methods:
         )
         session.turn = turn
         try:
-            async with self._call(ctx, params, session.record.task_id) as (handler, caller, settled):
-                session.record.task_id = await _waiting(handler, caller, session.record.task_id)
-                return settled(await turn.run(handler, caller, self._request(session, params)))
+            async with self._call(ctx, params, session.record.task_id) as call:
+                session.record.task_id = await _waiting(call.handler, call.caller, session.record.task_id)
+                call.result = reason = await turn.run(call.handler, call.caller, self._request(session, params))
+                return reason
         except BaseException as exc:
             if isinstance(ctx.ended_by, Cancelled):
                 turn.drop()
@@ -399,25 +398,20 @@ class Methods:
         @service.query("session/list")
         async def list_(ctx: Context, params: structs.ListSessionsRequest, /) -> structs.ListSessionsResponse:
             """List the sessions, the last changed first."""
-            async with self._call(ctx, params) as (handler, caller, _):
-                sessions, cursor = await list_sessions(handler, caller, params.cwd, params.cursor)
+            async with self._call(ctx, params) as call:
+                sessions, cursor = await list_sessions(call.handler, call.caller, params.cwd, params.cursor)
             return structs.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
 
-    def _call(
-        self, ctx: Context, params: object, task_id: str | None = None
-    ) -> AbstractAsyncContextManager[tuple[RequestHandler, Caller, Settle]]:
-        pipeline, version = self._service()
-        return pipeline.call(ctx, version, params, task_id=task_id)
+    def _call(self, ctx: Context, params: object, task_id: str | None = None) -> AdmittedCall:
+        from ...a2a.v10 import V10  # late: the agent's service loads with the first call
+        from ...agents.methods import AdmittedCall
 
-    def _service(self) -> tuple[CallPipeline, ProtocolVersion]:
-        from ...a2a.versions.v10 import V10  # late: the agent's service loads with the first call
-
-        return agent_runner_of(self._connection.host).pipeline, V10
+        return AdmittedCall(agent_runner_of(self._connection.host).pipeline, ctx, V10, params, task_id)
 
     async def _load_service(self) -> None:
         """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
         with suppress(Exception):  # what goes wrong, the first prompt is told
-            self._service()
+            agent_runner_of(self._connection.host).pipeline  # noqa: B018 - makes it
 
 
 async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import msgspec
 
-from ...agents.acp_options import AcpOptions
+from ...agents.editor import AcpOptions
 from ...agents.host import agent_runner_of
 from ...daemon.connection.handshake import add_initialize, checked, run_initializers
 from ...daemon.operations.context import ClientInfo, Context

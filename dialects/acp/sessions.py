@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 import msgspec
 from msgspec import Raw
 
-from ...agents.acp_options import AcpOptions
+from ...agents.editor import AcpOptions
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import OperationError
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ...a2a.types import INACTIVE, INTERRUPTED, StatusChanged, TaskState, TaskStatus, TaskUpdate
 from ...agents.editor import EditorUnavailableError
-from ...agents.tasks.executor import AGENT_FAILED_TEXT
+from ...agents.executor import AGENT_FAILED_TEXT
 from ...daemon.logs import log
 from ...errors.codes import ACP_RESERVED
 from ...errors.exceptions import FailureError, OperationError
@@ -27,7 +27,7 @@ from .updates import Updates, recorded
 if TYPE_CHECKING:
     from ...a2a.types import SendRequest
     from ...agents.editor import Editor, Published
-    from ...agents.service.request_handler import Caller, RequestHandler
+    from ...agents.request_handler import Caller, RequestHandler
     from ...daemon.operations.context import ContextBackend, Sending
     from .generated.structs import SessionUpdate
 

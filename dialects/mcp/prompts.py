@@ -12,11 +12,11 @@ from ...daemon.declarations import Prompt, Resource, arguments_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.schemas.documents import input_schema
 from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ...errors.redaction import scrub_known
+from ...schemas.documents import input_schema
 from .asking import AskingParams, forward
 from .generated import structs
 from .options import PromptOptions, options_of

@@ -16,10 +16,10 @@ from ...daemon.operations.context import Context
 from ...daemon.operations.params import input_struct, named_decoder
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.schemas.json_schema import JsonSchema, json_schema
 from ...errors.decoders import DECODE_ERRORS, build_decoder, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, InvalidParams
+from ...schemas.json_schema import JsonSchema, json_schema
 from .generated import structs
 
 # The forms that a user fills in: schemas of a param's type. Asks nobody.

@@ -13,11 +13,11 @@ from msgspec import inspect as types
 from ...daemon.declarations import CONTENT, DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.operations.type_shapes import json_kinds, without_metadata
-from ...daemon.schemas.documents import input_schema
-from ...daemon.schemas.json_schema import JsonSchema, json_schema
-from ...daemon.schemas.phrases import schema_kinds
 from ...errors.decoders import DECODE_ERRORS, ExternalSchema, convert, type_info
 from ...errors.redaction import scrub_known
+from ...schemas.documents import input_schema
+from ...schemas.json_schema import JsonSchema, json_schema
+from ...schemas.phrases import schema_kinds
 from .generated import structs
 from .options import ToolOptions, options_of
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 from starlette.responses import Response
 
-from ...a2a.card.v03 import card_to_v03
-from ...a2a.versions.version import covers_version
+from ...a2a.card_v03 import card_to_v03
+from ...a2a.version import covers_version
 from ...errors.failures import A2AVersion
 from ..responses.etags import with_etag
 
 if TYPE_CHECKING:
-    from ...a2a.card.model import AgentCard
+    from ...a2a.card import AgentCard
     from ..requests import GatewayRequest
 
 

@@ -20,7 +20,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from ...daemon.metrics.figures import BOUNDS, Figures, Histogram
+from .figures import BOUNDS, Figures, Histogram
 
 _BOUNDS: Final = [*map(floatToGoString, BOUNDS), "+Inf"]
 

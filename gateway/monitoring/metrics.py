@@ -14,6 +14,7 @@ from ...errors.failures import Internal
 from ...lazy import anyio
 from ..answers import headers_of
 from .exposition import exposed
+from .figures import read_figures
 from .health import plain_text, refusal
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class MetricsEndpoint:
         if self._one_at_a_time is None:
             self._one_at_a_time = anyio.CapacityLimiter(1)
         with anyio.move_on_after(SCRAPE_SECONDS):
-            write = partial(exposed, await self._host.figures(identity), accept)
+            write = partial(exposed, await read_figures(self._host, identity), accept)
             limiter = self._one_at_a_time
             written = await attempt(lambda: anyio.to_thread.run_sync(write, abandon_on_cancel=True, limiter=limiter))
             if isinstance(written, Raised):

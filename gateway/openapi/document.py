@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, final
+from typing import Any, Final, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ...a2a.card.model import AgentCard, HttpAuth
-from ...a2a.card.v03 import OAuth203, Scheme03, scheme_to_v03
+from ...a2a.card import AgentCard, HttpAuth
+from ...a2a.card_v03 import scheme_to_v03
 from ...daemon.operations.access import AccessRule, IdentityProvider
 from ...daemon.operations.context import LONGEST_NUMBER
 from ...daemon.operations.registry import server_of
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.schemas.documents import AccessSchema, OperationSchema, operation_schema
-from ...daemon.schemas.named_types import NamedTypes
 from ...errors.redaction import scrub_known
+from ...schemas.documents import AccessSchema, OperationSchema, operation_schema
+from ...schemas.named_types import NamedTypes
 from .errors import JSON, ErrorResponses
 from .examples import example_of
 from .keywords import to_openapi, with_optional_members
@@ -195,7 +195,7 @@ def _scopes(access: AccessSchema | UnsetType) -> Scopes | UnsetType:
 class Security(msgspec.Struct, frozen=True):
     """The schemes by their names, and the alternatives of which a caller fulfils one."""
 
-    schemes: dict[str, Scheme03] = {}
+    schemes: dict[str, dict[str, Any]] = {}  # Any: JSON
     alternatives: tuple[Mapping[str, Sequence[str]], ...] = ()
 
     def required(self, rule: AccessRule) -> tuple[SecurityRequirement, ...]:
@@ -227,9 +227,9 @@ def security_of(provider: IdentityProvider | None, card: AgentCard | None) -> Se
     return Security(schemes, tuple({name: ()} for name in schemes))
 
 
-def _without_metadata(scheme: Scheme03) -> Scheme03:
+def _without_metadata(scheme: dict[str, Any]) -> dict[str, Any]:
     """Without what A2A adds to the schemes of OpenAPI 3.1."""
-    return msgspec.structs.replace(scheme, oauth2_metadata_url=None) if isinstance(scheme, OAuth203) else scheme
+    return {name: value for name, value in scheme.items() if name != "oauth2MetadataUrl"}
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):

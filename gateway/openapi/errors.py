@@ -11,10 +11,6 @@ from typing import Any, Final, TypeAlias, final
 from msgspec import UNSET, Struct
 
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.schemas.documents import ErrorSchema
-from ...daemon.schemas.json_schema import JsonSchema, json_schema
-from ...daemon.schemas.named_types import SHARED, NamedTypes
-from ...errors.call_error import OPTIONAL_DETAILS, PROTOCOL_DETAILS
 from ...errors.codes import ERROR_TABLE
 from ...errors.failures import (
     AuthenticationRequired,
@@ -28,6 +24,10 @@ from ...errors.failures import (
     TimedOut,
     Unavailable,
 )
+from ...errors.wire import OPTIONAL_DETAILS, PROTOCOL_DETAILS
+from ...schemas.documents import ErrorSchema
+from ...schemas.json_schema import JsonSchema, json_schema
+from ...schemas.named_types import SHARED, NamedTypes
 from .examples import example_of
 from .objects import Example, Header, MediaType, Response
 
@@ -161,7 +161,7 @@ _USED: Final = frozenset(failure for _, failure in (*ALWAYS, *OF_CALLERS, *OF_SC
 
 
 def _error_schema(code: str, *, retryable: bool, message: str, details: JsonSchema | None) -> JsonSchema:
-    """The schema of an error of this code as `errors.call_error` writes it, with the types that its details refer to."""
+    """The schema of an error of this code as `errors.wire` writes it, with the types that its details refer to."""
     properties: JsonSchema = {
         "code": {"type": "string", "const": code},
         "message": {"type": "string", "examples": [message]},

@@ -10,10 +10,10 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from ...daemon.schemas.json_schema import JsonSchema
-from ...daemon.schemas.keywords import dereference
-from ...daemon.schemas.named_types import Schema
-from ...daemon.schemas.phrases import exact_kind, schema_kinds
+from ...schemas.json_schema import JsonSchema
+from ...schemas.keywords import dereference
+from ...schemas.named_types import Schema
+from ...schemas.phrases import exact_kind, schema_kinds
 
 Form: TypeAlias = Literal["text", "scalar", "json"]
 

@@ -11,11 +11,11 @@ from typing import final
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from ...daemon.schemas.documents import SNAPSHOT_FORMAT, AccessSchema, ErrorSchema, OperationSchema, Snapshot
-from ...daemon.schemas.json_schema import JsonSchema
-from ...daemon.schemas.named_types import LOCAL, SHARED, Schema, require_schema, rewritten
 from ...errors.codes import RESERVED_CODES, grpc_of_http
 from ...errors.decoders import decoder_for
+from ...schemas.documents import SNAPSHOT_FORMAT, AccessSchema, ErrorSchema, OperationSchema, Snapshot
+from ...schemas.json_schema import JsonSchema
+from ...schemas.named_types import LOCAL, SHARED, Schema, require_schema, rewritten
 from .document import LAST_EVENT_ID, PREFIX
 from .errors import JSON, RESPONSES
 from .keywords import from_openapi

@@ -18,10 +18,10 @@ from ...daemon.operations.context import last_event_id
 from ...daemon.operations.params import InputModel
 from ...daemon.operations.registry import Registry
 from ...daemon.rpc.envelope import NULL_ID, Call, json_failure
-from ...daemon.schemas.documents import input_schema
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, InvalidParams, MethodNotFound, ParseFailure
 from ...errors.nearest import nearest_hint
+from ...schemas.documents import input_schema
 from ..call_runner import CallRunner, response_of
 from ..hosted_agent import agent_of
 from ..openapi.query_params import Form, QueryParam, query_params

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from ...errors.call_error import encode_call_error
 from ...errors.failures import Failure, OperationTypeMismatch
+from ...errors.wire import encode_call_error
 from ..answers import Answer, headers_of, status_of
 
 COMPLETED: Final = "completed"

@@ -10,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...daemon import plugins
-from ...daemon.schemas.documents import ErrorSchema, OperationSchema, Snapshot
-from ...daemon.schemas.json_schema import JsonSchema
-from ...daemon.schemas.keywords import dereference, json_types
-from ...daemon.schemas.named_types import LOCAL, NamedTypes, Schema
 from ...errors.decoders import decoder_for
+from ...schemas.documents import ErrorSchema, OperationSchema, Snapshot
+from ...schemas.json_schema import JsonSchema
+from ...schemas.keywords import dereference, json_types
+from ...schemas.named_types import LOCAL, NamedTypes, Schema
 from ..model import ImportedError, Note
 from .model import DaemonImport, DaemonOperation
 

@@ -30,12 +30,11 @@ from ...client.outbound.ssrf import EXPECTED_PUBLIC_URL, Destination, parse_url
 from ...client.peer import Peer
 from ...daemon.operations.context import LAST_EVENT_ID
 from ...daemon.rpc.envelope import json_failure
-from ...errors.call_error import CallError, failure_of_call_error
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure
-from ...errors.wire import NO_CODE, ErrorObject
-from ...framing.http.sse import SseEvent
+from ...errors.wire import NO_CODE, CallError, ErrorObject, failure_of_call_error
+from ...framing.http import SseEvent
 from .carried import hold
 from .contracts import read_own_document
 from .model import DaemonImport, Url

@@ -14,10 +14,10 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from ...daemon.operations.spec import check_name
-from ...daemon.schemas.json_schema import JsonSchema
-from ...daemon.schemas.named_types import LOCAL, SHARED, Schema, references_of, require_schema, rewritten, with_inner
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import decoder_for
+from ...schemas.json_schema import JsonSchema
+from ...schemas.named_types import LOCAL, SHARED, Schema, references_of, require_schema, rewritten, with_inner
 from ..model import ImportedError, Note
 from .model import DaemonImport, DaemonOperation
 

@@ -23,11 +23,11 @@ from ...client.errors import (
     RemoteError,
 )
 from ...client.peer import Peer
-from ...daemon.schemas.documents import OperationSchema
-from ...daemon.schemas.named_types import require_schema
 from ...errors.decoders import decoder_for
 from ...errors.printable import cut, printable
 from ...errors.redaction import scrub_secrets
+from ...schemas.documents import OperationSchema
+from ...schemas.named_types import require_schema
 from ..asking import ask_in_thread
 from ..model import ImportFailed
 from .carried import TOO_DEEP, MountIdentity

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from ...daemon.rpc.envelope import json_failure
-from ...framing.http.sse import SseEvent, SseParser, TooLarge
+from ...framing.http import SseEvent, SseParser, TooLarge
 from .faults import UpstreamFault
 from .model import ReplyForm
 from .replies import json_text

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias
 
-from ...daemon.schemas.phrases import json_kind
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
+from ...schemas.phrases import json_kind
 from ..model import ImportedError
 
 FaultReason: TypeAlias = Literal[

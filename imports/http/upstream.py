@@ -22,7 +22,7 @@ from ...daemon.rpc.envelope import json_failure
 from ...errors.codes import row_of
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal
-from ...framing.http.retry_after import retry_after_seconds
+from ...framing.http import retry_after_seconds
 from ...version import __version__
 from ..model import UpstreamError
 from .exchange import ACCEPTED

@@ -14,9 +14,9 @@ from ...daemon.declarations import CONTENT as CONTENT_MEMBER
 from ...daemon.declarations import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
 from ...daemon.declarations import SERVER_ERROR as SERVER_ERROR_CODE
 from ...daemon.declarations import TOOL_ERROR as TOOL_ERROR_CODE
-from ...daemon.schemas.phrases import schema_kinds
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, convert
+from ...schemas.phrases import schema_kinds
 from ..model import ImportedError, JsonSchema, Note, Schema
 from .model import MODERN_REVISION, Agreed, Item, Listing, McpImport, McpMethod, McpOperation
 from .schemas import Schemas

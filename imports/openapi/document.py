@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias, final
 from urllib.parse import unquote, urldefrag, urljoin
 
-from ...daemon.schemas.phrases import json_kind
+from ...schemas.phrases import json_kind
 from ..model import Note, NoteKind
 from .parsing import DocumentError, Path, parse, quoted
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 from msgspec import UNSET, UnsetType
 
-from ...daemon.schemas.cycles import circles
+from ...schemas.cycles import circles
 from ..archive import references
 from ..complexity import DEEPEST_IN_PLACE, MOST_IN_PLACE, RESCANNING
 from ..model import JsonSchema, Schema

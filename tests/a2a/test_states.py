@@ -23,7 +23,7 @@ from discreet.a2a.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.agents.tasks.live_task import LiveTask
+from discreet.agents.live_task import LiveTask
 
 FINAL = {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}
 WAITING = {TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED}

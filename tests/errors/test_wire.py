@@ -41,8 +41,9 @@ from discreet.errors import (
     grpc_of_http,
     row_of,
 )
+from discreet.errors.exceptions import failure_of
 from discreet.errors.failures import EnvelopeMember, ParseReason, RequestReason
-from discreet.errors.wire import decode_error, encode_error, encode_error_response, failure_of
+from discreet.errors.wire import decode_error, encode_error, encode_error_response
 
 
 class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from discreet.errors.failures import ParseFailure
-from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, Parser
+from discreet.framing.events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame
+from discreet.framing.parser import Parser
 
 Step: TypeAlias = bytes | Literal["pause", "silence", "time-out", "end"]
 Drive: TypeAlias = Callable[[Parser, Iterable[Step]], list[Event]]
@@ -39,7 +40,8 @@ def run(parser: Parser, steps: Iterable[Step]) -> list[Event]:
             case "pause" | "silence":
                 events += fall_silent(parser, long=step == "silence")
             case "time-out":
-                parser.frame_timed_out()
+                if parser.clock == "frame":
+                    parser.clock_expired()
             case "end":
                 parser.end_of_input()
             case data:
@@ -51,11 +53,11 @@ def run(parser: Parser, steps: Iterable[Step]) -> list[Event]:
 def fall_silent(parser: Parser, *, long: bool) -> list[Event]:
     """A short silence, and then a long one: what is told before `NEED_DATA` is read changes nothing."""
     events: list[Event] = []
-    if parser.awaited_silence == "short":
-        parser.input_fell_silent()
+    if parser.clock == "short":
+        parser.clock_expired()
         events += read_dry(parser)
-    if long:
-        parser.input_fell_silent()
+    if long and parser.clock != "frame":
+        parser.clock_expired()
     return events
 
 

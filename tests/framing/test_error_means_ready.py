@@ -15,7 +15,8 @@ import pytest
 
 from discreet.daemon.rpc.envelope import NoJson, Refused, Scalar, decode
 from discreet.framing.encoder import encode_frame
-from discreet.framing.parser import NEED_DATA, Fault, Frame, FrameLimits, Parser, parser_for
+from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
+from discreet.framing.parser import Parser, parser_for
 
 LIMITS = FrameLimits(max_body=200, max_header=128)
 MOST_WAITS = 4
@@ -139,10 +140,7 @@ class Client:
 
     def wait(self) -> None:
         """As long as the channel would before something changes."""
-        if self.parser.awaited_silence is not None:
-            self.parser.input_fell_silent()
-        else:
-            self.parser.frame_timed_out()
+        self.parser.clock_expired()
         self.read()
 
     @property

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from discreet.framing.content_length import ContentLengthParser
 from discreet.framing.encoder import encode_frame
+from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.newline import NewlineParser
-from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Fault, Frame, FrameLimits, Parser, parser_for
+from discreet.framing.parser import Parser, parser_for
 
 LIMITS = FrameLimits(max_body=120, max_header=80)
 
@@ -77,7 +78,7 @@ def test_chunks_never_matter(every_chunking: Any, framing: Any, before: Any) -> 
 def test_every_frame_after_a_rest_comes_out_once_whatever_came_before(drive: Any, outline: Any, before: Any) -> None:
     parser = ContentLengthParser(LIMITS)
     drive(parser, before)
-    while parser.mid_frame:
+    while parser.clock == "frame":
         drive(parser, ["time-out"])
     drive(parser, ["silence"])
     assert outline(drive(parser, [A + B])) == [ONE, TWO]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from discreet.framing.content_length import ContentLengthParser, RefusedBlock
 from discreet.framing.encoder import encode_frame
-from discreet.framing.parser import FrameLimits, parser_for
+from discreet.framing.events import FrameLimits
+from discreet.framing.parser import parser_for
 
 LIMITS = FrameLimits(max_body=400, max_header=128)
 
@@ -123,7 +124,7 @@ def test_a_frame_inside_a_payload_never_runs_and_the_next_good_frame_does(
     if rest:
         events += drive(parser, ["silence"])
     events += drive(parser, chunks(frame, split))
-    while parser.mid_frame:
+    while parser.clock == "frame":
         events += drive(parser, ["time-out"])
     events += drive(parser, ["silence"])
     assert outline(drive(parser, chunks(A + B, split))) == [ONE, TWO]

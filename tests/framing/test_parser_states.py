@@ -9,7 +9,7 @@ import pytest
 from discreet.errors.failures import ParseFailure
 from discreet.framing.content_length import ContentLengthParser, ParserState
 from discreet.framing.encoder import encode_frame
-from discreet.framing.parser import NEED_DATA, Fault, Frame, FrameLimits
+from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
 
 LIMITS = FrameLimits(max_body=200, max_header=128)
 
@@ -89,7 +89,6 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "junk": ([], "after-block"),
             "no length": ([], "after-block"),
             "silence": ([MALFORMED], "in-step"),
-            "time-out": ([], "doubt-whole"),
             "end": ([MALFORMED], "in-step"),
         },
     ),
@@ -263,7 +262,6 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "junk": ([], "after-block"),
             "no length": ([], "after-block"),
             "silence": ([INVALID], "in-step"),
-            "time-out": ([], "quarantine"),
             "end": ([INVALID], "in-step"),
         },
     ),
@@ -275,7 +273,6 @@ ROWS: dict[str, tuple[list[Any], ParserState, dict[str, tuple[list[Any], ParserS
             "junk": ([], "after-block"),
             "no length": ([], "after-block"),
             "silence": ([INVALID], "in-step"),
-            "time-out": ([], "cut-text"),
             "end": ([INVALID], "in-step"),
         },
     ),
@@ -325,19 +322,12 @@ def test_every_state_answers_every_input_as_the_table_says(drive: Any, outline: 
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_silence_is_awaited_where_it_changes_something_and_nowhere_else(drive: Any, row: str) -> None:
+def test_a_clock_runs_where_its_end_changes_something_and_nowhere_else(drive: Any, row: str) -> None:
     prefix, _, outcomes = ROWS[row]
     parser = ContentLengthParser(LIMITS)
     drive(parser, prefix)
-    assert parser.awaited_silence == ("short" if "pause" in outcomes else "long" if "silence" in outcomes else None)
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_the_frame_deadline_runs_where_a_time_out_changes_something(drive: Any, row: str) -> None:
-    prefix, _, outcomes = ROWS[row]
-    parser = ContentLengthParser(LIMITS)
-    drive(parser, prefix)
-    assert parser.mid_frame == ("time-out" in outcomes)
+    clocks = {"pause": "short", "silence": "long", "time-out": "frame"}
+    assert parser.clock == next((clock for given, clock in clocks.items() if given in outcomes), None)
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -358,8 +348,8 @@ def test_the_table_reaches_every_state() -> None:
 def test_a_fault_that_waits_to_be_read_comes_before_everything_else(drive: Any, outline: Any, given: str) -> None:
     parser = ContentLengthParser(LIMITS)
     drive(parser, [BAD_FRAME])
-    parser.input_fell_silent()
-    assert (parser.state, parser.awaited_silence, parser.mid_frame) == ("reporting", None, False)
+    parser.clock_expired()
+    assert (parser.state, parser.clock) == ("reporting", None)
     expected = [INVALID, ONE] if given == "frame" else [INVALID]
     assert outline(drive(parser, [INPUTS[given]])) == expected
 
@@ -378,8 +368,7 @@ def test_silence_means_nothing_while_bytes_wait_to_be_read(
     parser = ContentLengthParser(LIMITS)
     drive(parser, [before])
     parser.receive_data(unread[:-1])
-    parser.input_fell_silent()
-    parser.frame_timed_out()
+    parser.clock_expired()
     assert outline(drive(parser, [unread[-1:]])) == expected
 
 
@@ -413,7 +402,7 @@ def test_an_oversize_body_restarts_the_frame_deadline_as_it_streams_by(drive: An
     drive(parser, [OVERSIZE])
     before = parser.progress
     drive(parser, [b"x"])
-    assert parser.mid_frame
+    assert parser.clock == "frame"
     assert parser.progress == before + 1
     assert parser.pending == 0
 
@@ -423,7 +412,7 @@ def test_a_body_within_the_limit_does_not_restart_the_frame_deadline(drive: Any)
     drive(parser, [CUT_BODY])
     before = parser.progress
     drive(parser, [b"x"])
-    assert parser.mid_frame
+    assert parser.clock == "frame"
     assert parser.progress == before
 
 

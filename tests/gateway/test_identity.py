@@ -13,7 +13,7 @@ import pytest
 from discreet import Context, Identity, Service
 from discreet.a2a.methods import METHODS
 from discreet.agents import ApiKey, HttpAuth, requires
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
+from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.daemon.operations.service import DeclarationError
 from discreet.errors.failures import A2AVersion
 from discreet.gateway.a2a.rest.routes import ROUTES, Route, path_of

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from discreet.a2a.types import TaskState
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
+from discreet.agents.executor import RequestContext, TaskEvents
 from support.asgi_client import JSON
 
 from .conftest import Serve, agent_of

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
+from discreet.agents.executor import RequestContext, TaskEvents
 from support.asgi_client import Reply
 
 from .conftest import Serve, agent_of

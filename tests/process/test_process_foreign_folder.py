@@ -92,7 +92,7 @@ VERBS: Mapping[str, int] = {
     "serve --identity evil:obj": 2,
     "call fs/list": 0,
     "call nothing/there": 4,
-    "call --complete 'discreet call fs/'": 0,
+    "--complete 'discreet call fs/'": 0,
     f"call fs/list --server '{SERVE}'": 0,
     "call fs/list --app shop:shop": 2,
     "card": 0,
@@ -173,7 +173,7 @@ def test_no_verb_runs_anything_of_the_folder(words: str, folder: Path, program: 
 
 
 def test_the_settings_above_are_all_that_a_found_file_may_not_set() -> None:
-    assert set(UNSAFE) == {option.key for option in OPTIONS if option.info.found_file == "no"}
+    assert set(UNSAFE) == {option.key for option in OPTIONS if option.row.found_file == "no"}
 
 
 @pytest.mark.parametrize("name", ["discreet.toml", "pyproject.toml"])

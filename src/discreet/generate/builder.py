@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from ..daemon.schemas.documents import AccessSchema, ErrorSchema, OperationSchema
 from ..errors.exceptions import OperationError
+from ..schemas.documents import AccessSchema, ErrorSchema, OperationSchema
 from .model import ANY_TYPE, Alias, Client, ErrorType, Namespace, Operation, map_references, references
 from .schemas import Schema, SchemaConverter, SchemaError, has_unsupported_member, parse_schema
 from .text import NameScope, constant_name, error_name, type_name

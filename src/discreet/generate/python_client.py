@@ -13,7 +13,7 @@ from typing import Any, Final, assert_never, final
 
 import msgspec
 
-from ..daemon.schemas.documents import OperationSchema
+from ..schemas.documents import OperationSchema
 from .builder import build_client
 from .model import (
     ANY_TYPE,

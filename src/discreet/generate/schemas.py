@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ..daemon.schemas.json_schema import JsonSchema, json_schema
 from ..errors.decoders import convert
+from ..schemas.json_schema import JsonSchema, json_schema
 from .model import (
     ANY_TYPE,
     Alias,

@@ -87,10 +87,10 @@ class RecordingBuilder:
         if stream == "stderr":
             return self._stderr.feed(data) if data else self._stderr.finish()
         parser = self._parsers[stream]
-        while rested and (awaited := parser.awaited_silence) is not None:
-            parser.input_fell_silent()
+        while rested and (clock := parser.clock) in ("short", "long"):
+            parser.clock_expired()
             self._handle_events(stream, parser)
-            rested = awaited == "short"  # a long silence begins with a short one
+            rested = clock == "short"  # a long silence begins with a short one
         if data:
             parser.receive_data(data)
         else:

@@ -15,14 +15,13 @@ import anyio
 import msgspec
 
 from ..client.validation import StrPath, check_errors
+from ..compatibility.changes import ContractChange, additions, breaking_changes
 from ..daemon.operations.params import Arguments
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import OperationSpec
-from ..daemon.schemas.compatibility import ContractChange, additions, breaking_changes
-from ..daemon.schemas.documents import Snapshot, read_snapshot, snapshot
-from ..errors.exceptions import OperationError
+from ..errors.exceptions import OperationError, failure_of
 from ..errors.failures import DomainFailure
-from ..errors.wire import failure_of
+from ..schemas.documents import Snapshot, read_snapshot, snapshot
 from .examples import Example, ExampleFailed, Scenario, run_example, run_scenario
 from .memory import in_memory, refuse_event_loop
 

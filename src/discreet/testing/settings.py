@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from ..client.validation import StrPath
 from ..daemon.operations.service import Service
@@ -12,18 +12,15 @@ from ..daemon.settings import Settings
 from ..daemon.settings.flags import to_argv
 from ..daemon.settings.keywords import from_keywords
 from ..daemon.settings.option import RawValue, parse_value
-from ..daemon.settings.table import OPTIONS
+from ..daemon.settings.table import OPTION_OF
 from ..framing.events import Framing
-
-_OPTION_OF_FIELD: Final = {option.field: option for option in OPTIONS}
 
 
 def settings_of(arguments: Mapping[str, Any]) -> Settings:
     """Return the settings of a daemon in memory. Raises `TypeError` for an unknown one, `UsageError` for a wrong value."""
     directory = os.getcwd()
     values: dict[str, Any] = {
-        field: parse_value(_OPTION_OF_FIELD[field], given, directory)
-        for field, given in from_keywords(arguments).items()
+        field: parse_value(OPTION_OF[field], given, directory) for field, given in from_keywords(arguments).items()
     }
     return Settings(**values)
 
@@ -32,7 +29,7 @@ def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any], directory: Str
     """Return the arguments of a `discreet serve` that hosts these apps and runs in this directory. Raises as `settings_of`."""
     values = {field: value for field, value in from_keywords(arguments).items() if value.value is not False}
     for field, given in values.items():
-        parse_value(_OPTION_OF_FIELD[field], given, os.path.abspath(directory))
+        parse_value(OPTION_OF[field], given, os.path.abspath(directory))
     return to_argv({"apps": RawValue([*apps], "apps"), **values})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from discreet.a2a.types import Authentication, PushConfig
-from discreet.agents.push.notifier import MAX_FAILURES, PushNotifier, is_push_available
+from discreet.agents.notifier import MAX_FAILURES, PushNotifier, is_push_available
 from discreet.agents.stores.interface import PushTarget
 from discreet.client.outbound.ssrf import EXPECTED_PUBLIC_URL, EXPECTED_URL
 from discreet.errors.exceptions import FailureError

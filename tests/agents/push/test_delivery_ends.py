@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.agents.push.notifier import MAX_FAILURES, MAX_NOTIFICATIONS
+from discreet.agents.notifier import MAX_FAILURES, MAX_NOTIFICATIONS
 from discreet.daemon.memory import MemoryBudget
 from support.logged_events import LoggedEvents
 from support.waits import DEADLINE_SECONDS, until

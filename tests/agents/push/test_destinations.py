@@ -13,7 +13,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from discreet.agents.push.notifier import PushNotifier
+from discreet.agents.notifier import PushNotifier
 from discreet.client.outbound.network import SystemNetwork
 from support.logged_events import LoggedEvents
 from support.timing import FakeTiming

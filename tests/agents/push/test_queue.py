@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.a2a.types import PushConfig
-from discreet.agents.push.notifier import MAX_BYTES, MAX_NOTIFICATIONS, DeliveryQueue, Notification
+from discreet.agents.notifier import MAX_BYTES, MAX_NOTIFICATIONS, DeliveryQueue, Notification
 from discreet.agents.stores.interface import PushTarget
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from discreet.a2a.types import Authentication, PushConfig, Task, TaskState, TaskStatus
-from discreet.agents.push.notifier import PushNotifier
-from discreet.agents.service.push_configs import MAX_CONFIGS, PushConfigs
+from discreet.agents.notifier import PushNotifier
+from discreet.agents.push_configs import MAX_CONFIGS, PushConfigs
 from discreet.agents.stores.interface import PushTarget, StoreError
 from discreet.agents.stores.memory import MemoryStore
-from discreet.agents.tasks.task_cache import TaskCache
+from discreet.agents.task_cache import TaskCache
 from discreet.errors import FailureError, PushNotificationNotSupported, UnsupportedOperation
 from discreet.errors.redaction.scrubber import scrub
 from support.logged_events import LoggedEvents
@@ -35,7 +35,7 @@ class Full:
 
 
 def cache_of(store: Any) -> TaskCache:
-    cache = TaskCache(store, lambda live: None)
+    cache = TaskCache(store)
     live = cache.create(Task("t", "c", TaskStatus(TaskState.INPUT_REQUIRED)), "me")
     live.generation = live.committed = 1
     return cache

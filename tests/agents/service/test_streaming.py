@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from discreet.a2a.types import StreamItem, Task, TaskState
-from discreet.agents.service.request_handler import RequestHandler
+from discreet.agents.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
 from discreet.errors import UnsupportedOperation
 from support.executors import ME, Scripted, ask_then_echo, echo, failure_of, request, shape, task_of

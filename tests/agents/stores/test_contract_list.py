@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import Task, TaskQuery, TaskState
 from discreet.agents.stores.interface import TaskStore
 from support.task_changes import a_task, at, change_to, chunk, commit_all, ids, said, status_changed, to_create

@@ -30,13 +30,12 @@ from discreet.a2a.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.agents.service.request_handler import EventReader
+from discreet.agents import live_task
+from discreet.agents.live_task import EventReader, LiveTask, TaskMemory
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import EventLog, LoggedEvent, TaskStore
 from discreet.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.agents.stores.sqlite.store import SqliteStore
-from discreet.agents.tasks import live_task
-from discreet.agents.tasks.live_task import LiveTask, TaskMemory
 from support.sqlite_files import opened
 from support.waits import DEADLINE_SECONDS
 

@@ -14,7 +14,7 @@ import pytest
 
 from discreet.a2a.types import SendRequest, TaskCreated
 from discreet.agents import Agent, Message, Part, RequestContext, Role, Task, TaskEvents, TaskState, TaskStatus
-from discreet.agents.service.request_handler import Caller
+from discreet.agents.request_handler import Caller
 from discreet.agents.stores.checks import check_changes
 from discreet.agents.stores.interface import CommitRefusal, StoreError, TaskChange
 from discreet.agents.stores.memory import MemoryStore

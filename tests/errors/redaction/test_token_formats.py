@@ -15,8 +15,8 @@ from collections.abc import Callable
 import pytest
 
 from discreet.errors.redaction import Scrubber
-from discreet.errors.redaction.layers.rules import PATTERNS, PREFIXES
 from discreet.errors.redaction.pipeline import RuleScrubber, literal_rules
+from discreet.errors.redaction.token_formats import PATTERNS, PREFIXES
 
 ALPHABETS = {
     "A": string.ascii_letters + string.digits,

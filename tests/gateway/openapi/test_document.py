@@ -11,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from discreet import Service
-from discreet.a2a.card.model import AuthorizationCode
+from discreet.a2a.card import AuthorizationCode
 from discreet.agents import Agent, ApiKey, HttpAuth, OAuth2, OAuthFlows, requires
 from discreet.daemon.operations.access import StaticTokens, Token
 from discreet.files.service import file_service

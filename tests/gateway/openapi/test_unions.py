@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from discreet import Service
-from discreet.daemon.schemas.documents import operation_schema
-from discreet.daemon.schemas.json_schema import json_schema
 from discreet.dialects.mcp.tool_schemas import inlined
 from discreet.gateway.openapi.document import About, Security, document_text, openapi_document
 from discreet.gateway.openapi.snapshot import read_openapi
+from discreet.schemas.documents import operation_schema
+from discreet.schemas.json_schema import json_schema
 
 
 class Circle(msgspec.Struct, tag="circle"):

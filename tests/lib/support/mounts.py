@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from discreet import Service
-from discreet.daemon.schemas.documents import snapshot
 from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.daemon.calls import PeerUpstream
 from discreet.imports.daemon.carried import MountIdentity
@@ -17,6 +16,7 @@ from discreet.imports.daemon.model import Command, DaemonImport, DaemonOperation
 from discreet.imports.daemon.reading import read_daemon
 from discreet.imports.from_daemon import upstream_of
 from discreet.imports.service import ImportOptions, Upstream, imported_service
+from discreet.schemas.documents import snapshot
 from discreet.testing import in_memory
 
 from .programs import environment

@@ -9,9 +9,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
-from ...daemon.debugger.sockets import SocketUnusable, connect, listening
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
+from ...debugger.sockets import SocketUnusable, connect, listening
 from ..output import require_stdout, write_stderr
 
 READ_BYTES: Final = 65_536

@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from ...a2a.card.model import AgentCard
-from ...a2a.card.v03 import card_to_v03
+from ...a2a.card import AgentCard
+from ...a2a.card_v03 import card_to_v03
 from ...agents.agent import Agent
-from ...agents.push.notifier import is_push_available
-from ...agents.service.card_builder import VERSIONS, CardBuilder, stdio_interfaces
+from ...agents.card_builder import VERSIONS, CardBuilder, stdio_interfaces
+from ...agents.notifier import is_push_available
 from ...daemon.apps import hosted_of
 from ...daemon.credentials import access_of
 from ...daemon.dispatch.execution import Raised, attempt_now

@@ -9,12 +9,12 @@ import msgspec
 from ...client import ClientError, InvalidReply, connect
 from ...client.subscription import decode_as
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ...daemon.schemas.documents import OperationSchema
 from ...daemon.settings import resolve_here
 from ...daemon.settings.flags import file_from_flags
 from ...daemon.settings.option import RawValue
 from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
+from ...schemas.documents import OperationSchema
 from ..app_import import load_contract
 from ..arguments import file_and_folder_flags, refuse_serve_flags, split_command
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout

@@ -3,12 +3,12 @@
 import argparse
 import os
 
+from ...compatibility.changes import additions, breaking_changes
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ...daemon.schemas.compatibility import additions, breaking_changes
-from ...daemon.schemas.documents import Snapshot, read_snapshot
 from ...daemon.settings import UsageError
 from ...errors.printable import printable
 from ...gateway.openapi.snapshot import is_openapi, read_openapi
+from ...schemas.documents import Snapshot, read_snapshot
 from ..app_import import load_contract
 from ..output import require_stdout, write_file, write_stderr, write_stdout
 from .serve import resolved
