@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..daemon.settings import UsageError
-from ..daemon.settings.flags import file_from_flags
 
 
 def _program() -> tuple[str, ...]:
@@ -19,17 +18,6 @@ def _program() -> tuple[str, ...]:
 
 SERVE: Final = (sys.executable, "-P", *_program(), "serve")
 """This program's own daemon. `-P` keeps the working directory off its import path."""
-
-
-def source_flags(args: argparse.Namespace) -> list[str]:
-    """Return the same flags again, for `discreet serve`, whose apps are arguments."""
-    return [*args.app, *file_and_folder_flags(args)]
-
-
-def file_and_folder_flags(args: argparse.Namespace) -> list[str]:
-    """Return these flags again."""
-    folder = [] if args.app_dir is None else [f"--app-dir={args.app_dir}"]
-    return [*folder, *file_from_flags(args).argv()]
 
 
 def refuse_serve_flags(argv: Sequence[str], *, instead: str = "put what your server needs into --server") -> None:

@@ -16,8 +16,8 @@ _CANCELLING: Final = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 """In addition to SIGINT, which event loops handle. A signal that was ignored when this program started stays ignored."""
 
 
-class Interrupted(Exception):
-    """A signal cancelled the work. `status` is the exit status for that signal."""
+class Interrupted(KeyboardInterrupt):
+    """A signal cancelled the work. `status` is the exit status for that signal, with which `main` ends."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

@@ -32,7 +32,7 @@ class Argument(Struct, frozen=True):
     """A row: an argument, or with `share` several that verbs have in common.
 
     `flag` is its names and its metavar, as in `-o/--output FILE`. With `either` there is `--no-…`, too; with `suppress` nothing
-    is set where it is missing.
+    is set where it is missing; with `serve` it is passed on to `discreet serve`.
     """
 
     flag: str = ""
@@ -45,6 +45,7 @@ class Argument(Struct, frozen=True):
     repeat: bool = False
     either: bool = False
     suppress: bool = False
+    serve: bool = False
     default: Any = UNSET  # JSON
     group: str = ""
 
@@ -101,15 +102,34 @@ class Verb(Struct, frozen=True):
         groups: dict[str, argparse._ActionsContainer] = {"": parser}
         if self.command:
             parser.set_defaults(command=())
-        for row in self.arguments:
-            for each in _table().shared[row.share] if row.share else [row]:
-                name = each.group or row.group
-                if name not in groups:
-                    groups[name] = parser.add_argument_group(name)
-                if not (flags_alone and each.is_positional):
-                    each.add_to(groups[name])
+        for row, name in self._rows():
+            if name not in groups:
+                groups[name] = parser.add_argument_group(name)
+            if not (flags_alone and row.is_positional):
+                row.add_to(groups[name])
         if self.settings:
             add_setting_flags(parser)
+
+    def _rows(self) -> Iterator[tuple[Argument, str]]:
+        """Yield each argument with its group."""
+        for row in self.arguments:
+            for each in _table().shared[row.share] if row.share else [row]:
+                yield each, each.group or row.group
+
+    def serve_flags(self, args: argparse.Namespace) -> list[str]:
+        """Return the arguments that are for `discreet serve`, as it takes them."""
+        found: list[str] = []
+        for row, _ in self._rows():
+            flag = row.flag.partition(" ")[0]
+            value = getattr(args, row.dest or flag.strip("-").replace("-", "_")) if row.serve else None
+            match value:
+                case True:
+                    found.append(flag)
+                case str():
+                    found.append(f"{flag}={value}")
+                case [*words]:
+                    found += words if flag in ("APP", "--app") else [f"{flag}={word}" for word in words]
+        return found
 
     @property
     def all_statuses(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...client.request import with_token
 from ...daemon.settings import UsageError
-from ..arguments import SERVE, refuse_serve_flags, source_flags, split_command
+from ..arguments import SERVE, refuse_serve_flags, split_command
 from ..output import require_stdout
 from ..remote_call import execute, is_terminal
 from ..request import (
@@ -21,17 +21,15 @@ from ..request import (
     reads_stdin,
     require_utf8,
 )
-from ..signals import Interrupted, run_until_signal
+from ..signals import run_until_signal
+from ..verb_table import verbs
 
 
 def run(args: argparse.Namespace) -> int:
     """Call and print. Returns an exit status; raises `UsageError` before anything is started."""
     call = remote_call_of(args)
     require_stdout()
-    try:
-        return run_until_signal(execute, call)
-    except Interrupted as exc:
-        return exc.status
+    return run_until_signal(execute, call)
 
 
 def remote_call_of(args: argparse.Namespace) -> RemoteCall:
@@ -94,10 +92,7 @@ def _server_url(args: argparse.Namespace, service_params: Mapping[str, str]) -> 
 
     if args.server is not None:
         raise UsageError("either --server or --url, not both")
-    log_level = [] if args.log_level is None else ["--log-level"]
-    refuse_serve_flags(
-        [*source_flags(args), *_serve_flags(args), *log_level], instead="the server at --url has its own"
-    )
+    refuse_serve_flags(verbs()["call"].serve_flags(args), instead="the server at --url has its own")
     if args.dialect != "plain" or args.framing is not None:
         raise UsageError("--dialect and --framing are not for --url: the method names the version of A2A")
     try:
@@ -117,21 +112,12 @@ def _server_url(args: argparse.Namespace, service_params: Mapping[str, str]) -> 
 
 def server_command(args: argparse.Namespace) -> list[str]:
     """Return the server's command line. Raises `UsageError`."""
-    if args.server is None:
-        framing = args.framing or DIALECTS[args.dialect].framing
-        spoken = [f"--dialect={args.dialect}", f"--framing={framing}"]  # whatever the app declares
-        return [*SERVE, *source_flags(args), *spoken, *_log_level(args), *_serve_flags(args)]
-    refuse_serve_flags([*source_flags(args), *_serve_flags(args), *([] if args.log_level is None else ["--log-level"])])
-    return split_command(args.server)
-
-
-def _log_level(args: argparse.Namespace) -> list[str]:
-    """What a daemon does for one call is news only where it failed. The variable says otherwise where it counts."""
-    if args.log_level is None and not args.isolated and os.environ.get("DISCREET_LOG_LEVEL"):
-        return []
-    return [f"--log-level={args.log_level or 'error'}"]
-
-
-def _serve_flags(args: argparse.Namespace) -> list[str]:
-    root = [] if args.root is None else [f"--root={args.root}"]
-    return [*root, *(["--allow-write"] if args.allow_write else []), *(f"--scope={scope}" for scope in args.scope)]
+    flags = verbs()["call"].serve_flags(args)
+    if args.server is not None:
+        refuse_serve_flags(flags)
+        return split_command(args.server)
+    framing = args.framing or DIALECTS[args.dialect].framing
+    spoken = [f"--dialect={args.dialect}", f"--framing={framing}"]  # whatever the app declares
+    if args.log_level is None and (args.isolated or not os.environ.get("DISCREET_LOG_LEVEL")):
+        spoken.append("--log-level=error")  # what a daemon does for one call is news only where it failed
+    return [*SERVE, *flags, *spoken]

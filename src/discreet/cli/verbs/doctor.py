@@ -25,7 +25,7 @@ from ...errors.redaction import load_environment, scrub_secrets
 from ..arguments import SERVE
 from ..conversation import Finding, Status, converse, declared_dialect
 from ..output import write_stdout
-from ..signals import Interrupted, run_until_signal
+from ..signals import run_until_signal
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -39,14 +39,11 @@ def run(args: argparse.Namespace) -> int:
     """Run the checks and the conversations, and report. Returns 1 if something failed, else 0."""
     findings = []
     load_environment(os.environ)
-    try:
-        for found in examine(args):
-            finding = replace(found, message=scrub_secrets(found.message)[0])  # whatever a setting or a server holds
-            findings.append(finding)
-            if not args.json:
-                write_stdout(f"{finding.status:<4}  {finding.check:<8}  {printable(finding.message)}")
-    except Interrupted as exc:
-        return exc.status
+    for found in examine(args):
+        finding = replace(found, message=scrub_secrets(found.message)[0])  # whatever a setting or a server holds
+        findings.append(finding)
+        if not args.json:
+            write_stdout(f"{finding.status:<4}  {finding.check:<8}  {printable(finding.message)}")
     failed = sum(finding.status == "fail" for finding in findings)
     if args.json:
         write_stdout(msgspec.json.encode(Report(not failed, findings)).decode())

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -16,10 +17,11 @@ from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
 from ...schemas.documents import OperationSchema
 from ..app_import import load_contract
-from ..arguments import file_and_folder_flags, refuse_serve_flags, split_command
+from ..arguments import refuse_serve_flags, split_command
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
 from ..request import read_service_params
-from ..signals import Interrupted, run_until_signal
+from ..signals import run_until_signal
+from ..verb_table import verbs
 
 # Reads the schemas of operations from apps, or from a running server. Writes nothing.
 
@@ -80,14 +82,9 @@ def run(args: argparse.Namespace) -> int:
         if args.output is None:
             require_stdout()
         text = LANGUAGES[args.language](operations)
-    except ClientError as exc:
-        write_stderr(f"--server: {exc}")
+    except (ClientError, SchemaError) as exc:
+        write_stderr(f"--server: {exc}" if isinstance(exc, ClientError) else str(exc))
         return EXIT_FAILED
-    except SchemaError as exc:
-        write_stderr(str(exc))
-        return EXIT_FAILED
-    except Interrupted as exc:
-        return exc.status
     if args.output is None:
         write_stdout(text.rstrip("\n"))
         return EXIT_OK
@@ -104,12 +101,7 @@ def _of_apps(args: argparse.Namespace) -> list[OperationSchema]:
 
 
 def _of_server(args: argparse.Namespace) -> list[OperationSchema]:
-    refuse_serve_flags([*args.apps, *file_and_folder_flags(args)])
+    refuse_serve_flags(verbs()["generate"].serve_flags(args))
     command, service_params = split_command(args.server), read_service_params(args)
-
-    async def ask() -> list[OperationSchema]:
-        return await operations_of_server(
-            command, framing=args.framing, timeout=args.timeout, service_params=service_params
-        )
-
-    return run_until_signal(ask)
+    ask = partial(operations_of_server, framing=args.framing, timeout=args.timeout, service_params=service_params)
+    return run_until_signal(ask, command)

@@ -19,7 +19,7 @@ from ...recording.report import Difference, ReplayReport, compare
 from ...recording.script import Script, build_script
 from ..exit_status import EXIT_CONNECTION
 from ..output import require_stdout, write_stderr, write_stdout
-from ..signals import Interrupted, run_until_signal
+from ..signals import run_until_signal
 
 
 def load_script(path: str) -> Script:
@@ -42,8 +42,6 @@ def run(args: argparse.Namespace) -> int:
     except ConnectionFailed as exc:
         write_stderr(str(exc))
         return EXIT_CONNECTION
-    except Interrupted as exc:
-        return exc.status
     report = compare(script, played, ignore=args.ignore)
     recorded = script.exit_status
     if recorded is not None and recorded != status:
