@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from discreet.recording.format import ClosedEntry, EndEntry, MessageEntry
-from discreet.recording.report import ReplayReport
+from discreet.recording.replay import ReplayReport
 from support.replays import SHORT_SECONDS, Server, call, echo, event, recording, replayed, reply, result
 
 pytestmark = pytest.mark.anyio

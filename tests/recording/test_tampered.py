@@ -17,10 +17,8 @@ from discreet import Service
 from discreet.cli.verbs.replay import load_script
 from discreet.daemon.settings import UsageError
 from discreet.recording import format as recording_format
-from discreet.recording.replay import replay
-from discreet.recording.report import compare
-from discreet.testing.memory import memory_daemon
-from discreet.testing.settings import client_framing, settings_of
+from discreet.recording.replay import compare, replay
+from discreet.testing.memory import client_framing, memory_daemon, settings_of
 
 START = b'{"type":"start","ms":0,"version":1,"framing":"newline","command":["shop"]}\n'
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"shop/add","params":{"a":1,"token":"<redacted>"}}'

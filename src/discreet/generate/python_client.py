@@ -14,7 +14,6 @@ from typing import Any, Final, assert_never, final
 import msgspec
 
 from ..schemas.documents import OperationSchema
-from .builder import build_client
 from .model import (
     ANY_TYPE,
     Alias,
@@ -34,6 +33,7 @@ from .model import (
     TypeReference,
     UnionType,
 )
+from .schemas import build_client
 from .text import Code, Group, NameScope, broken_lines, member_name, on_one_line, wrapped
 
 # Unions as msgspec can decode them: members that it can't tell apart become one wider type. Writes no code.

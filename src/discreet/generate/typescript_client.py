@@ -11,7 +11,6 @@ from typing import Final, assert_never, final
 import msgspec
 
 from ..schemas.documents import OperationSchema
-from .builder import build_client
 from .model import (
     ANY_TYPE,
     Alias,
@@ -33,6 +32,7 @@ from .model import (
     UnionType,
     union_of,
 )
+from .schemas import build_client
 from .text import Code, Group, NameScope, broken_lines, member_name, wrapped
 
 # Types as TypeScript expressions, and the aliases that a module must declare for them. Declares nothing.

@@ -13,7 +13,7 @@ from ..client.peer import DEFAULT_TIMEOUT
 from ..client.stderr import StderrMode
 from ..client.validation import StrPath
 from ..daemon.settings import Settings
-from .settings import client_framing, flags_of
+from .memory import client_framing, flags_of
 
 
 @async_block

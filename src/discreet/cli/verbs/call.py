@@ -8,7 +8,6 @@ from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...client.request import with_token
 from ...daemon.settings import UsageError
-from ..arguments import SERVE, refuse_serve_flags, split_command
 from ..output import require_stdout
 from ..remote_call import execute, is_terminal
 from ..request import (
@@ -22,7 +21,7 @@ from ..request import (
     require_utf8,
 )
 from ..signals import run_until_signal
-from ..verb_table import verbs
+from ..verb_table import SERVE, refuse_serve_flags, split_command, verbs
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,11 +17,10 @@ from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
 from ...schemas.documents import OperationSchema
 from ..app_import import load_contract
-from ..arguments import refuse_serve_flags, split_command
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
 from ..request import read_service_params
 from ..signals import run_until_signal
-from ..verb_table import verbs
+from ..verb_table import refuse_serve_flags, split_command, verbs
 
 # Reads the schemas of operations from apps, or from a running server. Writes nothing.
 

@@ -14,9 +14,7 @@ from ...daemon.settings import UsageError
 from ...errors.printable import printable
 from ...errors.redaction import load_environment
 from ...recording.format import RecordingError, read_recording
-from ...recording.replay import ReplayResult, replay
-from ...recording.report import Difference, ReplayReport, compare
-from ...recording.script import Script, build_script
+from ...recording.replay import Difference, ReplayReport, ReplayResult, Script, build_script, compare, replay
 from ..exit_status import EXIT_CONNECTION
 from ..output import require_stdout, write_stderr, write_stdout
 from ..signals import run_until_signal
