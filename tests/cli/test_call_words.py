@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-from discreet.cli.commands import load_verb
+from discreet.cli.commands import load_verb, verbs
 from discreet.cli.exit_status import EXIT_OF_HTTP, exit_status
 from discreet.cli.main import main
 from discreet.cli.request import MAX_READ_BYTES, Params, parse_params
-from discreet.cli.verb_table import verbs
 from discreet.cli.verbs.call import remote_call_of
 from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
 from discreet.client.error_replies import remote_error

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.commands import load_verb
+from discreet.cli.commands import load_verb, verbs
 from discreet.cli.completer import completions as completed
 from discreet.cli.main import main
-from discreet.cli.verb_table import verbs
 from discreet.cli.verbs.completion import SCRIPTS
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from discreet.cli.verb_table import verbs
+from discreet.cli.commands import verbs
 from support.hostile import hostile
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS

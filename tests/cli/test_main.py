@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.commands import load_verb
+from discreet.cli.commands import load_verb, verbs
 from discreet.cli.main import main
-from discreet.cli.verb_table import verbs
 from discreet.client.dialects import DIALECTS
 from discreet.daemon import plugins
 from discreet.daemon.settings.table import OPTIONS
@@ -187,7 +186,6 @@ def test_only_the_verb_that_is_asked_for_is_imported() -> None:
         "commands",
         "main",
         "output",
-        "verb_table",
     }
 
 

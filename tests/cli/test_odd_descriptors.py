@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from discreet.cli.verb_table import verbs
+from discreet.cli.commands import verbs
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
 

@@ -198,11 +198,6 @@ def test_the_events_of_one_request_are_bounded(monkeypatch: pytest.MonkeyPatch) 
     assert ([event[4][0] for event in row[10]], row[11]) == (["0", "1", "2", "3", "4"], 15)
 
 
-def test_times_in_any_order_are_taken_as_they_are() -> None:
-    found = data([START, message("client", 9.0, id=1, method="m"), message("server", 1.0, id=1, result=1)])
-    assert (found["rows"][0][2], found["rows"][0][5]) == (9.0, 1.0)
-
-
 def test_the_script_says_nothing_that_ends_its_element() -> None:
     html = written([START])
     assert len(re.findall(r"</script", html)) == 2 and "<!--" not in html

@@ -164,17 +164,6 @@ def test_a_tampered_recording_is_played_or_refused(tmp_path: Path, data: bytes) 
     anyio.run(play, loaded)
 
 
-@pytest.mark.parametrize("depth", [100, 300, 450, 700, 900, 950])
-@pytest.mark.parametrize("sender", [b"client", b"server"])
-def test_a_message_nested_deep_is_played_or_refused(tmp_path: Path, depth: int, sender: bytes) -> None:
-    nested = b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % (b'{"a":' * depth + b"[1]" + b"}" * depth)
-    try:
-        loaded = load(tmp_path / "a.jsonl", entry(nested, sender))
-    except UsageError:
-        return
-    anyio.run(play, loaded)
-
-
 async def play_deep(loaded: Any, depth: int) -> None:
     echo = Service("echo")
 

@@ -24,11 +24,10 @@ from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
 from ..daemon.settings.flags import FlagParser
 from ..errors.printable import printable
-from .commands import DEFAULT_VERB, load_verb
+from .commands import DEFAULT_VERB, load_verb, verbs
 from .output import write_stdout
 from .remote_call import ask_operation
 from .request import read_service_params
-from .verb_table import verbs
 from .verbs.call import server_command
 
 DAEMON_SECONDS: Final = 0.6

@@ -21,9 +21,8 @@ from ..client.messages import DECODE_ERRORS
 from ..errors.decoders import decoder_for
 from ..errors.printable import cut, printable, printable_json
 from ..pages import inline
-from .correlation import Correlation, SeenMessage, text_of
 from .format import ClosedEntry, EndEntry, Entry, MessageEntry, OmittedEntry, Sender, StartEntry, StderrEntry
-from .lines import note_of
+from .lines import Correlation, SeenMessage, note_of, text_of
 
 _HERE: Final = __package__ or ""
 _SCRIPTS: Final = tuple((_HERE, name) for name in ("session.js", "timeline.js", "page.js"))

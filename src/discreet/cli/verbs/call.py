@@ -8,6 +8,7 @@ from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...client.request import with_token
 from ...daemon.settings import UsageError
+from ..commands import SERVE, refuse_serve_flags, split_command, verbs
 from ..output import require_stdout
 from ..remote_call import execute, is_terminal
 from ..request import (
@@ -20,8 +21,7 @@ from ..request import (
     reads_stdin,
     require_utf8,
 )
-from ..signals import run_until_signal
-from ..verb_table import SERVE, refuse_serve_flags, split_command, verbs
+from ..exit_status import run_until_signal
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,8 +19,8 @@ import msgspec
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...errors.printable import cut, printable
 from ...module_path import for_children
+from ..commands import SERVE
 from ..output import styled, write_stdout
-from ..verb_table import SERVE
 
 STEP_SECONDS: Final = 10.0
 """The deadline of a step; each takes milliseconds."""

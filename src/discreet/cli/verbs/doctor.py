@@ -22,10 +22,10 @@ from ...daemon.settings.option import without_password
 from ...daemon.settings.resolution import unknown_variables
 from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
+from ..commands import SERVE
 from ..conversation import Finding, Status, converse, declared_dialect
 from ..output import write_stdout
-from ..signals import run_until_signal
-from ..verb_table import SERVE
+from ..exit_status import run_until_signal
 
 
 class Report(msgspec.Struct, frozen=True):

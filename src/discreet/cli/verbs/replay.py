@@ -15,9 +15,8 @@ from ...errors.printable import printable
 from ...errors.redaction import load_environment
 from ...recording.format import RecordingError, read_recording
 from ...recording.replay import Difference, ReplayReport, ReplayResult, Script, build_script, compare, replay
-from ..exit_status import EXIT_CONNECTION
 from ..output import require_stdout, write_stderr, write_stdout
-from ..signals import run_until_signal
+from ..exit_status import EXIT_CONNECTION, run_until_signal
 
 
 def load_script(path: str) -> Script:
