@@ -38,9 +38,9 @@ from ..daemon.settings import Settings
 from ..errors.decoders import convert
 from ..errors.nearest import nearest_hint
 from ..errors.printable import cut, printable
+from .exit_status import EXIT_DOMAIN, exit_status
 from .output import MAX_LINE_CHARACTERS, note_json, print_json, write_stderr
 from .request import RemoteCall
-from .exit_status import EXIT_DOMAIN, exit_status
 
 MAX_REPORTED: Final = 10
 """How many errors that name no request are reported. A server may write them without end."""
