@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..a2a.card.model import (
+    from ..a2a.card import (
         AgentCard,
         AgentInterface,
         ApiKey,
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     )
     from ..a2a.errors import InvalidStateTransition, NotCancelable
     from ..a2a.types import Artifact, Message, Part, Role, SendRequest, Task, TaskState, TaskStatus
-    from .agent import Agent
-    from .interceptor import AgentCall, CallResult, Interceptor
-    from .stores.interface import EventLog, TaskStore
-    from .tasks.executor import (
+    from .agent import Agent, AgentCall, CallResult, Interceptor
+    from .executor import (
         AgentExecutor,
         RequestContext,
         SupportsCancel,
@@ -40,45 +38,21 @@ if TYPE_CHECKING:
         SupportsResume,
         TaskEvents,
     )
+    from .stores.interface import EventLog, TaskStore
 
 _EXPORTS = {
-    "agents.agent": ("Agent",),
-    "a2a.card.model": (
-        "AgentCard",
-        "AgentInterface",
-        "ApiKey",
-        "AuthorizationCode",
-        "Capabilities",
-        "ClientCredentials",
-        "DeviceCode",
-        "Extension",
-        "HttpAuth",
-        "Implicit",
-        "MutualTls",
-        "OAuth2",
-        "OAuthFlows",
-        "OpenIdConnect",
-        "Password",
-        "Provider",
-        "SecurityRequirement",
-        "Signature",
-        "Skill",
-        "requires",
+    "agents.agent": "Agent AgentCall CallResult Interceptor",
+    "a2a.card": (
+        "AgentCard AgentInterface ApiKey AuthorizationCode Capabilities ClientCredentials DeviceCode Extension "
+        "HttpAuth Implicit MutualTls OAuth2 OAuthFlows OpenIdConnect Password Provider SecurityRequirement "
+        "Signature Skill requires"
     ),
-    "agents.tasks.executor": (
-        "AgentExecutor",
-        "RequestContext",
-        "SupportsCancel",
-        "SupportsCheck",
-        "SupportsResume",
-        "TaskEvents",
-    ),
-    "agents.interceptor": ("AgentCall", "CallResult", "Interceptor"),
-    "a2a.errors": ("InvalidStateTransition", "NotCancelable"),
-    "a2a.types": ("Artifact", "Message", "Part", "Role", "SendRequest", "Task", "TaskState", "TaskStatus"),
-    "agents.stores.interface": ("EventLog", "TaskStore"),
+    "agents.executor": ("AgentExecutor RequestContext SupportsCancel SupportsCheck SupportsResume TaskEvents"),
+    "a2a.errors": "InvalidStateTransition NotCancelable",
+    "a2a.types": "Artifact Message Part Role SendRequest Task TaskState TaskStatus",
+    "agents.stores.interface": "EventLog TaskStore",
 }
-_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 
 __all__ = [
     "Agent",

@@ -1,4 +1,4 @@
-"""How developers declare an agent: its executor and its card. Checks the declaration and runs nothing.
+"""How developers declare an agent: its executor, its card, its interceptors. Checks the declaration and runs nothing.
 
 agent = Agent(
     Greeter(),
@@ -11,12 +11,12 @@ agent = Agent(
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict, Unpack, final
 
 import msgspec
 
-from ..a2a.card.model import (
+from ..a2a.card import (
     AgentCard,
     Capabilities,
     Extension,
@@ -31,13 +31,55 @@ from ..a2a.card.model import (
 from ..daemon.hosted_agent import AgentDeclaration
 from ..daemon.operations.identity import Identity
 from ..daemon.operations.service import DeclarationError
+from ..errors.failures import Failure
 from ..errors.nearest import nearest_hint
-from .acp_options import AcpOptions, checked_acp_options
+from .editor import AcpOptions, check_unique, checked_acp_options
 
 if TYPE_CHECKING:
-    from .interceptor import Interceptor
+    from .executor import AgentExecutor
     from .stores.interface import TaskStore
-    from .tasks.executor import AgentExecutor
+
+
+class AgentCall(msgspec.Struct, frozen=True):
+    """A call of one of the agent's methods. `service_params` may hold credentials: don't log them.
+
+    `task_id` is None where the call names no task. `params` are the same struct in every version of A2A: a `SendRequest`, or
+    one with `task_id`, `config_id` or `query`; None for the card. An interceptor can't change them.
+    """
+
+    method: str
+    version: str
+    identity: Identity | None
+    service_params: Mapping[str, str]
+    task_id: str | None = None
+    params: object = None
+
+
+class CallResult(msgspec.Struct, frozen=True):
+    """A call succeeded. `result` is a `Task`, a `Message`, a page of tasks, a push config, several of these, or a card; None for
+    a stream, whose items were sent as they came, and where a config was deleted."""
+
+    result: object = None
+
+
+Outcome: TypeAlias = Failure | CallResult
+"""How a call ended. A caller has read the result of one that succeeded: nothing here changes it."""
+
+
+class Interceptor(Protocol):
+    """Runs around every call of the agent's methods: `before` in the order of the declaration, `after` in reverse."""
+
+    async def before(self, call: AgentCall) -> None:
+        """Raise a declared error, or `FailureError`, to refuse the call."""
+        ...
+
+    async def after(self, call: AgentCall, outcome: Outcome) -> None:
+        """Called for every call whose `before` has returned, also when another interceptor refused it or it was cancelled.
+
+        For a stream it is called at the end. Its own exceptions are logged and change nothing.
+        """
+        ...
+
 
 TEXT_MODES: Final = ("text/plain",)
 
@@ -212,8 +254,8 @@ def _unchecked(given: object) -> Any:  # Any: `validate_card` converts it to the
 
 def _check_card(card: AgentCard) -> None:
     """Check what types can't express."""
-    _check_unique("skill", (skill.id for skill in card.skills))
-    _check_unique("extension", (extension.uri for extension in card.capabilities.extensions))
+    check_unique("skill", (skill.id for skill in card.skills))
+    check_unique("extension", (extension.uri for extension in card.capabilities.extensions))
     requirements = [
         *card.security_requirements,
         *(each for skill in card.skills for each in skill.security_requirements),
@@ -222,14 +264,6 @@ def _check_card(card: AgentCard) -> None:
         for name in requirement.schemes:
             if name not in card.security_schemes:
                 raise ValueError(f"security names the scheme {name!r}, which is not in security_schemes")
-
-
-def _check_unique(what: str, names: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"{what} {name!r} is declared twice")
-        seen.add(name)
 
 
 def _checked_extended(extended: ExtendedCardSource | None) -> ExtendedCardSource | None:

@@ -13,7 +13,6 @@ from ..daemon.apps import AppError
 from ..daemon.dispatch.metrics import Durations
 from ..daemon.logs import log
 from ..daemon.operations.access import Access
-from ..daemon.operations.identity import Identity
 from ..daemon.operations.registry import Catalogue, LazyOperations
 from ..daemon.operations.spec import OperationSpec
 from ..daemon.rpc.dialect import FAILURE_ENCODERS
@@ -24,15 +23,16 @@ from ..errors.wire import encode_error_response
 if TYPE_CHECKING:
     import anyio.abc
 
-    from ..a2a.card.model import AgentCard, ApiKey
+    from ..a2a.card import AgentCard, ApiKey
     from ..daemon.dispatch.inner_calls import InnerCalls
     from ..daemon.host import Host
     from ..daemon.memory import MemoryBudget
     from ..daemon.operations.request import ContextBackend, EventSink, Outcome
-    from ..daemon.tracing.tracing import Tracing
+    from ..daemon.tracing import Tracing
     from .agent import Agent
-    from .service.call_pipeline import CallPipeline
-    from .service.runtime import Composed
+    from .executor import RequestContext
+    from .methods import CallPipeline
+    from .runtime import Composed
     from .skills import SkillCall
     from .stores.interface import TaskStore
 
@@ -194,18 +194,26 @@ class AgentRunner:
         return self._compose().cards.public(url)
 
     def _methods(self) -> Iterable[OperationSpec]:
-        return self._compose().methods
+        from ..a2a.v03 import V03  # late: most daemons are never asked for their agent
+        from ..a2a.v10 import V10
+
+        return self._compose().methods(V03, V10)
 
     def _rest_methods(self) -> Iterable[OperationSpec]:
-        return self._compose().make_rest_methods()
+        from ..a2a.v03_rest import V03_REST  # late: few daemons are called in it
+
+        return self._compose().methods(V03_REST)
 
     def _compose(self) -> Composed:
         if self._composed is not None:
             return self._composed
-        from .service.runtime import AgentParts, compose  # late: most daemons are never asked for their agent
+        from .runtime import AgentParts, compose  # late: most daemons are never asked for their agent
+        from .skills import SkillExecutor
 
         parts = AgentParts(
+            spawn=self.spawn,
             agent=self.declared,
+            executor=self.declared.executor if self.declared else SkillExecutor(self._catalogue.find, self._run_skill),
             services=self._catalogue.services,
             access=self._access,
             settings=self._settings,
@@ -213,7 +221,7 @@ class AgentRunner:
             budget=self._memory,
             tracing=self._tracing,
         )
-        self._composed = compose(self, parts)
+        self._composed = compose(parts)
         return self._composed
 
     # -- what the agent asks for -------------------------------------------------------------------------------
@@ -224,20 +232,15 @@ class AgentRunner:
             raise RuntimeError("the daemon does not run")
         self._variables.run(self._tasks.start_soon, work)  # what outlives a call is no part of it
 
-    def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
-        return self._catalogue.find(name, identity)
-
-    async def run_skill(
-        self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None, identity: Identity | None
-    ) -> Outcome:
+    async def _run_skill(self, call: SkillCall, context: RequestContext, sink: EventSink | None) -> Outcome:
         if self._context_backend is None:
             raise RuntimeError("the daemon does not run")
         return await self._inner_calls.run(
             call.spec,
             call.params,
             call.arguments,
-            metadata=metadata,
-            identity=identity,
+            metadata=context.service_params,
+            identity=context.identity,
             sink=sink,
             context_backend=self._context_backend,
         )

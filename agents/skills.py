@@ -6,51 +6,27 @@ subscription become chunks of one artifact. The operation's own contract holds: 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 from msgspec import UNSET
 
 from ..a2a.errors import UnknownSkill
 from ..a2a.types import Message, Part
-from ..change_signal import ChangeSignal
 from ..daemon.operations.identity import Identity
 from ..daemon.operations.params import Arguments
 from ..daemon.operations.spec import OperationSpec
 from ..errors.decoders import convert
 from ..errors.exceptions import FailureError
-from ..errors.failures import ContentTypeNotSupported, Failure, Internal, InvalidParams
-from ..lazy import anyio
-from .tasks.executor import failure_parts, note_failed
+from ..errors.failures import ContentTypeNotSupported, Internal, InvalidParams
+from .executor import failure_parts, note_failed
 
 if TYPE_CHECKING:
     from ..daemon.operations.request import EventSink, Outcome
-    from .tasks.executor import RequestContext, TaskEvents
+    from .executor import RequestContext, TaskEvents
 
 MEDIA_TYPE: Final = "application/json"
-
-MAX_QUEUED_EVENTS: Final = 32
-"""Events of a subscription that may wait to become chunks. Beyond it the subscription waits."""
-
-
-class SkillHost(Protocol):
-    """What an agent and its skills need of the daemon."""
-
-    def spawn(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run this in the daemon's task group."""
-        ...
-
-    def skill(self, name: str, identity: Identity | None) -> OperationSpec | None:
-        """The hosted operation of this name, if this caller may call it."""
-        ...
-
-    async def run_skill(
-        self, call: SkillCall, metadata: Mapping[str, str], sink: EventSink | None, identity: Identity | None
-    ) -> Outcome:
-        """Run the operation for this caller. The events of a subscription go to the sink."""
-        ...
 
 
 class _SkillData(msgspec.Struct, frozen=True):
@@ -68,12 +44,20 @@ class SkillCall(msgspec.Struct, frozen=True):
     arguments: Arguments
 
 
+FindSkill: TypeAlias = Callable[[str, Identity | None], OperationSpec | None]
+"""Finds the hosted operation of a name, if this caller may call it."""
+
+RunSkill: TypeAlias = "Callable[[SkillCall, RequestContext, EventSink | None], Awaitable[Outcome]]"
+"""Runs an operation for the caller of a message. The events of a subscription go to the sink."""
+
+
 @final
 class SkillExecutor:
     """An `AgentExecutor` that runs operations."""
 
-    def __init__(self, host: SkillHost) -> None:
-        self._host = host
+    def __init__(self, find: FindSkill, run: RunSkill) -> None:
+        self._find = find
+        self._run = run
 
     def check(self, context: RequestContext) -> SkillCall:
         """Raises `UnknownSkill`, or `FailureError` for a message without a skill or with input that the skill refuses."""
@@ -82,7 +66,7 @@ class SkillExecutor:
             wanted = convert(data, _SkillData)
         except msgspec.ValidationError:
             raise FailureError(InvalidParams(f"{path}.skill", "name of a skill", "another")) from None
-        spec = self._host.skill(wanted.skill, context.identity)
+        spec = self._find(wanted.skill, context.identity)
         if spec is None:
             raise UnknownSkill
         params = b"{}" if wanted.input is UNSET else msgspec.json.encode(wanted.input)
@@ -91,81 +75,47 @@ class SkillExecutor:
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
         call: SkillCall = context.checked
         await events.working()
-        if call.spec.kind == "subscription":
-            failure = await self._run_subscription(call, context, events)
-        else:
-            failure = await self._run_call(call, context, events)
-        if failure is None:
-            await events.complete()
-        else:
-            if not isinstance(failure, Internal):  # its handler is in the log
-                note_failed(context.task.id, failure)
-            await events.fail(failure_parts(failure))
+        chunks = _Chunks(call.spec.name, events) if call.spec.kind == "subscription" else None
+        outcome = await self._run(call, context, chunks)
+        if isinstance(outcome, bytes):
+            if chunks is None:
+                await events.artifact(_data_part(outcome), name=call.spec.name)
+            return await events.complete()
+        if not isinstance(outcome, Internal):  # its handler is in the log
+            note_failed(context.task.id, outcome)
+        await events.fail(failure_parts(outcome))
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """There is nothing to prepare: the operation is cancelled with the execution."""
 
-    async def _run_call(self, call: SkillCall, context: RequestContext, events: TaskEvents) -> Failure | None:
-        outcome = await self._host.run_skill(call, context.service_params, None, context.identity)
-        if not isinstance(outcome, bytes):
-            return outcome
-        await events.artifact(_data_part(outcome), name=call.spec.name)
-        return None
-
-    async def _run_subscription(self, call: SkillCall, context: RequestContext, events: TaskEvents) -> Failure | None:
-        queue = EventQueue()
-        outcomes: list[Outcome] = []
-
-        async def run() -> None:
-            outcomes.append(await self._host.run_skill(call, context.service_params, queue, context.identity))
-            queue.close()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run)
-            artifact_id: str | None = None
-            while (event := await queue.get()) is not None:
-                artifact_id = await events.artifact(
-                    _data_part(event), artifact_id=artifact_id, name=call.spec.name, append=artifact_id is not None
-                )
-        outcome = outcomes[0]
-        return None if isinstance(outcome, bytes) else outcome
-
 
 @final
-class EventQueue:
-    """The `Sink` between a subscription and its task. `events` counts what was put, as every sink does."""
+class _Chunks:
+    """The `EventSink` of a subscription: each event becomes a chunk of one artifact before the next one comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, events: TaskEvents) -> None:
         self.events = 0
         self.discarded = False
-        self._queue: deque[bytes] = deque()
-        self._closed = False
-        self._signal = ChangeSignal()
+        self._name = name
+        self._task_events = events
+        self._waiting: bytes | None = None
+        self._artifact_id: str | None = None
 
     @property
     def full(self) -> bool:
-        return len(self._queue) >= MAX_QUEUED_EVENTS
+        return self._waiting is not None
 
     def put(self, value: bytes, number: int | None = None) -> None:
         self.events += 1
-        self._queue.append(value)
-        self._signal.notify()
-
-    def close(self) -> None:
-        """Put nothing more. `get` still returns what is queued."""
-        self._closed = True
-        self._signal.notify()
+        self._waiting = value
 
     async def wait_for_room(self) -> None:
-        while self.full:
-            await self._signal.wait()
-
-    async def get(self) -> bytes | None:
-        """Wait for the next event; None once the queue is closed and empty."""
-        while not (self._queue or self._closed):
-            await self._signal.wait()
-        self._signal.notify()
-        return self._queue.popleft() if self._queue else None
+        value, self._waiting = self._waiting, None
+        if value is not None:
+            is_first = self._artifact_id is None
+            self._artifact_id = await self._task_events.artifact(
+                _data_part(value), artifact_id=self._artifact_id, name=self._name, append=not is_first
+            )
 
 
 def _first_data(message: Message | None) -> tuple[str, Any]:  # Any: JSON

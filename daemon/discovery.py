@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from ..errors.exceptions import FailureError
 from ..errors.failures import MethodNotFound
 from ..errors.redaction import scrub_known
-from .metrics.figures import Figures
+from . import plugins
 from .operations.context import Context
-from .operations.identity import Identity, IdentityCache
+from .operations.identity import IdentityCache
 from .operations.service import Service
 from .operations.spec import Forward, OperationKind, OperationSpec
 
@@ -29,10 +29,6 @@ class DiscoveryHost(Protocol):
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:
         """The external operations of the hosted services that this caller may call, in the order of declaration."""
-        ...
-
-    async def figures(self, identity: Identity | None) -> Figures:
-        """The figures as this caller may see them."""
         ...
 
 
@@ -62,12 +58,10 @@ def discovery(host: DiscoveryHost) -> Service:
     @service.query(inline=True)
     def schema(ctx: Context, name: str) -> Any:  # Any: a document of JSON Schemas
         """Tell the whole specification of one operation: kind, access, and the schemas of input, output and errors."""
-        from .schemas.documents import operation_schema  # late: only those who ask pay for it
-
         wanted = name.removeprefix("/")
         for spec in host.offered(ctx):
             if spec.name == wanted:
-                return operation_schema(spec)
+                return plugins.load("schemas", "operation")(spec)
         raise FailureError(MethodNotFound())
 
     @service.query(inline=True)
@@ -80,12 +74,7 @@ def discovery(host: DiscoveryHost) -> Service:
         """Subscribe to an operation that is named as data. The same as naming it as the method."""
         return Forward(operationId, input, subscribe=True)
 
-    @service.query
-    async def metrics(ctx: Context) -> Figures:
-        """Tell how many requests there were and how long they took, what is under way, and what is held in memory."""
-        return await host.figures(ctx.identity)
-
-    service.operations[-3:-1] = [replace(spec, mode="forward") for spec in service.operations[-3:-1]]
+    service.operations[-2:] = [replace(spec, mode="forward") for spec in service.operations[-2:]]
     return service
 
 
@@ -97,8 +86,7 @@ def rpc_discovery(host: DiscoveryHost) -> Service:
     @service.query(inline=True, name="rpc.discover")
     def discover(ctx: Context) -> Any:  # Any: an OpenRPC document
         """Describe everything that the caller may call as an OpenRPC document."""
-        from .schemas.openrpc import openrpc_document  # late: only those who ask pay for it
-
+        openrpc_document = plugins.load("schemas", "openrpc")
         return documents.get(
             ctx.identity,
             lambda: _encode(openrpc_document(host.offered(ctx), version=host.version)),

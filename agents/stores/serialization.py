@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from ...a2a.draft import TaskDraft, apply_events
+from ...a2a.task import TaskDraft, apply_events
 from ...a2a.types import (
     ExecutionBegun,
     JsonObject,

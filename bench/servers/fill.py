@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,

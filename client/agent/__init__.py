@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Unpack
 
-from ...a2a.card.model import AgentCard
+from ...a2a.card import AgentCard
 from ...a2a.types import (
     Artifact,
     Authentication,
@@ -17,12 +17,10 @@ from ...a2a.types import (
     TaskState,
     TaskStatus,
 )
-from ...a2a.versions.v10_model import TaskArtifactUpdate, TaskStatusUpdate
+from ...a2a.v10_model import TaskArtifactUpdate, TaskStatusUpdate
 from ..connect import ConnectOptions, connect
 from ..validation import StrPath, is_url
 from .client import AgentClient, AgentEvent, Content, EventStream, text_of
-
-# Connects to an agent: by its command, or by the URL of its card or its server. Reads the card where there is HTTP.
 
 
 @asynccontextmanager

@@ -29,7 +29,7 @@ from .responder import Responder
 from .scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from ..tracing.tracing import Tracing
+    from ..tracing import Tracing
 
 REPLACEABLE: Final = frozenset({"initialize", "initialized", "shutdown"})
 """Methods of the daemon in whose place a service may put its own."""

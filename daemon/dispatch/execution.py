@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from ...errors.exceptions import ExternalError, FailureError, OperationError
+from ...errors.exceptions import ExternalError, FailureError, OperationError, failure_of
 from ...errors.failures import Failure, Internal
 from ...errors.redaction.safe_call import type_name
-from ...errors.wire import failure_of
 from ...lazy import anyio
 from ..logs import log
 from ..logs.logger import BOUND, INLINE, add_names

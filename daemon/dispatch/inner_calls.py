@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..operations.registry import Registry
     from ..operations.request import Rendering
     from ..operations.spec import OperationSpec
-    from ..tracing.tracing import Tracing
+    from ..tracing import Tracing
     from .scheduler import Scheduler
 
 

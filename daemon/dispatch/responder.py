@@ -15,7 +15,7 @@ from ..rpc.dialect import Dialect, Events
 from .metrics import RequestMetrics
 
 if TYPE_CHECKING:
-    from ..tracing.span import Span
+    from ..tracing import Span
 
 
 # What the log says of requests: one line per failure, at the level that the table gives it.

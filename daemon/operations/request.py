@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...lazy import anyio
     from ..documents import Documents
     from ..logs.logger import Bound
-    from ..tracing.span import Span
+    from ..tracing import Span
     from .identity import Identity
     from .spec import OperationSpec
 

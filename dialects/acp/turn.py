@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ...a2a.types import INACTIVE, INTERRUPTED, StatusChanged, TaskState, TaskStatus, TaskUpdate
 from ...agents.editor import EditorUnavailableError
-from ...agents.tasks.executor import AGENT_FAILED_TEXT
+from ...agents.executor import AGENT_FAILED_TEXT
 from ...daemon.logs import log
 from ...errors.codes import ACP_RESERVED
 from ...errors.exceptions import FailureError, OperationError
@@ -27,7 +27,7 @@ from .updates import Updates, recorded
 if TYPE_CHECKING:
     from ...a2a.types import SendRequest
     from ...agents.editor import Editor, Published
-    from ...agents.service.request_handler import Caller, RequestHandler
+    from ...agents.request_handler import Caller, RequestHandler
     from ...daemon.operations.request import ContextBackend, Sending
     from .generated.structs import SessionUpdate
 
@@ -88,12 +88,17 @@ class PromptTurn:
             try:
                 if not self.cancelled:
                     status = await self._follow(handler, replace(caller, turn=self), request)
-                    await self._tell_rest()
+                    while self._at_end:
+                        await self.send(self._at_end.pop(next(iter(self._at_end))))
             except (FailureError, OperationError):
                 if not self.cancelled:
                     raise
             finally:
-                self._end()
+                for update in self._at_end.values():
+                    self.send(update)
+                self._at_end.clear()
+                self.over = True
+                self._notify()
         if self._task is not None and status is not None and status.state in INTERRUPTED:
             self.open_task = self._task.id
         if self.cancelled:
@@ -115,17 +120,6 @@ class PromptTurn:
                 self._sent = events[-1].generation
                 self._notify()
         return status
-
-    async def _tell_rest(self) -> None:
-        while self._at_end:
-            await self.send(self._at_end.pop(next(iter(self._at_end))))
-
-    def _end(self) -> None:
-        for update in self._at_end.values():
-            self.send(update)
-        self._at_end.clear()
-        self.over = True
-        self._notify()
 
     # -- what the client is told -------------------------------------------------------------------------------
 

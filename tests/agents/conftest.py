@@ -11,11 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.service.runtime import Runtime
+from discreet.agents.executor import AgentExecutor
+from discreet.agents.request_handler import RequestHandler
+from discreet.agents.runtime import Runtime
 from discreet.agents.stores.interface import TaskStore
 from discreet.agents.stores.memory import MemoryStore
-from discreet.agents.tasks.executor import AgentExecutor
 from support import redis
 from support.daemon_wire import logged as logged  # noqa: PLC0414 - a fixture
 from support.postgres import Server, running_server
@@ -57,7 +57,7 @@ def serving() -> Serving:
         executor: AgentExecutor, store: TaskStore | None = None, **options: Any
     ) -> AsyncIterator[RequestHandler]:
         async with anyio.create_task_group() as tasks:
-            yield await Runtime(tasks.start_soon, store or MemoryStore(), executor, None, **options).ready()
+            yield await Runtime(tasks.start_soon, store or MemoryStore(), executor, None, **options).handler.ready()
             tasks.cancel_scope.cancel()
 
     return serve
@@ -111,7 +111,7 @@ def daemon_on() -> Serving:
     ) -> AsyncIterator[RequestHandler]:
         store = Killable(path)
         async with anyio.create_task_group() as tasks:
-            yield await Runtime(tasks.start_soon, store, executor, None, **options).ready()
+            yield await Runtime(tasks.start_soon, store, executor, None, **options).handler.ready()
             store.killed = killed
             tasks.cancel_scope.cancel()
 

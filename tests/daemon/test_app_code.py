@@ -17,7 +17,7 @@ import pytest
 
 from discreet import Context, Identity, OperationError, Service
 from discreet.agents import Agent, RequestContext, TaskEvents
-from discreet.agents.interceptor import AgentCall
+from discreet.agents.agent import AgentCall
 from discreet.daemon.operations.access import PARENT, Access
 from discreet.errors.failures import Failure, Internal
 from discreet.errors.wire import encode_error_response

@@ -13,20 +13,18 @@ from typing import Any
 
 import pytest
 
-from discreet.a2a import content
+from discreet.a2a.task import MAX_JSON_DEPTH
 from discreet.a2a.types import TaskQuery
-from discreet.agents.push import notifier
-from discreet.agents.service import call_pipeline, methods, push_configs
-from discreet.agents.stores import checks
-from discreet.agents.stores.memory import StoreLimits
-from discreet.agents.tasks import executor, live_task, runner
-from discreet.agents.tasks.executor import (
+from discreet.agents import executor, live_task, methods, notifier, push_configs, runner
+from discreet.agents.executor import (
     AgentExecutor,
     RequestContext,
     SupportsCancel,
     SupportsCheck,
     SupportsResume,
 )
+from discreet.agents.stores import checks
+from discreet.agents.stores.memory import StoreLimits
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
 from discreet.daemon.connection.writer import MAX_UNDELIVERED
 from discreet.daemon.dispatch.scheduler import STARVED_SECONDS
@@ -204,9 +202,9 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"fewer where they take more than {checks.MAX_PAGE_BYTES // 1024**2} MiB",
         "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runner.CANCEL_SECONDS:.0f}",
         "seconds for interceptors": "`--request-timeout` before the call, and again after it; "
-        f"{call_pipeline.AFTER_CANCEL_SECONDS:.0f} after a call that was cancelled",
+        f"{methods.AFTER_CANCEL_SECONDS:.0f} after a call that was cancelled",
         "push configs of one task": f"{push_configs.MAX_CONFIGS}; then −32004",
-        "levels of objects and arrays in one JSON value, from callers and from agents": f"{content.MAX_JSON_DEPTH}; then −32602, and a "
+        "levels of objects and arrays in one JSON value, from callers and from agents": f"{MAX_JSON_DEPTH}; then −32602, and a "
         "`TypeError` in the executor",
         "a message": f"{Settings().max_message_bytes // 1024**2} MiB, `--max-message-bytes`",
     }

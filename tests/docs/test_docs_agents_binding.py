@@ -14,12 +14,10 @@ import pytest
 
 from discreet.a2a import methods as a2a_methods
 from discreet.a2a.types import MAX_PAGE_SIZE, Authentication, PushConfig, TaskQuery
-from discreet.agents.push import delivery, notifier
-from discreet.agents.service import methods
-from discreet.agents.service.card_builder import stdio_interfaces
+from discreet.agents import live_task, methods, notifier
+from discreet.agents.card_builder import stdio_interfaces
+from discreet.agents.runner import CANCEL_SECONDS
 from discreet.agents.stores.interface import PushTarget
-from discreet.agents.tasks import live_task
-from discreet.agents.tasks.runner import CANCEL_SECONDS
 from discreet.daemon.connection.writer import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
@@ -221,7 +219,7 @@ def test_the_challenge_is_the_daemons() -> None:
 def test_the_headers_of_push_notifications_are_those_that_are_sent() -> None:
     config = PushConfig("https://example.com/", "c", "t", "token", Authentication("Bearer", "secret"))
     for column, version in enumerate(("1.0", "0.3"), start=1):
-        sent = dict(delivery.request_headers(PushTarget(config, version)))
+        sent = dict(notifier.request_headers(PushTarget(config, version)))
         shown = {row[0]: row[column] for row in rows("11. Push notifications") if row[0] in {*sent, "A2A-Version"}}
         assert {name for name, cell in shown.items() if cell} == sent.keys() - {"User-Agent"}
         assert shown["Content-Type"] == sent["Content-Type"]
@@ -242,10 +240,10 @@ def test_the_numbers_are_those_of_the_code() -> None:
         in text
     )
     assert (
-        f"up to {notifier.MAX_BACKOFF_SECONDS:.0f} s), after {', '.join(map(str, sorted(delivery.RETRYABLE_STATUSES)))}, 5xx"
+        f"up to {notifier.MAX_BACKOFF_SECONDS:.0f} s), after {', '.join(map(str, sorted(notifier.RETRYABLE_STATUSES)))}, 5xx"
         in text
     )
-    assert f"An attempt takes {delivery.Timeouts().total:.0f} s at most" in text
+    assert f"An attempt takes {notifier.Timeouts().total:.0f} s at most" in text
     assert f"After {notifier.MAX_FAILURES} notifications in a row" in text
     settings = Settings()
     assert f"at most {settings.max_message_bytes // 1024**2} MiB (`--max-message-bytes`)" in text

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from discreet.agents.cluster.cluster import SHARED_POLL_SECONDS
+from discreet.agents.cluster import SHARED_POLL_SECONDS
 from discreet.client import Peer
 from discreet.daemon.settings.table import OPTIONS
 from discreet.testing import spawned

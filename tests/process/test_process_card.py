@@ -18,7 +18,7 @@ import os
 from msgspec.structs import replace
 from discreet import Identity, Service
 from discreet.agents.agent import Agent
-from discreet.a2a.card.model import Skill
+from discreet.a2a.card import Skill
 print("printed at import")
 os.write(1, b"written at import\\n")
 

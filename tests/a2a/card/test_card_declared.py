@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from discreet import DeclarationError, Service
-from discreet.a2a.card.model import ApiKey, Extension, HttpAuth, Skill, requires
+from discreet.a2a.card import ApiKey, Extension, HttpAuth, Skill, requires
 from discreet.agents.agent import Agent
 from discreet.daemon.apps import AppError, load, services_of
 from discreet.daemon.settings import Settings

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from discreet.a2a.card.model import (
+from discreet.a2a.card import (
     AgentCard,
     ClientCredentials,
     HttpAuth,
@@ -23,7 +23,7 @@ from discreet.a2a.card.model import (
     validate_card,
     wrap_scheme,
 )
-from discreet.a2a.card.v03 import card_to_v03
+from discreet.a2a.card_v03 import card_to_v03
 from support.cards import CARDS, FLOWS, SCHEMES, URL, cards, plain_agent, written
 
 HERE = Path(__file__).parent

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from discreet import Identity
-from discreet.a2a.card.model import AgentCard, Signature, Skill, requires
-from discreet.agents.service.card_builder import InvalidCard
+from discreet.a2a.card import AgentCard, Signature, Skill, requires
+from discreet.agents.card_builder import InvalidCard
 from discreet.daemon.operations.access import PARENT
 from support.cards import STDIO, cards, plain_agent, shop, tokens, whole_agent
 

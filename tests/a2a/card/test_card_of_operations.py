@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from discreet import Identity, Service
-from discreet.a2a.card.model import Capabilities, HttpAuth, requires
-from discreet.a2a.card.v03 import card_to_v03
-from discreet.agents.service.card_builder import PUSH_DELIVERY
+from discreet.a2a.card import Capabilities, HttpAuth, requires
+from discreet.a2a.card_v03 import card_to_v03
+from discreet.agents.card_builder import PUSH_DELIVERY
 from discreet.daemon.operations.access import PARENT, Access
 from support.cards import cards, plain_agent, shop, tokens, written
 

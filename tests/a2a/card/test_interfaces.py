@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from discreet.a2a.card.model import AgentInterface
-from discreet.a2a.card.v03 import card_to_v03
-from discreet.agents.service.card_builder import BINDING, stdio_interfaces
+from discreet.a2a.card import AgentInterface
+from discreet.a2a.card_v03 import card_to_v03
+from discreet.agents.card_builder import BINDING, stdio_interfaces
 from discreet.daemon.settings import Settings
 from support.cards import CARDS, STDIO, URL, cards
 
@@ -34,12 +34,12 @@ def test_the_url_holds_the_command_and_no_other_setting(settings: Settings, url:
 def test_the_0_3_card_names_the_0_3_interfaces() -> None:
     http = [AgentInterface(url=URL, protocol_binding="JSONRPC", protocol_version=version) for version in ("1.0", "0.3")]
     card = card_to_v03(cards(interfaces=[*http, *STDIO]).public())
-    assert (card.protocol_version, card.url, card.preferred_transport) == ("0.3.0", URL, "JSONRPC")
-    assert [each.transport for each in card.additional_interfaces] == ["JSONRPC", BINDING]
+    assert (card["protocolVersion"], card["url"], card["preferredTransport"]) == ("0.3.0", URL, "JSONRPC")
+    assert [each["transport"] for each in card["additionalInterfaces"]] == ["JSONRPC", BINDING]
 
 
 def test_a_card_without_0_3_interfaces_keeps_its_own_in_0_3() -> None:
     card = msgspec.structs.replace(CARDS["nothing"], supported_interfaces=STDIO[:1])
-    assert card_to_v03(card).url == STDIO[0].url
+    assert card_to_v03(card)["url"] == STDIO[0].url
     with pytest.raises(ValueError, match="interface"):
         card_to_v03(msgspec.structs.replace(card, supported_interfaces=()))

@@ -28,17 +28,9 @@ from discreet.a2a.types import (
     TaskStatus,
     TaskUpdate,
 )
-from discreet.a2a.versions.v03 import V03, message_from_v03, part_from_v03
-from discreet.a2a.versions.v03_model import (
-    Artifact03,
-    ArtifactUpdate03,
-    Message03,
-    Status03,
-    StatusUpdate03,
-    Task03,
-)
-from discreet.a2a.versions.v10 import V10
-from discreet.a2a.versions.version import ProtocolVersion
+from discreet.a2a.v03 import V03
+from discreet.a2a.v10 import V10
+from discreet.a2a.version import ProtocolVersion
 
 DATA = Path(__file__).parent / "data"
 DOCUMENTS: list[dict[str, Any]] = json.loads((DATA / "documents.json").read_text(encoding="utf-8"))
@@ -60,51 +52,7 @@ def check(version: ProtocolVersion, name: str, document: Any) -> None:
     Draft202012Validator({**SCHEMAS[version.name], "$ref": f"#/$defs/{name}"}).validate(document)
 
 
-# -- a reader of what 0.3 sends, which only its clients need -------------------------------------------------------------
-
-
-def status_of(given: Status03) -> TaskStatus:
-    states = {V03.states[state]: state for state in TaskState}
-    message = None if given.message is None else message_from_v03(given.message, "message")
-    return TaskStatus(states[given.state], message, given.timestamp)
-
-
-def artifact_of(given: Artifact03) -> Artifact:
-    parts = tuple(part_from_v03(part, "part") for part in given.parts)
-    return Artifact(given.artifact_id, parts, given.name, given.description, given.metadata, given.extensions or ())
-
-
-def task_of(given: Task03) -> Task:
-    return Task(
-        given.id,
-        given.context_id,
-        status_of(given.status),
-        tuple(map(artifact_of, given.artifacts or ())),
-        tuple(message_from_v03(message, "message") for message in given.history or ()),
-        given.metadata,
-    )
-
-
-def read_v03(what: str, text: bytes) -> Any:
-    match what:
-        case "task":
-            return task_of(msgspec.json.decode(text, type=Task03))
-        case "message":
-            return message_from_v03(msgspec.json.decode(text, type=Message03), "message")
-        case "status":
-            status = msgspec.json.decode(text, type=StatusUpdate03)
-            return TaskUpdate(
-                status.task_id, status.context_id, StatusChanged(status_of(status.status), status.metadata)
-            )
-        case "artifact":
-            change = msgspec.json.decode(text, type=ArtifactUpdate03)
-            artifact = artifact_of(change.artifact)
-            event = ArtifactChanged(artifact, bool(change.append), bool(change.last_chunk), change.metadata)
-            return TaskUpdate(change.task_id, change.context_id, event)
-        case "config":
-            return V03.inputs["tasks/pushNotificationConfig/set"].decode(Raw(text))[0]
-        case _:
-            return V03.inputs["message/send"].decode(Raw(text))[0]
+READ_V03 = {"params": "message/send", "config": "tasks/pushNotificationConfig/set"}
 
 
 def read_v10(what: str, text: bytes) -> Any:
@@ -142,9 +90,10 @@ def write(version: ProtocolVersion, what: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", DOCUMENTS, ids=[case["name"] for case in DOCUMENTS])
-def test_a_document_means_the_same_in_both_versions(case: dict[str, Any]) -> None:
-    v10 = read_v10(case["what"], json.dumps(case["v10"]).encode())
-    assert v10 == read_v03(case["what"], json.dumps(case["v03"]).encode())
+def test_params_mean_the_same_in_both_versions(case: dict[str, Any]) -> None:
+    if case["what"] in READ_V03:
+        v03 = V03.inputs[READ_V03[case["what"]]].decode(Raw(json.dumps(case["v03"]).encode()))[0]
+        assert v03 == read_v10(case["what"], json.dumps(case["v10"]).encode())
 
 
 @pytest.mark.parametrize("case", DOCUMENTS, ids=[case["name"] for case in DOCUMENTS])
@@ -219,9 +168,8 @@ def test_any_task_survives_1_0(task: Task) -> None:
 
 @given(tasks(st.none()))
 @settings(max_examples=60, deadline=None)
-def test_any_task_that_0_3_can_express_survives_it(task: Task) -> None:
+def test_any_task_is_one_in_0_3(task: Task) -> None:
     text = bytes(V03.encode_task(task))
-    assert task_of(msgspec.json.decode(text, type=Task03)) == task
     check(V03, "Task", json.loads(text))
 
 

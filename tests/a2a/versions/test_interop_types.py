@@ -32,10 +32,9 @@ from discreet.a2a.types import (
     TaskUpdate,
     UnreadableTask,
 )
-from discreet.a2a.versions.v03 import V03
-from discreet.a2a.versions.v03_model import Task03
-from discreet.a2a.versions.v10 import V10, encode_task_page
-from discreet.a2a.versions.version import ListRequest, ProtocolVersion
+from discreet.a2a.v03 import V03
+from discreet.a2a.v10 import V10, encode_task_page
+from discreet.a2a.version import ListRequest, ProtocolVersion
 
 INTERPRETERS = {"1.0": os.environ.get("DISCREET_A2A_V1"), "0.3": os.environ.get("DISCREET_A2A_V03")}
 NOW = "2026-01-31T23:59:59.999Z"
@@ -174,13 +173,9 @@ def test_what_the_sdk_of_1_0_writes_is_read_here() -> None:
 
 def test_what_the_sdk_of_0_3_writes_is_read_here() -> None:
     sent = [("MessageSendParams", json.dumps(case["v03"])) for case in DOCUMENTS if case["what"] == "params"]
-    tasks = [("Task", bytes(V03.encode_task(task)).decode()) for task in TASKS]
-    answers = read_by_sdk(V03, sent + tasks)
-    for (_, text), answer in zip(sent, answers, strict=False):
+    for (_, text), answer in zip(sent, read_by_sdk(V03, sent), strict=True):
         decode = V03.inputs["message/send"].decode
         assert decode(Raw(answer.encode())) == decode(Raw(text.encode()))
-    for (_, text), answer in zip(tasks, answers[len(sent) :], strict=True):
-        assert msgspec.json.decode(answer, type=Task03) == msgspec.json.decode(text, type=Task03)
 
 
 def _normal(value: Any) -> Any:

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from discreet.a2a.protojson import decode_base64, encode_base64
 from discreet.a2a.types import Message, Part, Role, SendConfiguration, SendRequest, TaskState
-from discreet.a2a.versions.protojson import decode_base64, encode_base64
-from discreet.a2a.versions.v03 import V03
-from discreet.a2a.versions.v10 import V10
-from discreet.a2a.versions.version import ProtocolVersion, TaskRequest
+from discreet.a2a.v03 import V03
+from discreet.a2a.v10 import V10
+from discreet.a2a.version import ProtocolVersion, TaskRequest
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 

@@ -13,9 +13,9 @@ from msgspec import Raw
 from discreet import Service
 from discreet.a2a.methods import V03_METHODS, V10_METHODS
 from discreet.a2a.types import Authentication, PushConfig, TaskQuery, TaskState
-from discreet.a2a.versions.v03 import V03
-from discreet.a2a.versions.v10 import V10
-from discreet.a2a.versions.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
+from discreet.a2a.v03 import V03
+from discreet.a2a.v10 import V10
+from discreet.a2a.version import ListRequest, ProtocolVersion, PushConfigRequest, TaskRequest
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 

@@ -27,9 +27,9 @@ from discreet.a2a.types import (
     TaskUpdate,
     UnreadableTask,
 )
-from discreet.a2a.versions.v03 import V03
-from discreet.a2a.versions.v10 import V10, encode_task_page
-from discreet.a2a.versions.version import ListRequest, ProtocolVersion
+from discreet.a2a.v03 import V03
+from discreet.a2a.v10 import V10, encode_task_page
+from discreet.a2a.version import ListRequest, ProtocolVersion
 
 BOTH = pytest.mark.parametrize("version", [V10, V03], ids=["1.0", "0.3"])
 

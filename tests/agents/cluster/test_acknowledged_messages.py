@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from discreet.a2a.types import Role, Task, TaskState
-from discreet.agents.cluster import cluster
+from discreet.agents import cluster
+from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.stores.interface import OwnerRequest, StoredTask
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from support.executors import ME, Scripted, request, task_of, until_state
 from support.places import NewStore
 from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle

@@ -11,10 +11,10 @@ import pytest
 
 from discreet.a2a.errors import NotCancelable
 from discreet.a2a.types import TaskState
-from discreet.agents.cluster import remote_submission
+from discreet.agents import delegator
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.live_task import TaskMemory
 from discreet.agents.stores.interface import MESSAGE, OwnerRequest
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
-from discreet.agents.tasks.live_task import TaskMemory
 from discreet.daemon.memory import MemoryBudget
 from discreet.errors import Overloaded, TaskNotCancelable, UnsupportedOperation
 from support.daemons import watching
@@ -278,7 +278,7 @@ async def test_messages_whose_senders_have_gone_are_limited_as_long_as_nobody_ta
         async def take_owner_requests(self) -> Any:
             return [each for each in await self._inner.take_owner_requests() if each.kind != MESSAGE]
 
-    monkeypatch.setattr(remote_submission, "MAX_DELEGATIONS", 2)
+    monkeypatch.setattr(delegator, "MAX_DELEGATIONS", 2)
     budget = MemoryBudget(64 * 1024 * 1024)
     worker = serving(Scripted(for_ever), Deaf(new_store()), role=WORKER)
     async with serving(Idle(), new_store(), role=FRONT, memory=TaskMemory(budget)) as front, worker:

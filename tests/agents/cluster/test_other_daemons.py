@@ -11,15 +11,14 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.draft import NOT_EXECUTED, NOT_EXECUTED_TEXT
 from discreet.a2a.errors import EventsLost
+from discreet.a2a.task import NOT_EXECUTED, NOT_EXECUTED_TEXT
 from discreet.a2a.types import Task, TaskQuery, TaskState
-from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.service.runtime import Waits
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import RequestHandler
+from discreet.agents.stores.checks import COVERED_EVENTS_KEPT
 from discreet.agents.stores.interface import LoggedEvent, OwnerRequest
-from discreet.agents.stores.sqlite.schema import COVERED_EVENTS_KEPT
 from discreet.agents.stores.sqlite.store import SqliteStore
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import FailureError, Internal, TaskNotCancelable, TimedOut, UnsupportedOperation
 from support.daemons import Resumer, Watching, until_ended, watching
 from support.executors import ME, Scripted, ask_then_echo, failure_of, for_ever, request, task_of, until_state
@@ -38,7 +37,7 @@ async def test_a_cancel_that_the_other_daemon_does_only_later_has_timed_out_and_
         cancelling.set()
         await go_on.wait()
 
-    impatient = daemon_on(path, Scripted(for_ever), waits=Waits(remote_cancel=0.3))
+    impatient = daemon_on(path, Scripted(for_ever), remote_cancel_seconds=0.3)
     async with daemon_on(path, Scripted(for_ever, stop_slowly)) as one, impatient as other:
         task = await task_of(one, request(at_once=True))
         await until_state(other, task.id, TaskState.WORKING)
@@ -341,7 +340,7 @@ def keep_nothing_behind(path: Path) -> None:
 
 
 async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generation(daemon_on, tmp_path: Path) -> None:
-    rarely = Waits(shared_poll=1.0)  # so rarely that a slow machine has stored a snapshot meanwhile
+    rarely = 1.0  # so that a slow machine has stored a snapshot meanwhile
     path = tmp_path / "tasks.db"
     lost: list[EventsLost] = []
 
@@ -360,7 +359,7 @@ async def test_a_watcher_too_far_behind_another_daemon_is_told_the_last_generati
 
     async with (
         daemon_on(path, Scripted(ask_again)) as one,
-        daemon_on(path, Scripted(ask_again), waits=rarely) as other,
+        daemon_on(path, Scripted(ask_again), shared_poll_seconds=rarely) as other,
     ):
         keep_nothing_behind(path)
         task = await task_of(one, request())

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from discreet.a2a.types import TaskState
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
+from discreet.agents.executor import RequestContext, TaskEvents
 from support.daemons import Resumer, Watching
 from support.executors import ME, Scripted, for_ever, request, task_of, until_state
 from support.postgres import Server, running_server

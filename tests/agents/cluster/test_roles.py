@@ -10,12 +10,12 @@ import pytest
 
 from discreet.a2a.errors import UnknownSkill
 from discreet.a2a.types import PushConfig, SendConfiguration, SendRequest, TaskEvent, TaskQuery, TaskState, TaskUpdate
-from discreet.agents.push.notifier import PushNotifier
-from discreet.agents.service.request_handler import Caller
-from discreet.agents.service.runtime import Role, Runtime
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.live_task import LiveTask
+from discreet.agents.notifier import PushNotifier
+from discreet.agents.request_handler import Caller
+from discreet.agents.runtime import Role, Runtime
 from discreet.agents.stores.interface import Changes
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
-from discreet.agents.tasks.live_task import LiveTask
 from discreet.daemon.operations.identity import Identity
 from discreet.errors import FailureError
 from support.daemons import Watching, watching
@@ -238,7 +238,7 @@ async def test_a_worker_pushes_from_its_first_event_on_to_a_config_that_came_wit
             workers = Runtime(
                 tasks.start_soon, new_store(), Scripted(echo), PushNotifier(), write_push=note, role=WORKER
             )
-            front, _ = await fronts.ready(), await workers.ready()
+            front, _ = await fronts.handler.ready(), await workers.handler.ready()
             task = await task_of(front, sent)
             assert [each.url for each in await front.push_configs.list(task.id, scope="me")] == [hook.url]
             await until(lambda: len(pushed) >= 3)
@@ -261,7 +261,7 @@ async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_
             one, other = [
                 await Runtime(
                     tasks.start_soon, new_store(), Idle(), PushNotifier(), write_push=note, role=FRONT
-                ).ready()
+                ).handler.ready()
                 for _ in range(2)
             ]
             worker = await Runtime(
@@ -271,7 +271,7 @@ async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_
                 PushNotifier(),
                 write_push=note,
                 role=WORKER,
-            ).ready()
+            ).handler.ready()
             asked = await task_of(one, request("one"))
             watchers = [Watching(), Watching()]
             for handler, watcher in zip((other, worker), watchers, strict=True):  # which keep it in memory

@@ -10,12 +10,12 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import StatusChanged, TaskState, TaskStatus
-from discreet.agents.cluster import cluster, remote_submission
-from discreet.agents.service.runtime import Runtime
+from discreet.agents import cluster, delegator
+from discreet.agents.executor import ORPHANED_TEXT, RequestContext, TaskEvents
+from discreet.agents.runtime import Runtime
 from discreet.agents.stores.interface import DamagedTaskError, OwnerRequest, StoredTask, StoreError
-from discreet.agents.tasks.executor import ORPHANED_TEXT, RequestContext, TaskEvents
 from support.daemons import Resumer, Watching
 from support.executors import (
     ME,
@@ -135,7 +135,7 @@ async def test_a_daemon_that_is_about_to_end_takes_nothing_more(new_store: NewSt
         with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as tasks:
                 runtime = Runtime(tasks.start_soon, new_store(), worker, None, role=WORKER)
-                await runtime.ready()
+                await runtime.handler.ready()
                 await task_of(front, request("one"))
                 runtime.drain()
                 task = await task_of(front, request("two", at_once=True))
@@ -212,7 +212,7 @@ async def test_a_message_that_its_owner_could_not_take_is_sent_again(
         await events.require_input()
 
     may_ask = anyio.Event()
-    monkeypatch.setattr(remote_submission, "RESEND_SECONDS", 0.05)
+    monkeypatch.setattr(delegator, "RESEND_SECONDS", 0.05)
     worker, losing = Counting(execute), Losing(new_store())
     async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, losing, role=WORKER):
         with anyio.fail_after(DEADLINE_SECONDS):

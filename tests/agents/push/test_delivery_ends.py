@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.agents.push.notifier import MAX_FAILURES, MAX_NOTIFICATIONS
+from discreet.agents.notifier import MAX_FAILURES, MAX_NOTIFICATIONS
 from discreet.daemon.memory import MemoryBudget
 from support.logged_events import LoggedEvents
 from support.waits import DEADLINE_SECONDS, until
@@ -101,12 +101,6 @@ async def test_notifications_left_after_draining_are_logged(logged: LoggedEvents
         await hook.received(1)
         await notifier.drain(0.01)
         assert logged() == [("push.unsent", {"targets": 1, "notifications": 3})]
-
-
-async def test_draining_an_idle_pusher_takes_no_time(logged: LoggedEvents) -> None:
-    async with running(local()) as notifier:
-        await notifier.drain(float("inf"))
-    assert logged() == []
 
 
 async def test_all_targets_together_stay_within_their_share_of_the_budget(logged: LoggedEvents) -> None:

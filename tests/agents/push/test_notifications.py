@@ -7,7 +7,7 @@ import re
 import pytest
 
 from discreet.a2a.types import Authentication
-from discreet.agents.push.delivery import MAX_BODY_BYTES, MAX_CONNECTIONS_PER_HOST
+from discreet.agents.notifier import MAX_BODY_BYTES, MAX_CONNECTIONS_PER_HOST
 from support.webhooks import HANG, Answer, enqueue, hooked, local, running, status, target
 
 pytestmark = pytest.mark.anyio

@@ -6,8 +6,7 @@ from itertools import repeat
 
 import pytest
 
-from discreet.agents.push.delivery import Timeouts
-from discreet.agents.push.notifier import MAX_BACKOFF_SECONDS
+from discreet.agents.notifier import MAX_BACKOFF_SECONDS, Timeouts
 from support.logged_events import LoggedEvents
 from support.timing import FakeTiming
 from support.webhooks import HANG, Answer, enqueue, hooked, local, running, settled, status, target

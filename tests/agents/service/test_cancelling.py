@@ -7,9 +7,9 @@ import pytest
 
 from discreet.a2a.errors import NotCancelable
 from discreet.a2a.types import Task, TaskQuery, TaskState
-from discreet.agents.service.request_handler import RequestHandler
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import TaskNotCancelable, TaskNotFound
 from support.executors import (
     ME,

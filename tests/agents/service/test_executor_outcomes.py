@@ -6,8 +6,8 @@ import pytest
 
 from discreet.a2a.errors import InvalidStateTransition
 from discreet.a2a.types import TaskState
+from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.stores.interface import TaskStore
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import InvalidAgentResponse, OperationError
 from support.executors import ME, Scripted, failure_of, request, task_of
 

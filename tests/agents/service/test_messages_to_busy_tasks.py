@@ -5,11 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from discreet.a2a.draft import NOT_EXECUTED, NOT_EXECUTED_TEXT, apply_events
+from discreet.a2a.task import NOT_EXECUTED, NOT_EXECUTED_TEXT, apply_events
 from discreet.a2a.types import Part, Role, StatusChanged, StreamItem, Task, TaskState, TaskUpdate
-from discreet.agents.service.request_handler import RequestHandler
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from support.executors import ME, Scripted, for_ever, request, task_of, until_state
 
 pytestmark = pytest.mark.anyio

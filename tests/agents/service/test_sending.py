@@ -5,13 +5,13 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from discreet.a2a.draft import apply_events
 from discreet.a2a.errors import MisplacedReplyError
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import Message, Role, StreamItem, TaskQuery, TaskState
-from discreet.agents.service.request_handler import RequestHandler
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import RequestHandler
 from discreet.agents.stores.interface import TaskStore
 from discreet.agents.stores.memory import MemoryStore, StoreLimits
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import FailureError, Overloaded, UnsupportedOperation
 from support.executors import ME, Scripted, ask_then_echo, echo, failure_of, request, task_of, text_of, until_state
 

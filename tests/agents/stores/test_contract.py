@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import Artifact, ArtifactChanged, Part, Task, TaskCreated, TaskQuery, TaskState, TaskStatus
 from discreet.agents.stores.interface import CommitConflict, LogTruncatedError, StoredTask, TaskStore, Unserializable
 from support.task_changes import a_task, at, change_to, chunk, commit_all, current, ids, said, to_create

@@ -13,7 +13,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import Task, TaskCreated, TaskEvent, TaskState
 from discreet.agents.stores.interface import (
     MESSAGE,

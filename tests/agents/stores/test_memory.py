@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -38,8 +38,7 @@ from discreet.agents.stores.interface import (
     PushTarget,
     StoreFull,
 )
-from discreet.agents.stores.memory import MemoryStore, StoreLimits
-from discreet.agents.stores.memory.store import TaskIndex
+from discreet.agents.stores.memory import MemoryStore, StoreLimits, TaskIndex
 from discreet.daemon.memory import MemoryBudget
 from support import task_changes
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import Task, TaskCreated, TaskQuery, TaskState, TaskStatus
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import StoredTask, TaskChange
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 _BEGINNING = """
 import os, sys
 import anyio
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import *
 from discreet.agents.stores.interface import *
 from discreet.agents.stores.sqlite.store import SqliteStore

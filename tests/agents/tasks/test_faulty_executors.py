@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from discreet import Identity
-from discreet.a2a.content import MAX_JSON_DEPTH, is_within_max_depth
+from discreet.a2a.task import MAX_JSON_DEPTH, is_within_max_depth
 from discreet.agents import Agent, NotCancelable, Part, RequestContext, TaskEvents
 from discreet.client import InvalidParams, Peer
 from discreet.testing import in_memory

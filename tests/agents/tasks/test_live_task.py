@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.a2a.content import size_of_event
-from discreet.a2a.draft import TaskDraft, apply_events
+from discreet.a2a.task import TaskDraft, apply_events, size_of_event
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,
@@ -24,10 +23,10 @@ from discreet.a2a.types import (
     is_new_id,
     new_id,
 )
+from discreet.agents.live_task import MAX_EVENTS, EventReader, LiveTask
 from discreet.agents.stores.interface import Unserializable
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.stores.serialization import encode_change
-from discreet.agents.tasks.live_task import MAX_EVENTS, LiveTask
 from support.task_changes import chunk
 
 
@@ -84,63 +83,37 @@ def test_a_frozen_task_does_not_change_any_more() -> None:
     assert (texts(before), texts(draft.freeze())) == (["a"], ["a", "b"])
 
 
-# -- watching -----------------------------------------------------------------------------------------------------
+# -- what readers have not read ----------------------------------------------------------------------------------
 
 
-def test_a_watcher_sees_nothing_before_the_store_has_it_and_then_each_event_once_and_in_order() -> None:
-    live = begun()
-    commit(live)
-    watcher = live.watch()
-    for text in "abc":
-        live.publish(chunk(text))
-    assert watcher.take(live.committed) == []
-    commit(live)
-    batch = watcher.take(live.committed, 2)
-    assert batch is not None
-    assert [logged.generation for logged in batch] == [2, 3]
-    assert [logged.generation for logged in watcher.take(live.committed) or []] == [4]
-    assert watcher.take(live.committed) == []
-
-
-def test_nothing_is_buffered_without_a_watcher() -> None:
+def test_events_are_kept_while_there_is_a_reader() -> None:
     live = begun()
     for _ in range(1000):
         live.publish(chunk("x" * 100))
-    assert live.buffer is None or live.buffer.bytes == 0
-    watcher = live.watch()
+    assert live.buffer is None
+    reader = EventReader(live, MemoryStore())
     live.publish(chunk("seen"))
-    commit(live)
-    assert [logged.event for logged in watcher.take(live.committed) or []] == [chunk("seen")]
-    watcher.close()
-    assert live.buffer is None or live.buffer.bytes == 0
+    assert live.buffer is not None
+    assert live.buffer.bytes > 0
+    reader.close()
+    assert live.buffer.bytes == 0
 
 
-def test_a_watcher_behind_the_buffer_is_told_and_the_others_go_on() -> None:
+@pytest.mark.anyio
+async def test_what_every_reader_has_read_is_dropped_and_a_slow_reader_keeps_a_bounded_part() -> None:
     live = begun()
     commit(live)
-    slow, fast = live.watch(), live.watch()
-    for _ in range(MAX_EVENTS + 1):
-        live.publish(chunk("x"))
-        if len(live.pending) == 500:
-            commit(live)
-            while fast.take(live.committed):
-                pass
-    commit(live)
-    assert slow.take(live.committed) is None
-    assert fast.take(live.committed) is not None
-    assert live.buffer is not None
-    assert live.buffer.bytes < 1000 * MAX_EVENTS
-
-
-def test_what_every_watcher_has_read_is_dropped() -> None:
-    live = begun()
-    watcher = live.watch()
-    for _ in range(5000):
-        live.publish(chunk("x" * 1000))
-        commit(live)
-        watcher.take(live.committed)
-    assert live.buffer is not None
-    assert live.buffer.bytes < 600 * 1300
+    fast = EventReader(live, MemoryStore())
+    for limit in (600, MAX_EVENTS):
+        for _ in range(MAX_EVENTS + 1):
+            live.publish(chunk("x"))
+            if len(live.pending) == 500:
+                commit(live)
+                while fast.position < live.committed:
+                    await fast.next_batch()
+        assert live.buffer is not None
+        assert live.buffer.bytes < limit * 1000
+        EventReader(live, MemoryStore())  # which reads nothing
 
 
 # -- the store ---------------------------------------------------------------------------------------------------

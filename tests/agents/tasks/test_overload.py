@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from discreet.agents import Agent, RequestContext, TaskEvents
-from discreet.agents.service.methods import MAX_WAITING
+from discreet.agents.methods import MAX_WAITING
 from discreet.client import Overloaded, Peer
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS

@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from discreet.agents.service.runtime import Role
-from discreet.agents.tasks.runner import MAX_EXECUTIONS
+from discreet.agents.runner import MAX_EXECUTIONS
+from discreet.agents.runtime import Role
 from support.daemons import Resumer, until_ended
 from support.executors import Scripted, for_ever, request, task_of
 from support.waits import DEADLINE_SECONDS

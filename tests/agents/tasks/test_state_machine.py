@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import TaskEvent
 from discreet.agents.stores.memory import MemoryStore
 from support.task_world import Logging, LoggingAtOnce, Op, happen, moments_of

@@ -9,15 +9,15 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.content import size_of_task
+from discreet.a2a.task import size_of_task
 from discreet.a2a.types import Message, Role, SendConfiguration, SendRequest, Task, TaskQuery, TaskState, TaskStatus
-from discreet.a2a.versions.v10 import OMITTED
+from discreet.a2a.v10 import OMITTED
 from discreet.agents import Agent, Part, RequestContext, TaskEvents
-from discreet.agents.service.request_handler import Caller
+from discreet.agents.live_task import TASKS_SHARE, LiveTask, TaskMemory
+from discreet.agents.request_handler import Caller
+from discreet.agents.runner import Submission
 from discreet.agents.stores.checks import MAX_PAGE_BYTES
 from discreet.agents.stores.memory import MemoryStore
-from discreet.agents.tasks.live_task import TASKS_SHARE, LiveTask, TaskMemory
-from discreet.agents.tasks.runner import Execution
 from discreet.client import Overloaded, Peer
 from discreet.daemon.memory import MemoryBudget
 from discreet.errors import FailureError
@@ -153,7 +153,7 @@ async def test_a_message_that_does_not_fit_is_refused_and_leaves_nothing(serving
 
 
 async def test_executions_leave_no_cycles_behind(serving: Any) -> None:
-    kinds = (Execution, LiveTask, TaskEvents, RequestContext)
+    kinds = (Submission, LiveTask, TaskEvents, RequestContext)
 
     def alive() -> Counter[str]:
         return Counter(type(each).__name__ for each in gc.get_objects() if type(each) in kinds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.agents.service.methods import _METHODS
+from discreet.agents.methods import _METHODS
 from discreet.client import ConnectionFailed, RetryPolicy, Unavailable, connect
 from discreet.client.http.a2a import QUERIES
 from support.http_server import HttpRequest, http_server

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from discreet import Service
-from discreet.a2a.card.model import (
+from discreet.a2a.card import (
     AgentCard,
     AgentInterface,
     ApiKey,
@@ -30,7 +30,7 @@ from discreet.a2a.card.model import (
     requires,
 )
 from discreet.agents.agent import Agent
-from discreet.agents.service.card_builder import CardBuilder, stdio_interfaces
+from discreet.agents.card_builder import CardBuilder, stdio_interfaces
 from discreet.daemon.operations.access import PARENT, Access, StaticTokens
 from discreet.daemon.settings import Settings
 

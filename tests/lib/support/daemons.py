@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import anyio
 
 from discreet.a2a.types import StatusChanged, StreamItem, TaskQuery, TaskState, TaskUpdate
-from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import RequestHandler
 
 from .executors import ME, Execute, Scripted
 from .waits import DEADLINE_SECONDS, until

@@ -19,8 +19,8 @@ from discreet.a2a.types import (
     TaskState,
     TaskUpdate,
 )
-from discreet.agents.service.request_handler import Caller, RequestHandler
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import Caller, RequestHandler
 from discreet.errors import Failure, FailureError
 
 from .waits import until

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from discreet.agents.service.runtime import Role
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.runtime import Role
 from discreet.agents.stores.interface import TaskStore
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 
 from .executors import Scripted, echo
 

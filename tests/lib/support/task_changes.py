@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from discreet.a2a.draft import apply_events
+from discreet.a2a.task import apply_events
 from discreet.a2a.types import (
     Artifact,
     ArtifactChanged,

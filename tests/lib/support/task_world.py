@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 import anyio
 import anyio.abc
 
-from discreet.a2a.draft import TaskDraft
 from discreet.a2a.errors import EventsLost, TaskConflict
+from discreet.a2a.task import TaskDraft
 from discreet.a2a.types import (
     INACTIVE,
     TERMINAL,
@@ -27,10 +27,10 @@ from discreet.a2a.types import (
     TaskQuery,
     TaskUpdate,
 )
-from discreet.agents.service.request_handler import RequestHandler
-from discreet.agents.service.runtime import Runtime
+from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import RequestHandler
+from discreet.agents.runtime import Runtime
 from discreet.agents.stores.interface import CommitRefusal, TaskChange
-from discreet.agents.tasks.executor import RequestContext, TaskEvents
 from discreet.errors import FailureError, TaskNotCancelable, UnsupportedOperation
 
 from .executors import ME
@@ -142,7 +142,7 @@ class Running:
     async def run(self, executor: Programmed, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with anyio.create_task_group() as tasks:
             runtime = Runtime(tasks.start_soon, self.store, executor, None, replies_without_task=self.replies)
-            self.handler = await runtime.ready()
+            self.handler = await runtime.handler.ready()
             async with anyio.create_task_group() as self.clients:
                 task_status.started()
                 await anyio.sleep_forever()

@@ -13,7 +13,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.tls import TLSListener
 
 from discreet.a2a.types import Authentication, PushConfig
-from discreet.agents.push.notifier import PushNotifier
+from discreet.agents.notifier import PushNotifier
 from discreet.agents.stores.interface import PushTarget
 
 from .timing import FakeTiming

@@ -1,0 +1,312 @@
+"""A task as data: made of its first message, changed by events, measured; and the content that messages may have.
+
+Checks no transition, and stores nothing. The cost of a draft is linear in what the events append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from sys import getsizeof
+from typing import Final, assert_never, final
+
+import msgspec
+from msgspec import UNSET
+
+from ..daemon.memory import CONTAINER_BYTES, VALUE_BYTES
+from ..errors.exceptions import FailureError
+from ..errors.failures import ContentTypeNotSupported, InvalidParams
+from .types import (
+    INACTIVE,
+    TERMINAL,
+    Artifact,
+    ArtifactChanged,
+    CallFacts,
+    ExecutionBegun,
+    Message,
+    MessageAdded,
+    Part,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskEvent,
+    TaskState,
+    TaskStatus,
+    WaitingMessage,
+    new_id,
+    now,
+)
+
+NOT_EXECUTED: Final = "notExecuted"
+"""Member of the metadata of a message that was stored, and whose task ended before its turn; it says so in words."""
+
+NOT_EXECUTED_TEXT: Final = "The task ended before this message was executed."
+CUT_OFF_TEXT: Final = "The agent's process ended before this message was executed to its end."
+
+
+@final
+class TaskDraft:
+    """A mutable copy of a task. `waiting` are the messages whose execution is not over, in the order of the history: only the
+    first may have begun. A message is no longer among them when the task has stopped since its execution began."""
+
+    __slots__ = ("_artifacts", "_frozen", "_history", "context_id", "id", "metadata", "status", "waiting")
+
+    def __init__(self, task: Task, waiting: Iterable[WaitingMessage] = ()) -> None:
+        self.waiting = [*waiting]
+        self._reset(task)
+
+    def _reset(self, task: Task) -> None:
+        self.id = task.id
+        self.context_id = task.context_id
+        self.status = task.status
+        self.metadata = task.metadata
+        self._history: list[Message] = [*task.history]
+        self._artifacts: dict[str, tuple[Artifact, list[Part]]] = {}
+        for artifact in task.artifacts:
+            self._artifacts[artifact.artifact_id] = (artifact, [*artifact.parts])
+        self._frozen: Task | None = task
+
+    def apply(self, event: TaskEvent) -> None:
+        """Change the draft as the event says."""
+        if isinstance(event, TaskCreated):
+            if event.task is not self._frozen:
+                self._reset(event.task)
+            self._wait(event.call, begun=event.begun)
+            return
+        if isinstance(event, ExecutionBegun):
+            self.waiting[:] = [
+                msgspec.structs.replace(each, begun=True) if each.position == event.position else each
+                for each in self.waiting
+            ]
+            return
+        self._frozen = None
+        match event:
+            case ArtifactChanged():  # first: a stream of text is many of these
+                artifact = event.artifact
+                known = self._artifacts.get(artifact.artifact_id) if event.append else None
+                if known is None:
+                    self._artifacts[artifact.artifact_id] = (artifact, [*artifact.parts])
+                else:
+                    known[1].extend(artifact.parts)
+            case StatusChanged(status):
+                if self.status.message is not None:
+                    self._history.append(self.status.message)
+                self.status = status
+                self._stop(status.state, cut_off=event.cut_off)
+            case MessageAdded(message):
+                self._history.append(message)
+                self._wait(event.call, begun=event.begun)
+            case _:
+                assert_never(event)
+
+    @property
+    def messages(self) -> int:
+        """How many messages the history has."""
+        return len(self._history)
+
+    def message(self, position: int) -> Message:
+        return self._history[position]
+
+    def _wait(self, call: CallFacts | None, *, begun: bool) -> None:
+        if call is not None:
+            self.waiting.append(WaitingMessage(len(self._history) - 1, call, begun))
+
+    def _stop(self, state: TaskState, *, cut_off: bool) -> None:
+        """What has begun is over when the task stops, unless it was cut off; what has not never begins when the task ends."""
+        if not self.waiting or state not in INACTIVE:
+            return
+        self.waiting[:] = [each for each in self.waiting if cut_off or not each.begun]
+        if state in TERMINAL:
+            for each in self.waiting:
+                message = self._history[each.position]
+                text = CUT_OFF_TEXT if each.begun else NOT_EXECUTED_TEXT
+                metadata = {**(message.metadata or {}), NOT_EXECUTED: text}
+                self._history[each.position] = msgspec.structs.replace(message, metadata=metadata)
+            self.waiting.clear()
+
+    def freeze(self) -> Task:
+        """The task as it is now. Later events do not change the returned task."""
+        if self._frozen is None:
+            self._frozen = Task(
+                self.id,
+                self.context_id,
+                self.status,
+                self._frozen_artifacts() if self._artifacts else (),
+                tuple(self._history),
+                self.metadata,
+            )
+        return self._frozen
+
+    def _frozen_artifacts(self) -> tuple[Artifact, ...]:
+        return tuple(
+            artifact if len(parts) == len(artifact.parts) else msgspec.structs.replace(artifact, parts=tuple(parts))
+            for artifact, parts in self._artifacts.values()
+        )
+
+
+def apply_events(task: Task, events: Iterable[TaskEvent]) -> Task:
+    """The task after these events."""
+    draft = TaskDraft(task)
+    for event in events:
+        draft.apply(event)
+    return draft.freeze()
+
+
+def new_task(message: Message) -> Task:
+    """The task that begins with this message."""
+    task_id, context_id = new_id(), message.context_id or new_id()
+    history = (addressed(message, task_id, context_id),)
+    return Task(task_id, context_id, TaskStatus(TaskState.SUBMITTED, timestamp=now()), history=history)
+
+
+def addressed(message: Message, task_id: str, context_id: str) -> Message:
+    """The message with the ids of its task."""
+    return msgspec.structs.replace(message, task_id=task_id, context_id=context_id)
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+
+_OBJECT_BYTES: Final = 256
+"""What a task, a message, an artifact, a part or an event takes beside its contents."""
+
+_TEXT_PART_BYTES: Final = _OBJECT_BYTES + 2 * getsizeof(None)
+"""The same of a part that is a text."""
+
+
+def size_of_event(event: TaskEvent) -> int:
+    """Bytes that an event takes. Raises `TypeError` for data that is not JSON."""
+    match event:
+        case ArtifactChanged():
+            return _OBJECT_BYTES + size_of_artifact(event.artifact) + _json_size(event.metadata)
+        case MessageAdded(message):
+            return _OBJECT_BYTES + size_of_message(message) + _call_size(event.call)
+        case ExecutionBegun():
+            return _OBJECT_BYTES
+        case StatusChanged(status):
+            size = _OBJECT_BYTES if status.message is None else _OBJECT_BYTES + size_of_message(status.message)
+            return size if event.metadata is None else size + _json_size(event.metadata)
+        case TaskCreated(task):
+            return _OBJECT_BYTES + size_of_task(task) + _call_size(event.call)
+        case _:
+            assert_never(event)
+
+
+def size_of_task(task: Task) -> int:
+    """Bytes that a task takes, with its history and its artifacts."""
+    size = _OBJECT_BYTES + _json_size(task.metadata) if task.metadata is not None else _OBJECT_BYTES
+    if task.status.message is not None:
+        size += size_of_message(task.status.message)
+    for artifact in task.artifacts:  # loops: most of these are empty or of one item, where `sum` and `map` cost more
+        size += size_of_artifact(artifact)
+    for message in task.history:
+        size += size_of_message(message)
+    return size
+
+
+def size_of_artifact(artifact: Artifact) -> int:
+    size = _OBJECT_BYTES + _json_size(artifact.metadata)
+    for part in artifact.parts:
+        size += _part_size(part)
+    return size
+
+
+def size_of_message(message: Message) -> int:
+    size = _OBJECT_BYTES + _json_size(message.metadata) if message.metadata is not None else _OBJECT_BYTES
+    for part in message.parts:
+        size += _part_size(part)
+    for text in (*message.extensions, *message.reference_task_ids):
+        size += len(text)
+    return size
+
+
+def _call_size(call: CallFacts | None) -> int:
+    return 0 if call is None else _OBJECT_BYTES + _json_size(call.metadata)
+
+
+def _part_size(part: Part) -> int:
+    if part.text is not None and part.metadata is None:  # most parts, and a text has nothing beside it
+        return _TEXT_PART_BYTES + getsizeof(part.text)
+    size = _OBJECT_BYTES + getsizeof(part.text) + getsizeof(part.raw) + getsizeof(part.url)
+    if part.data is not UNSET:
+        size += _json_size(part.data)
+    return size if part.metadata is None else size + _json_size(part.metadata)
+
+
+def _json_size(value: object) -> int:
+    """Bytes that a decoded JSON value takes, by the punctuation of its text."""
+    if value is None:
+        return 0
+    text = msgspec.json.encode(value)
+    containers = text.count(b"[") + text.count(b"{")
+    return len(text) + containers * CONTAINER_BYTES + text.count(b",") * VALUE_BYTES
+
+
+# -- what messages may hold (A2A 1.0 section 3.1.1) --------------------------------------------------------------------
+
+
+MAX_JSON_DEPTH: Final = 256
+"""Levels of objects and arrays in one JSON value. What is read must be writable again, from a deeper call stack."""
+
+
+def check_media_types(message: Message, accepted: Sequence[str]) -> None:
+    """Raises `FailureError(ContentTypeNotSupported)` for a part whose type is not accepted (`text/plain`, `image/*`, `*/*`).
+
+    A part without a media type counts as text by its kind. Data without one is JSON, and accepted where any type of JSON is.
+    A file without one is accepted.
+    """
+    for part in message.parts:
+        if part.text is not None and not part.media_type and "text/plain" in accepted:
+            continue
+        given = _media_type(part)
+        if part.data is not UNSET and not part.media_type and any(map(_is_json, accepted)):
+            continue
+        if given is not None and not any(_matches(pattern, given) for pattern in accepted):
+            raise FailureError(ContentTypeNotSupported(accepted=tuple(accepted)))
+
+
+def is_within_max_depth(value: object) -> bool:
+    """Whether a JSON value is nested no deeper than `MAX_JSON_DEPTH`."""
+    level = [value]
+    for _ in range(MAX_JSON_DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list, tuple))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return True
+    return False
+
+
+def check_json_depth(message: Message, metadata: object) -> None:
+    """Raises `FailureError(InvalidParams)`, which names the path, for JSON that is nested too deeply."""
+    values = [("metadata", metadata), ("message.metadata", message.metadata)]
+    for index, part in enumerate(message.parts):
+        values += [(f"message.parts[{index}].data", part.data), (f"message.parts[{index}].metadata", part.metadata)]
+    for path, value in values:
+        if isinstance(value, (dict, list)) and not is_within_max_depth(value):
+            kind = "object" if isinstance(value, dict) else "array"
+            raise FailureError(InvalidParams(path, f"JSON of at most {MAX_JSON_DEPTH} levels", kind))
+
+
+def _media_type(part: Part) -> str | None:
+    if part.media_type:
+        return _without_parameters(part.media_type)
+    if part.text is not None:
+        return "text/plain"
+    return None if part.data is UNSET else "application/json"
+
+
+def _is_json(pattern: str) -> bool:
+    pattern = _without_parameters(pattern)
+    return pattern.endswith(("/json", "+json"))
+
+
+def _matches(pattern: str, media_type: str) -> bool:
+    pattern = _without_parameters(pattern)
+    return pattern in (media_type, "*/*") or (pattern.endswith("/*") and media_type.startswith(pattern[:-1]))
+
+
+def _without_parameters(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()

@@ -1,0 +1,340 @@
+"""What a developer implements to write an agent, the `AgentExecutor` Protocol, and what it is given. Runs nothing.
+
+class Greeter:
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        await events.working("Thinking …")
+        await events.artifact("Hello!")
+        await events.complete()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final, runtime_checkable
+
+import msgspec
+
+from ..a2a.errors import InvalidStateTransition, MisplacedReplyError
+from ..a2a.task import MAX_JSON_DEPTH, is_within_max_depth
+from ..a2a.types import (
+    Artifact,
+    ArtifactChanged,
+    JsonObject,
+    Message,
+    Part,
+    Role,
+    StatusChanged,
+    Task,
+    TaskState,
+    TaskStatus,
+    new_id,
+    now,
+)
+from ..daemon.logs import log
+from ..daemon.operations.identity import Identity
+from ..errors.codes import row_of
+from ..errors.failures import Failure
+from ..errors.wire import encode_error
+from ..lazy import anyio
+from .live_task import LiveTask
+
+if TYPE_CHECKING:
+    from .editor import Editor
+
+
+class RequestContext(msgspec.Struct, frozen=True):
+    """The request that an executor works on.
+
+    `task` is the task when its execution began, with this message in its history. `message` is the caller's message; in `resume`
+    that whose execution was cut off; None in `cancel`. `metadata` is the request's own, `extensions` are those that the caller
+    named, `accepted_output_modes` the media types that the caller accepts (None: any). `identity` is the caller, None without
+    accepted credentials. `service_params` are the call's `serviceParams` with keys in lower case; they may hold
+    credentials: don't log them, and they are empty where another daemon has taken the call. `checked` is what the executor's
+    own `check` returned for this message. `editor` is the caller's editor where the caller speaks the Agent Client Protocol,
+    else None.
+    """
+
+    task: Task
+    message: Message | None = None
+    metadata: JsonObject | None = None
+    accepted_output_modes: tuple[str, ...] | None = None
+    extensions: tuple[str, ...] = ()
+    identity: Identity | None = None
+    service_params: Mapping[str, str] = {}
+    checked: Any = None  # the executor's own
+    editor: Editor | None = None
+
+    @property
+    def text(self) -> str:
+        """The message's text parts, joined by newlines; empty where there are none."""
+        parts = self.message.parts if self.message is not None else ()
+        return "\n".join(part.text for part in parts if part.text is not None)
+
+
+@runtime_checkable
+class AgentExecutor(Protocol):
+    """An agent's work. One object serves all tasks, on the event loop; it must not block."""
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        """Work on a task until it ends or needs its caller.
+
+        Called for every message; the executions of one task run one at a time. When it returns, the task must have ended
+        (`events.complete`, `fail`, `reject`, `cancel`) or wait for its caller (`require_input`, `require_auth`), else the
+        task fails. The task fails as well when this raises: the caller then reads the code, text and details of a declared
+        `OperationError`, and nothing of any other exception. An execution that waits for its caller leaves nothing in
+        memory: the next message calls this again.
+
+        An agent may answer without a task instead: `events.reply`, before any other event.
+
+        It is cancelled, by the event loop's own exception, when the task is cancelled and when the daemon ends.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsCancel(Protocol):
+    """An executor whose tasks can be cancelled. Without it a caller who asks for that gets −32002."""
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """Prepare for the cancellation of a task, before its execution is cancelled. Where no daemon works on the task, this is
+        called in the one that was asked to cancel it.
+
+        It may end the task itself; else the task becomes canceled. Raises `NotCancelable` to refuse: the caller gets −32002.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsResume(Protocol):
+    """An executor that can continue a task after its daemon has ended. Without it such tasks fail."""
+
+    async def resume(self, context: RequestContext, events: TaskEvents) -> None:
+        """As `execute`, for a task that was being worked on when its daemon ended, or was taken for dead.
+
+        `context.message` is the message whose execution was cut off. It may have been cut off before `execute` was called.
+        Messages that came later are executed afterwards, in their order.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsCheck(Protocol):
+    """An executor that checks messages before they have a task."""
+
+    def check(self, context: RequestContext) -> object:
+        """Raise a declared error, or `FailureError`, to refuse a message. Must not block.
+
+        What it returns is `checked` in the context of the execution, so that a message is read only once.
+        """
+        ...
+
+
+UNFINISHED_TEXT: Final = "The agent has left its task without a final state."
+AGENT_FAILED_TEXT: Final = "The agent has failed."
+ORPHANED_TEXT: Final = "The agent's process has ended while it worked on this task."
+
+
+def fail_task(live: LiveTask, *parts: Part, cut_off: bool = False) -> None:
+    """End a task as failed, with a message for its caller; `cut_off` is that of `StatusChanged`. Raises as `LiveTask.publish`."""
+    live.publish(StatusChanged(TaskStatus(TaskState.FAILED, agent_message(live, parts), now()), cut_off=cut_off))
+
+
+def agent_message(live: LiveTask, parts: tuple[Part, ...]) -> Message:
+    """A message of the agent about its task."""
+    return Message(new_id(), Role.AGENT, parts, context_id=live.context_id, task_id=live.id)
+
+
+def note_failed(task_id: str, failure: Failure) -> None:
+    """Log that a task ends by this failure, which its agent declares."""
+    row = row_of(failure)
+    log.record(row.log_level, "task.failed", {"task": task_id, "failure": row.protocol_code})
+
+
+def failure_parts(failure: Failure) -> tuple[Part, ...]:
+    """A failure as text for people, and as its JSON-RPC error object for programs."""
+    error = msgspec.json.decode(encode_error(failure))
+    return (Part(text=error["message"]), Part(data=error))
+
+
+Content: TypeAlias = str | Part | Sequence[Part]
+"""Text, or at least one part."""
+
+MAX_UNCOMMITTED: Final = 512
+"""Events that an executor may be ahead of the store before it waits."""
+
+WATCHER_WAIT_SECONDS: Final = 0.25
+"""How long an executor waits for watchers that are far behind, before it may go twice as far."""
+
+_TOO_DEEP: Final = f"JSON is nested at most {MAX_JSON_DEPTH} levels deep"
+
+
+@final
+class TaskEvents:
+    """How an executor publishes events of its task. One per execution, to be used on its event loop until the execution ends.
+
+    The methods raise `InvalidStateTransition` where the task's state forbids the event; a task that has ended takes none.
+    They raise `FailureError(Overloaded)` where the daemon has no memory for what they publish.
+    They raise `TypeError` for content that is not text or parts, and for metadata that is not a JSON object.
+
+    Awaiting them waits while the executor is 512 events ahead of the store. It also waits for watchers that are far behind,
+    0.25 s each time that 4, 8, 16 and 32 MiB of events are buffered for them.
+    """
+
+    __slots__ = ("_answer", "_live", "ended_task")
+
+    def __init__(self, live: LiveTask, answer: Callable[[Message], None] | None = None) -> None:
+        self._live = live
+        self._answer = answer
+        self.ended_task = False
+
+    @property
+    def task(self) -> Task:
+        """The task as it is now."""
+        return self._live.task()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the task is completed, failed, rejected or canceled."""
+        return self._live.ended
+
+    async def working(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """Report progress."""
+        await self.status(TaskState.WORKING, content, metadata=metadata)
+
+    async def require_input(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """Let the task wait for another message of its caller."""
+        await self.status(TaskState.INPUT_REQUIRED, content, metadata=metadata)
+
+    async def require_auth(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """Let the task wait until its caller has authorised something."""
+        await self.status(TaskState.AUTH_REQUIRED, content, metadata=metadata)
+
+    async def complete(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """End the task with success."""
+        await self.status(TaskState.COMPLETED, content, metadata=metadata)
+
+    async def fail(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """End the task without its result."""
+        await self.status(TaskState.FAILED, content, metadata=metadata)
+
+    async def reject(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """End the task because the agent does not accept it."""
+        await self.status(TaskState.REJECTED, content, metadata=metadata)
+
+    async def cancel(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
+        """End the task as canceled."""
+        await self.status(TaskState.CANCELED, content, metadata=metadata)
+
+    async def status(
+        self, state: TaskState, content: Content | None = None, *, metadata: JsonObject | None = None
+    ) -> None:
+        """Give the task a new status, with a message for its caller. The state may be the one that the task has."""
+        if not isinstance(state, TaskState):
+            raise TypeError(f"the state is a member of TaskState, such as TaskState.WORKING, not {state!r}")
+        self._begin()
+        if metadata is not None:
+            _check(metadata)
+        message = None if content is None else agent_message(self._live, _parts(content))
+        self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata), limited=True)
+        self.ended_task = self._live.ended
+        await self._apply_backpressure()
+
+    async def artifact(
+        self,
+        content: Content,
+        *,
+        artifact_id: str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        append: bool = False,
+        last_chunk: bool = False,
+        metadata: JsonObject | None = None,
+    ) -> str:
+        """Publish a part of the result; returns the artifact's id.
+
+        With `append` the parts are added to the artifact of that id, which is created where there is none; without it they
+        replace its parts. `last_chunk` says that nothing will be appended any more.
+        """
+        self._begin()
+        identity = artifact_id or new_id()
+        _check(metadata, identity, name, description)
+        artifact = Artifact(identity, _parts(content), name, description, metadata)
+        self._live.publish(ArtifactChanged(artifact, append, last_chunk), limited=True)
+        await self._apply_backpressure()
+        return identity
+
+    async def reply(self, content: Content) -> None:
+        """Answer a message that names no task, without a task. Where its sender does not wait there is a task already, which
+        this completes.
+
+        Raises `MisplacedReplyError` after any other event and after another reply, for a message to a task, and where the
+        agent is not declared with `replies_without_task=True`.
+        """
+        answer, self._answer = self._answer, None
+        if answer is None:
+            raise MisplacedReplyError(
+                "only an agent that is declared with replies_without_task=True may reply: once, before any event, to a"
+                " message that names no task; others `await events.complete(…)`"
+            )
+        if self._live.generation:
+            return await self.complete(content)
+        answer(Message(new_id(), Role.AGENT, _parts(content), context_id=self._live.context_id))
+
+    def _begin(self) -> None:
+        """An event comes: there is a task from now on."""
+        self._answer = None
+        if not self._live.generation:
+            self._live.ensure_created()
+
+    async def _apply_backpressure(self) -> None:
+        live = self._live
+        while len(live.pending) >= MAX_UNCOMMITTED and live.lost is None:
+            await live.wait_for_change()
+        buffer = live.buffer
+        if buffer is None or not buffer.congested:
+            return
+        with anyio.move_on_after(WATCHER_WAIT_SECONDS):
+            while buffer.congested and live.lost is None:
+                await live.wait_for_change()
+        if buffer.congested:
+            buffer.raise_backpressure_limit()
+
+
+def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:
+    """Whether this fault only says that somebody else had ended the task: a cancellation, or the execution that was to be
+    cancelled. The agent can't prevent that."""
+    overtaken = issubclass(type(fault), InvalidStateTransition)  # `isinstance` asks the object itself too
+    return overtaken and events.ended and not events.ended_task
+
+
+def _parts(content: Content) -> tuple[Part, ...]:
+    """The parts of what an executor gave, which may be of any type at run time. Raises `TypeError`."""
+    if isinstance(content, str):
+        return (Part(text=content),)
+    parts = (content,) if isinstance(content, Part) else tuple(content)
+    if not (parts and all(map(_is_part, parts))):
+        raise TypeError("content is text, or at least one Part, each with exactly one of text, raw, url and data")
+    return parts
+
+
+def _is_part(part: object) -> bool:
+    """Whether it is a part with exactly one content (A2A 1.0 section 4.1.6). Raises `TypeError` for members of wrong types."""
+    if not isinstance(part, Part):
+        return False
+    _check(part.metadata, part.text, part.url, part.filename, part.media_type)
+    if not is_within_max_depth(part.data):
+        raise TypeError(_TOO_DEEP)
+    return part.content_count == 1 and isinstance(part.raw, bytes | None)
+
+
+def _check(metadata: object, *strings: object) -> None:
+    """Raises `TypeError` for metadata that are not a JSON object, and for strings that are not `str`; each may be None."""
+    for string in strings:
+        if string is not None and not isinstance(string, str):
+            raise TypeError("texts, names, URLs and media types are of the type str")
+    if metadata is not None:
+        if not isinstance(metadata, dict):
+            raise TypeError(f"metadata is a dict, not {type(metadata).__name__}")
+        if not is_within_max_depth(metadata):
+            raise TypeError(_TOO_DEEP)
+        msgspec.json.encode(metadata)

@@ -1,1 +1,0 @@
-"""Push notifications: what is sent, where, and how often it is retried."""

@@ -1,0 +1,438 @@
+"""What an agent does for its callers, in every version (A2A 1.0 section 3). Knows no JSON and no transport."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, closing, suppress
+from typing import TYPE_CHECKING, Final, Self, final
+
+import msgspec
+
+from ..a2a.errors import TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
+from ..a2a.task import addressed, new_task
+from ..a2a.types import (
+    INACTIVE,
+    TERMINAL,
+    JsonObject,
+    Message,
+    PushConfig,
+    SendRequest,
+    StatusChanged,
+    StreamItem,
+    Task,
+    TaskEvent,
+    TaskPage,
+    TaskQuery,
+    TaskState,
+    TaskUpdate,
+)
+from ..daemon.operations.identity import Identity
+from ..errors.exceptions import FailureError
+from ..errors.failures import Internal, InvalidParams, TimedOut
+from ..lazy import anyio
+from .cluster import take_ownership
+from .delegator import Delegator
+from .executor import RequestContext
+from .live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
+from .push_configs import PushConfigs
+from .runner import Runner, Submission
+from .stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest
+
+if TYPE_CHECKING:
+    from .editor import Turn
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who calls, and how. A caller sees the tasks of its own `scope` only; its push notifications are in its `version`.
+
+    `turn` is the prompt that the call serves, where the caller has an editor: its message always gets a task.
+    """
+
+    scope: str
+    version: str
+    identity: Identity | None = None
+    extensions: tuple[str, ...] = ()
+    service_params: Mapping[str, str] = {}
+    turn: Turn | None = None
+
+
+@final
+class RequestHandler:
+    """One per daemon. `follow(live)` reads what other daemons have done to a task, `open_store()` returns an event that is set
+    when the store is open or has failed. Another daemon may take `remote_cancel_seconds` to cancel a task of its own.
+
+    Every method raises `FailureError`, or a declared error, where the request can't be fulfilled. Cancelling a method stops its
+    waiting. The task goes on.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        delegator: Delegator,
+        push_configs: PushConfigs,
+        follow: Callable[[LiveTask], Awaitable[None]],
+        open_store: Callable[[], anyio.Event],
+        *,
+        remote_cancel_seconds: float,
+    ) -> None:
+        self._runner = runner
+        self._cache = runner.cache
+        self._store = runner.cache.store
+        self._delegator = delegator
+        self._follow = follow
+        self._remote_cancel_seconds = remote_cancel_seconds
+        self._open_store = open_store
+        self._opened: anyio.Event | None = None
+        self._waiting = 0
+        self.store_failed = False
+        self.push_configs: Final = push_configs
+
+    async def ready(self) -> Self:
+        """Wait until the store is open; have it opened if need be.
+
+        Raises `FailureError(Internal)` where it can't be opened; the log says why.
+        """
+        opened = self._opened = self._opened or self._open_store()
+        if self._waiting or not opened.is_set():  # a call does not overtake those that wait
+            self._waiting += 1
+            try:
+                await opened.wait()
+            finally:
+                self._waiting -= 1
+        if self.store_failed:
+            raise FailureError(Internal())
+        return self
+
+    # -- messages ----------------------------------------------------------------------------------------------
+
+    async def send(self, request: SendRequest, caller: Caller) -> Task | Message:
+        """Send a message to the agent.
+
+        Returns the task when it has ended or waits for its caller, or the agent's reply. With `return_immediately` returns
+        when the message is in the store. A message whose task ends before its turn is never executed: the task that is
+        returned has it in its history.
+        """
+        self._store.check_reachable()
+        submitted: Submission | None = None
+        for _ in range(MAX_LOSSES):
+            submitted = await self._submit(request, caller, submitted)
+            try:
+                return await self._answer(request, submitted)
+            except TaskConflict:  # another daemon has changed the task: see what became of the message
+                pass
+            finally:
+                self._cache.unpin(submitted.live)
+        raise TaskConflict
+
+    async def _answer(self, request: SendRequest, submitted: Submission) -> Task | Message:
+        stopped: Task | None = None
+        if request.configuration.return_immediately:
+            await submitted.wait_accepted()
+        else:
+            submitted.awaited = True
+            stopped = await submitted.wait_settled()
+        if submitted.reply is not None:
+            return submitted.reply
+        if stopped is not None and submitted.delegated and request.configuration.task_push_notification_config is None:
+            return stopped  # the store has it, and there is nothing else to store
+        task = await self._wait_stored(request, submitted)
+        return stopped or task
+
+    async def stream(self, request: SendRequest, caller: Caller) -> AsyncGenerator[StreamItem, None]:
+        """Send a message to the agent, and get the task and its updates until it ends or waits for its caller.
+
+        A new task is as it began, another as it is now. Where the agent replies without a task, the reply is the only item.
+        """
+        async with aclosing(self.batches(request, caller)) as batches:
+            async for batch in batches:
+                for item in batch:
+                    yield item
+
+    async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
+        """Do as `stream`, with several items at once where they are there already."""
+        self._store.check_reachable()
+        submitted: Submission | None = None
+        covered: int | None = None
+        for _ in range(MAX_LOSSES):
+            submitted = await self._submit(request, caller, submitted)
+            submitted.awaited = True
+            try:
+                async with aclosing(self._batches(request, submitted, covered)) as batches:
+                    async for generation, batch in batches:
+                        covered = generation
+                        yield batch
+                return
+            except TaskConflict:  # another daemon has changed the task: go on with what became of the message
+                pass
+            finally:
+                self._cache.unpin(submitted.live)
+        raise TaskConflict
+
+    async def _batches(
+        self, request: SendRequest, submitted: Submission, covered: int | None
+    ) -> AsyncGenerator[tuple[int, Sequence[StreamItem]], None]:
+        """Batches, each with the generation that it covers; those after generation `covered`, if it is given."""
+        live = submitted.live
+        await submitted.wait_delegated()  # the stream begins with the task as it is then
+        if covered is not None and covered > live.generation:  # it has seen more elsewhere than was heard of here
+            await self._follow(live)
+        with closing(EventReader(live, self._store.event_log, after=covered)) as reader:
+            if covered is None and live.generation:
+                begins_at = live.generation
+                yield begins_at, [await self._wait_stored(request, submitted)]
+            elif covered is None:
+                while not (live.generation or submitted.settled):
+                    await live.wait_for_change()
+                if submitted.reply is not None:
+                    yield 0, [submitted.reply]
+                    return
+                await self._wait_stored(request, submitted)  # the first event is the new task itself
+            while batch := await reader.next_batch(lambda: submitted.settled):
+                until = _first_stop(batch, submitted.began)
+                yield (
+                    batch[-1].generation,
+                    [TaskUpdate(live.id, live.context_id, logged.event, logged.generation) for logged in batch[:until]],
+                )
+                if until is not None:
+                    return
+            await submitted.wait_settled()
+
+    # -- how a message becomes an execution --------------------------------------------------------------------
+
+    async def _submit(self, request: SendRequest, caller: Caller, before: Submission | None) -> Submission:
+        """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`.
+
+        `before` is what this gave the last time: its task was lost, as another daemon has changed it. The message is submitted
+        again unless it is in the store. Waits for nothing but the store. Raises `FailureError` where the message can't be
+        accepted, and the executor's own refusal.
+        """
+        task_id, key = request.message.task_id, ""
+        if before is not None:
+            task_id, key = before.live.id if before.stored else task_id, before.key
+        if task_id:
+            live = await self._cache.pin(task_id, caller.scope)
+        else:
+            live = self._cache.create(new_task(request.message), caller.scope)
+        try:
+            if before is not None:
+                position = before.position if before.stored else live.received.get(key)
+                if position is not None:
+                    found = Submission(live, key)
+                    found.accept(position)
+                    return found
+            if caller.turn is not None:  # only this daemon has the caller's editor
+                while live.remote and not (live.ended or live.lost):
+                    await live.wait_for_change()
+            if live.generation and live.shared:
+                await self.push_configs.refresh(live)
+            submitted = self._submit_to(live, request, caller, key)
+            submitted.key = submitted.key or key
+            return submitted
+        except BaseException:
+            self._cache.unpin(live)
+            raise
+
+    def _submit_to(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submission:
+        if live.lost is not None:
+            raise_if_lost(live)
+        if live.ended:
+            raise FailureError(takes_no_message(live.id, live.status))
+        message, configuration, turn = request.message, request.configuration, caller.turn
+        if message.context_id not in (None, "", live.context_id):
+            raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
+        config = configuration.task_push_notification_config
+        if config is not None:
+            self.push_configs.check_capacity(live)
+        task = live.task()
+        context = RequestContext(
+            task,
+            addressed(message, live.id, live.context_id) if live.generation else task.history[0],
+            request.metadata,
+            configuration.accepted_output_modes,
+            caller.extensions,
+            caller.identity,
+            caller.service_params,
+            editor=None if turn is None else turn.editor,
+        )
+        if turn is None and (live.remote_owner is not None or (self._delegator.queues and not live.busy)):
+            return self._delegate(live, context, config, caller, key)
+        targets = live.push_targets
+        if config is not None:  # first: its receiver is told of the message, too
+            self.push_configs.attach(live, config, caller.version)
+        try:
+            at_once = turn is not None or bool(configuration.return_immediately)
+            submitted = self._runner.submit(live, context, at_once=at_once)
+        except BaseException:
+            live.push_targets = targets
+            raise
+        if turn is not None:
+            turn.begin(live)
+        return submitted
+
+    def _delegate(
+        self, live: LiveTask, context: RequestContext, config: PushConfig | None, caller: Caller, key: str
+    ) -> Submission:
+        """Leave a message to another daemon. That one sends the push notifications."""
+        if config is None:
+            return self._delegator.submit(live, context, None, key)
+        target = self.push_configs.target(live, config, caller.version)
+        return self._delegator.submit(live, context, lambda: self.push_configs.save_and_activate(live, target), key)
+
+    async def _wait_stored(self, request: SendRequest, submitted: Submission) -> Task:
+        """The task as it is now, once it and the request's push config are in the store."""
+        task = await submitted.wait_stored()
+        if request.configuration.task_push_notification_config is not None and not submitted.remote:
+            await self.push_configs.save(submitted.live)
+        return task
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    async def get(self, task_id: str, caller: Caller) -> Task:
+        """The task as it is now."""
+        live = self._cache.find(task_id, caller.scope)
+        if live is not None and not (live.remote or live.released):
+            return await wait_committed(live)
+        return await self._cache.read(task_id, caller.scope)
+
+    async def history(self, task_id: str, caller: Caller) -> AsyncGenerator[Task | TaskEvent, None]:
+        """Everything that has happened to the task so far; only the task as it is where its log has been shortened."""
+        task = await self.get(task_id, caller)
+        position = 0
+        try:
+            while batch := await self._store.event_log.read(task_id, after=position):
+                for logged in batch:
+                    yield logged.event
+                position = batch[-1].generation
+        except LogTruncatedError:
+            if not position:
+                yield task
+
+    async def list(self, query: TaskQuery) -> TaskPage:
+        """One page of tasks. Raises `FailureError(InvalidParams)` for a page token that is not valid."""
+        try:
+            return await self._store.list(query)
+        except ValueError:
+            raise FailureError(InvalidParams("pageToken", "token of a page before", "string")) from None
+
+    async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
+        """Cancel a task; returns it as it is then. Raises `FailureError` where it can't be cancelled."""
+        for _ in range(MAX_LOSSES):
+            with suppress(TaskConflict):  # another daemon has changed it meanwhile: look again
+                return await self._cancel(task_id, metadata, caller)
+        raise TaskConflict
+
+    async def _cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
+        async with self._cache.pinned(task_id, caller.scope) as live:
+            if live.ended:
+                raise FailureError(not_cancelable_any_more(live.id, live.status))
+            was_queued = await self._cancel_remotely(live)
+            if live.ended and live.state is not TaskState.CANCELED:  # it ended by itself before
+                raise FailureError(not_cancelable_any_more(live.id, live.status))
+            if live.ended:
+                return await wait_committed(live)
+            context = RequestContext(
+                live.task(), None, metadata, None, caller.extensions, caller.identity, caller.service_params
+            )
+            try:
+                return await self._runner.cancel(live, context)
+            finally:
+                if was_queued and not live.busy:  # the executor has refused, or the caller has gone
+                    live.queue()
+
+    async def _cancel_remotely(self, live: LiveTask) -> bool:
+        """Have the task cancelled by the daemon that works on it. Returns when none does any more: a task that has stopped
+        without having ended is to be cancelled here. True where it was taken from the queue for that.
+
+        The store drops the request when the task stops. If the other daemon works on it again by now, it is asked again.
+        Raises `FailureError(TimedOut)` where it still works on it after `remote_seconds`: that daemon refuses, is busy, or
+        is stopped and will do it later. The request stays in the store. Raises what `raise_if_lost` raises.
+        """
+        with anyio.move_on_after(self._remote_cancel_seconds):
+            while live.remote and not live.ended and live.lost is None:
+                if await self._take_from_queue(live):
+                    return True
+                stop = live.stop_generation
+                await self._store.send_owner_request(OwnerRequest(live.id, CANCEL))
+                while live.remote and live.stop_generation == stop and live.lost is None:
+                    await live.wait_for_change()
+        raise_if_lost(live)
+        if live.remote and not live.ended:
+            raise FailureError(TimedOut())
+        return False
+
+    async def _take_from_queue(self, live: LiveTask) -> bool:
+        """Become the owner of a task that waits until somebody has room for it; False where nobody need be waited for."""
+        if live.remote_owner not in (QUEUED, ""):
+            return False
+        stored = await self._store.load(live.id)
+        if stored is None or stored.generation != live.generation or not live.remote:
+            return False
+        live.remote_owner = stored.owner or ""
+        if stored.owner != QUEUED:
+            return False
+        taken: Sequence[LiveTask] = ()
+        with anyio.CancelScope(shield=True):  # for one write, of which this daemon must know
+            taken = await take_ownership(self._store, [(live, QUEUED)])
+        return bool(taken)
+
+    async def subscribe(
+        self,
+        task_id: str,
+        caller: Caller,
+        *,
+        until: frozenset[TaskState] = TERMINAL,
+        after: int | None = None,
+    ) -> AsyncGenerator[StreamItem, None]:
+        """The task as it is now, then its updates until it has one of the states `until`.
+
+        `after` is the number of the last update that the caller has: it gets those behind it instead of the task, also where
+        the task has ended. Raises `EventsLost` where the log does not hold them any more.
+        """
+        lost = 0
+        while True:
+            try:
+                async with aclosing(self._updates(task_id, caller, after)) as updates:
+                    async for item, covered in updates:
+                        lost, after = 0, covered
+                        yield item
+                        if isinstance(item, TaskUpdate) and _leads_to(until, item.event):
+                            return
+                return
+            except TaskConflict:  # another daemon works on it now: go on with what that one does
+                lost += 1
+                if lost == MAX_LOSSES:
+                    raise
+
+    async def _updates(
+        self, task_id: str, caller: Caller, after: int | None
+    ) -> AsyncGenerator[tuple[StreamItem, int], None]:
+        """The task, unless `after` is given, and its updates; each with the number of the last update that it covers."""
+        async with self._cache.pinned(task_id, caller.scope) as live:
+            if live.ended and after is None:
+                raise FailureError(has_no_events(live.id, live.status))
+            if after is not None and after > live.generation:  # it has seen more elsewhere than was heard of here
+                await self._follow(live)
+            if after is not None and after > live.generation:
+                raise FailureError(InvalidParams("Last-Event-ID", f"integer <= {live.generation}", "number"))
+            with closing(EventReader(live, self._store.event_log, after=after)) as reader:
+                if after is None:
+                    covered = live.generation
+                    yield await wait_committed(live), covered
+                while batch := await reader.next_batch():
+                    for logged in batch:
+                        update = TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
+                        yield update, logged.generation
+
+
+def _first_stop(batch: Sequence[LoggedEvent], start: int | None) -> int | None:
+    """How many of these events there are up to the first after `start` by which the task stops; None where it does not."""
+    if start is None:
+        return None
+    for count, logged in enumerate(batch, 1):
+        if logged.generation > start and _leads_to(INACTIVE, logged.event):
+            return count
+    return None
+
+
+def _leads_to(states: frozenset[TaskState], event: TaskEvent) -> bool:
+    return isinstance(event, StatusChanged) and event.status.state in states

@@ -1,0 +1,646 @@
+"""Runs the executor: the executions of one task one after the other, those of different tasks side by side.
+
+Whatever an executor does, its task gets a final state or waits for its caller: none stays `working` after its execution. What
+became of a message is told by the task's events alone, so it does not matter which daemon has executed it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final, final, get_args
+
+import msgspec
+
+from ..a2a.errors import NotCancelable, not_cancelable_any_more
+from ..a2a.types import INACTIVE, CallFacts, ExecutionBegun, Message, Part, Task, TaskState, WaitingMessage
+from ..change_signal import ChangeSignal
+from ..daemon.dispatch.execution import Raised, attempt, attempt_now, declared
+from ..daemon.logs import log
+from ..daemon.logs.logger import BOUND, LoggedTask, calling
+from ..daemon.tracing import TASK_STATE
+from ..errors.codes import ACP_RESERVED
+from ..errors.exceptions import FailureError, OperationError
+from ..errors.failures import DomainFailure, Failure, Internal, Overloaded, TaskNotCancelable
+from ..errors.redaction.safe_call import type_name
+from ..lazy import anyio
+from .editor import EditorAbility, EditorUnavailableError
+from .executor import (
+    AGENT_FAILED_TEXT,
+    ORPHANED_TEXT,
+    UNFINISHED_TEXT,
+    AgentExecutor,
+    RequestContext,
+    SupportsCancel,
+    SupportsCheck,
+    SupportsResume,
+    TaskEvents,
+    fail_task,
+    failure_parts,
+    note_failed,
+    was_overtaken,
+)
+from .live_task import LiveTask, raise_if_lost, wait_committed
+from .task_cache import TaskCache
+
+if TYPE_CHECKING:
+    from ..daemon.logs.logger import LoggedCall
+    from ..daemon.tracing import Origin, Tracing
+
+
+# What an exception of an agent's own code may tell its callers. Logs nothing: its users know the event.
+
+
+def declared_failure(exc: BaseException) -> Failure | None:
+    """The failure that an exception of an executor or an interceptor stands for.
+
+    None for an exception that callers may learn nothing of, also where the facts of a declared error are not of their types.
+    """
+    if issubclass(type(exc), FailureError):  # `isinstance` asks the class, which may raise
+        assert isinstance(exc, FailureError)
+        return exc.failure
+    if issubclass(type(exc), EditorUnavailableError):
+        assert isinstance(exc, EditorUnavailableError)
+        if exc.ability in get_args(EditorAbility):
+            text = f"This needs an editor that offers {exc.ability}"
+            return DomainFailure("EDITOR_UNAVAILABLE", text, http_status=501)
+    if issubclass(type(exc), OperationError):
+        assert isinstance(exc, OperationError)
+        return declared(exc)
+    return None
+
+
+_RESERVED: Final = (
+    "ACP fixes what this number means, so editors get another; to have the user sign in: events.require_auth"
+)
+
+
+@final
+class Submission:
+    """A message of a task from when it was submitted until its execution is over; or one that was cut off and `resumes`.
+
+    `context` is what its executor is told, None where another daemon executes it, and `call` what is stored with it. `key` tells
+    it from all other messages where other daemons see it, however often it is submitted. `position` is its place in the task's
+    history, None before; `fault` is why it never comes there, `reply` the agent's answer where there is no task. `awaited` says
+    that the sender waits for what becomes of it, `done` that this daemon has executed it, `remote` that another one is to, and
+    `delegated` that it need not be left to that one any more. `live.notify` is called after each change.
+
+    `may_reply` says that its executor may answer without a task. `started` is the task's generation when its execution began;
+    `executing` says that it runs now, and `interrupted` that this was cancelled. `origin` is the span in which it was asked
+    for, `asked_by` the call that did, for the log.
+    """
+
+    def __init__(
+        self,
+        live: LiveTask,
+        key: str = "",
+        context: RequestContext | None = None,
+        call: CallFacts | None = None,
+        *,
+        remote: bool = False,
+        may_reply: bool = False,
+        resumes: bool = False,
+    ) -> None:
+        self.live = live
+        self.key = key
+        self.context = context
+        self.call = call
+        self.remote = remote
+        self.delegated = not remote
+        self.may_reply = may_reply
+        self.resumes = resumes
+        self.fault: BaseException | None = None
+        self.reply: Message | None = None
+        self.awaited = self.done = self.executing = self.interrupted = self._is_begun = False
+        self.started: int | None = None
+        self.origin: Origin = None
+        self.asked_by: LoggedCall | None = None
+        self._creates_task = not live.generation
+        self._position: int | None = None
+        self._accepted_generation: int | None = None
+
+    # -- its message -------------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int | None:
+        return 0 if self._creates_task and self.live.generation else self._position
+
+    def accept(self, position: int) -> None:
+        """The message is at this place of the history, as of the task's present generation."""
+        if self.live.lost is None:
+            self._position, self._accepted_generation = position, self.live.generation
+            self.live.notify()
+
+    def publish(self, *, begun: bool) -> None:
+        """Publish the message: from then on it is a part of the task, whatever becomes of its execution. `begun` says that no
+        other one comes before it. Raises what `LiveTask.publish` raises.
+        """
+        live = self.live
+        assert self.context is not None and self.context.message is not None and self.call is not None
+        self._is_begun = begun
+        if live.generation:
+            self.accept(live.add_message(self.context.message, self.call, begun=begun))
+        else:
+            live.ensure_created(self.call, begun=begun)
+
+    @property
+    def stored(self) -> bool:
+        """Whether the store has the message in the task's history."""
+        generation = 1 if self._creates_task and self.live.generation else self._accepted_generation
+        return generation is not None and self.live.committed >= generation
+
+    # -- its execution -----------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Publish that it begins, unless that is known. The executor may run when the store has that."""
+        live, position = self.live, self.position
+        if live.generation and not self._is_begun:
+            if not self.resumes:
+                live.go_on()
+            live.publish(ExecutionBegun(-1 if position is None else position))
+        self.started = live.generation
+
+    def answer(self, reply: Message) -> None:
+        """The agent answers it without a task."""
+        self.reply = reply
+        self.live.notify()
+
+    def conclude(self, events: TaskEvents, fault: BaseException | None, returned: object = None) -> None:
+        """Fail the task where the executor raised this `fault`, or left it neither ended nor waiting for its caller."""
+        live = self.live
+        if live.ended or self.reply is not None or self.interrupted:
+            if fault is not None and not was_overtaken(events, fault):
+                log.error("agent.failed", task=live.id, exc=fault)
+            return
+        live.ensure_created(self.call)
+        if fault is not None:
+            of_editor = self.context is not None and self.context.editor is not None
+            fail_task(live, *_parts_of(fault, live, of_editor=of_editor))
+        elif live.state not in INACTIVE and not self._was_answered:
+            log.error("agent.unfinished", task=live.id, state=live.state.name.lower(), hint=_way_to_end(returned))
+            fail_task(live, Part(text=UNFINISHED_TEXT))
+
+    @property
+    def _was_answered(self) -> bool:
+        """Whether it has asked, and the answer waits for it to be over: it need not stop its task again."""
+        return self.started is not None and self.live.stop_generation > self.started and bool(self.live.waiting)
+
+    # -- its sender --------------------------------------------------------------------------------------------
+
+    @property
+    def began(self) -> int | None:
+        """The task's generation when the work on the message began, None before."""
+        position = self.position
+        return None if position is None else self.live.begun.get(position)
+
+    @property
+    def _stopped(self) -> bool:
+        """Whether the work on the message has stopped the task, and the store has that."""
+        start, live = self.began, self.live
+        return start is not None and start < live.stop_generation <= live.committed
+
+    @property
+    def settled(self) -> bool:
+        """Whether the sender can be answered: the message has stopped the task, or nothing more comes of it."""
+        live = self.live
+        if self.fault is not None or live.lost is not None or self.reply is not None:
+            return True
+        if live.committed < live.generation:
+            return bool(live.stop_generation) and self._stopped
+        if self.done:
+            return True
+        position = self.position
+        return position is not None and (live.ended or self._stopped or not live.waits(position))
+
+    @property
+    def _given_up(self) -> bool:
+        return self.fault is not None or self.live.lost is not None
+
+    async def wait_accepted(self) -> None:
+        """Wait until the message was published. Raises what it came to where it never will be."""
+        while self.position is None and not self._given_up:
+            await self.live.wait_for_change()
+        self._raise_fault()
+
+    async def wait_delegated(self) -> None:
+        """Wait until the store has the message where it is left to another daemon. Raises as `wait_accepted`."""
+        while not (self.delegated or self._given_up):
+            await self.live.wait_for_change()
+        self._raise_fault()
+
+    async def wait_stored(self) -> Task:
+        """The task as it is now, once the store has it and what is to be done for it. Raises as `wait_accepted`."""
+        if not self.delegated:
+            await self.wait_delegated()
+        return await wait_committed(self.live)
+
+    async def wait_settled(self) -> Task | None:
+        """Wait until the sender can be answered.
+
+        Returns the task as it stopped, even if work on the next message has begun by now; None where this one did not stop it,
+        as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or the
+        task is lost.
+        """
+        live = self.live
+        while not self.settled:
+            await live.wait_for_change()
+        if self.fault is not None or live.lost is not None:
+            self._raise_fault()
+        return live.stopped_task if live.stop_generation and self._stopped else None
+
+    def _raise_fault(self) -> None:
+        if self.fault is not None:
+            raise self.fault
+        if self.live.lost is not None:
+            raise_if_lost(self.live)
+
+
+def _way_to_end(returned: object) -> str:
+    """What the author of an executor probably forgot, where it left its task with this result."""
+    if isinstance(returned, Coroutine):
+        returned.close()
+        return "execute returned a coroutine: is an `await` missing?"
+    if returned is None:
+        return "end with `await events.complete(…)`, or with another status that ends or waits; is an `await` missing?"
+    return f"execute returned {type(returned).__name__}, which is not sent: `await events.complete(…)`"
+
+
+def _parts_of(fault: BaseException, live: LiveTask, *, of_editor: bool) -> tuple[Part, ...]:
+    """What a caller may know of an executor's exception: everything that a declared error declares, else nothing."""
+    failure = declared_failure(fault)
+    if failure is not None:
+        if of_editor and isinstance(failure, DomainFailure) and failure.number in ACP_RESERVED:
+            log.warning("error.number_reserved", task=live.id, code=failure.code, number=failure.number, hint=_RESERVED)
+        note_failed(live.id, failure)
+        return failure_parts(failure)
+    log.error("agent.failed", task=live.id, exc=fault)
+    return (Part(text=AGENT_FAILED_TEXT),)
+
+
+CANCEL_SECONDS: Final = 30.0
+"""How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
+
+MAX_EXECUTIONS: Final = 1024
+"""Executions that may run or wait in the queues of their tasks; beyond it messages are refused as overload."""
+
+MAX_WAITING: Final = 256
+"""Messages of one task that may wait for their turn; beyond it they are refused as overload."""
+
+UNFINISHED: Final = "unfinished"
+"""The fault of an executor that left its task neither ended nor waiting for its caller."""
+
+
+@final
+class Runner:
+    """Executes the messages of each task that this daemon owns, one after the other, in the order of its history.
+
+    A message is published when it comes; its execution begins when the store has that it begins. With `replies_without_task` a
+    new task is published with the executor's first event only. `name` is that of the agent, for spans. `count` executions run
+    or are queued. `on_idle()` is called when none is, `on_done()` when those of a task are over. All of it runs in the task
+    `group`, which is there while the agent runs.
+    """
+
+    def __init__(
+        self,
+        executor: AgentExecutor,
+        cache: TaskCache,
+        *,
+        replies_without_task: bool = False,
+        tracing: Tracing | None = None,
+        name: str = "",
+    ) -> None:
+        self._execute = executor.execute
+        self._check = executor.check if isinstance(executor, SupportsCheck) else None
+        self._cancel = executor.cancel if isinstance(executor, SupportsCancel) else None
+        self._resume = executor.resume if isinstance(executor, SupportsResume) else None
+        self._tracing = tracing
+        self._name = name
+        self._replies_without_task = replies_without_task
+        self.cache: Final = cache
+        self.group: anyio.abc.TaskGroup | None = None
+        self._queues: dict[LiveTask, deque[Submission]] = {}
+        self._handles: dict[LiveTask, anyio.TaskHandle[None]] = {}
+        self.count = 0
+        self._executing: set[str] = set()
+        self._freed = ChangeSignal()
+        self._draining = False
+        self.on_idle: Callable[[], None] | None = None
+        self.on_done: Callable[[], None] | None = None
+
+    @property
+    def supports_resume(self) -> bool:
+        """Whether the executor can continue what another daemon has begun."""
+        return self._resume is not None
+
+    @property
+    def tasks(self) -> Sequence[LiveTask]:
+        """The tasks that this daemon executes something for."""
+        return [*self._queues]
+
+    def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+        """Run this in the task group. A fault in the work for one task is logged, and does not end that for others."""
+        self._running_group.start_soon(self._attempt, work, args)
+
+    @staticmethod
+    async def _attempt(work: Callable[..., Coroutine[Any, Any, None]], args: tuple[Any, ...]) -> None:
+        try:
+            await work(*args)
+        except Exception as exc:  # noqa: BLE001 - see `spawn`; what the agent's own code raises is caught where it is called
+            log.error("agent.failed", exc=exc)
+
+    @property
+    def _running_group(self) -> anyio.abc.TaskGroup:
+        if self.group is None:
+            raise RuntimeError("an agent runs in a daemon")
+        return self.group
+
+    def drain(self) -> None:
+        """Leave the messages that no caller of this daemon waits for to other daemons, or to a later one."""
+        self._draining = True
+
+    def check(self, live: LiveTask, context: RequestContext) -> RequestContext:
+        """Return the context with what the executor's `check` returns for its message. Raises its refusal, and
+        `FailureError(Overloaded)`."""
+        if self._check is not None:
+            context = self._checked(context)
+        if live.generation and context.message is not None:
+            self.cache.check_memory(context.message)
+        return context
+
+    def _checked(self, context: RequestContext) -> RequestContext:
+        """Raises `FailureError` where the executor refuses the message."""
+        check = self._check
+        if check is None:
+            return context
+        checked = attempt_now(lambda: check(context), step="agent.check")
+        if not isinstance(checked, Raised):
+            return msgspec.structs.replace(context, checked=checked)
+        failure = declared_failure(checked.exc)
+        if failure is None:
+            log.error("agent.failed", exc=checked.exc)
+        raise FailureError(failure or Internal())
+
+    def submit(self, live: LiveTask, context: RequestContext, *, key: str = "", at_once: bool = False) -> Submission:
+        """Publish a message to a task that no other daemon works on, and have it executed. `at_once` publishes it also where the
+        agent might answer without a task.
+
+        Raises what `check` raises; then nothing was published.
+        """
+        context = self.check(live, context)
+        if self.count >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
+            raise FailureError(Overloaded())
+        may_reply = self._replies_without_task and not live.generation
+        submission = self._new(live, context, call_of(context, key), key=key, may_reply=may_reply)
+        queue = self._queues.get(live)
+        if at_once or not may_reply:
+            submission.publish(begun=queue is None and not live.waiting)
+        if queue is None:
+            self._start(live, deque([submission]))
+        else:
+            queue.append(submission)
+        return submission
+
+    def go_on(self, live: LiveTask) -> None:
+        """Do what is still to be done for a task that this daemon owns: resume, or fail, what was cut off; then execute the
+        messages that wait. Where nothing is, the task is left to any daemon."""
+        if live in self._queues or live.remote or live.pending or live.lost is not None or live.ended:
+            return
+        queue: deque[Submission] = deque()
+        if not live.waiting and live.state not in INACTIVE:
+            self._queue_resumed(live, queue, None)
+        if queue or self._next(live, queue) is not None:
+            self._start(live, queue)
+        else:
+            live.settle()
+
+    def _new(
+        self,
+        live: LiveTask,
+        context: RequestContext,
+        call: CallFacts,
+        *,
+        key: str = "",
+        may_reply: bool = False,
+        resumes: bool = False,
+    ) -> Submission:
+        submission = Submission(live, key, context, call, may_reply=may_reply, resumes=resumes)
+        submission.asked_by = calling()
+        if self._tracing is not None:
+            submission.origin = self._tracing.origin()
+        self.count += 1
+        return submission
+
+    def _start(self, live: LiveTask, queue: deque[Submission]) -> None:
+        self._queues[live] = queue
+        live.pins += 1
+        live.busy = True
+        self._spawn_next(live, queue)
+
+    def _spawn_next(self, live: LiveTask, queue: deque[Submission]) -> None:
+        self._handles[live] = self._running_group.create_task(self._work(live, queue), name="execution")
+
+    # -- one task ----------------------------------------------------------------------------------------------
+
+    async def _work(self, live: LiveTask, queue: deque[Submission]) -> None:
+        """Run the next of the executions of one task, in the order of their messages.
+
+        Each runs in a task of the event loop of its own: one that was left with a time limit must not run the next.
+        """
+        more = False
+        try:
+            submission = self._next(live, queue)
+            if submission is not None:
+                more = await self._work_on(submission, queue)
+        except Exception as exc:  # noqa: BLE001 - a fault of this program, which must not end the work for other tasks
+            log.error("agent.failed", exc=exc)
+        finally:
+            if more:
+                self._spawn_next(live, queue)
+            else:
+                self._leave(live, queue)
+
+    async def _work_on(self, submission: Submission, queue: deque[Submission]) -> bool:
+        """Run an execution. Returns whether there is another one."""
+        try:
+            await self._perform(submission)
+        except Exception as exc:  # noqa: BLE001 - a fault of this program must not leave the task as if it were worked on
+            submission.conclude(TaskEvents(submission.live), exc)
+        except anyio.get_cancelled_exc_class():
+            if not submission.interrupted:
+                raise
+        finally:
+            self._remove_first(queue)
+        return self._next(submission.live, queue) is not None
+
+    def _leave(self, live: LiveTask, queue: deque[Submission]) -> None:
+        """Nothing more is executed for this task by now."""
+        while queue:
+            self._remove_first(queue)
+        del self._queues[live], self._handles[live]
+        live.busy = False
+        live.settle()
+        live.notify()
+        if self.on_done is not None:
+            self.on_done()
+        if not self.count and self.on_idle is not None:
+            self.on_idle()
+        self.cache.unpin(live)
+
+    def _next(self, live: LiveTask, queue: deque[Submission]) -> Submission | None:
+        """The execution that is next, also as the first of the queue. None where there is none for this daemon."""
+        first = queue[0] if queue else None
+        if first is not None and (first.resumes or first.position is None):
+            return first
+        if live.lost is not None or not live.waiting:
+            return None
+        waiting = live.waiting[0]
+        if not waiting.begun and self._draining and not any(each.awaited for each in queue):
+            live.queue()
+            return None
+        if first is not None and first.position == waiting.position:
+            return first
+        if waiting.begun:  # by a daemon that is dead, or by this one before it lost the task
+            self._queue_resumed(live, queue, waiting)
+        else:
+            self._queue_inherited(live, queue, waiting)
+        return queue[0] if queue and queue[0] is not first else self._next(live, queue)
+
+    def _queue_resumed(self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage | None) -> None:
+        """Queue the continuation of what was cut off; fail the task where the executor has none."""
+        if self._resume is None:
+            log.warning("task.orphaned", task=live.id)
+            return fail_task(live, Part(text=ORPHANED_TEXT), cut_off=True)
+        self._queue_stored(live, queue, waiting, resumes=True)
+        log.info("task.resumed", task=live.id)
+
+    def _queue_inherited(self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage) -> None:
+        """Queue the execution of a message that the task had when this daemon became its owner."""
+        submission = self._queue_stored(live, queue, waiting, resumes=False)
+        assert submission.context is not None, "it is executed here"
+        try:
+            submission.context = self._checked(submission.context)
+        except FailureError as exc:
+            self._remove_first(queue)
+            fail_task(live, *failure_parts(exc.failure))
+
+    def _queue_stored(
+        self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage | None, *, resumes: bool
+    ) -> Submission:
+        call = CallFacts() if waiting is None else waiting.call
+        context = context_of(live.task(), None if waiting is None else live.message(waiting.position), call)
+        may_reply = self._replies_without_task and not resumes and live.generation == 1
+        submission = self._new(live, context, call, may_reply=may_reply, resumes=resumes)
+        if waiting is not None:
+            submission.accept(waiting.position)
+        queue.appendleft(submission)
+        return submission
+
+    def _remove_first(self, queue: deque[Submission]) -> None:
+        submission = queue.popleft()
+        submission.done = True
+        self.count -= 1
+        submission.live.notify()
+
+    async def _perform(self, submission: Submission) -> None:
+        live = submission.live
+        BOUND.set(LoggedTask(live.id, submission.asked_by))
+        if self._tracing is not None:
+            self._tracing.resume(submission.origin)
+        submission.begin()
+        begun = submission.started or 0
+        while (live.committed < begun or live.id in self._executing) and not (live.lost or live.ended):
+            await (live.wait_for_change() if live.committed < begun else self._freed.wait())
+        if live.lost is not None or live.ended:  # lost: another daemon goes on with it, or this one later
+            return
+        self._executing.add(live.id)
+        try:
+            if self._tracing is None:
+                await self._run(submission)
+            else:
+                await self._run_traced(submission, self._tracing)
+        finally:
+            self._executing.discard(live.id)
+            self._freed.notify()
+
+    async def _run_traced(self, submission: Submission, tracing: Tracing) -> None:
+        live = submission.live
+        span = tracing.execution(self._name, live.id)
+        span.enter()
+        try:
+            fault, unfinished = await self._run(submission)
+            if fault is not None:
+                span.record_error(declared_failure(fault) or type_name(fault))
+            elif unfinished:
+                span.record_error(UNFINISHED)
+        finally:
+            span.tell(TASK_STATE, live.state.name.lower())
+            span.end()
+
+    async def _run(self, submission: Submission) -> tuple[BaseException | None, bool]:
+        """Have it executed. Returns what the executor raised, and whether it left its task unfinished."""
+        live, context = submission.live, submission.context
+        assert context is not None, "it is executed here"
+        if context.task is not (task := live.task()):
+            context = msgspec.structs.replace(context, task=task)
+        resume = self._resume if submission.resumes else None
+        step, work = ("agent.execute", self._execute) if resume is None else ("agent.resume", resume)
+        events = TaskEvents(live, submission.answer if submission.may_reply else None)
+        submission.executing = True
+        try:
+            done = await attempt(lambda: work(context, events), step=step)
+        finally:
+            submission.executing = False
+        before = live.state
+        fault = done.exc if isinstance(done, Raised) else None
+        submission.conclude(events, fault, None if fault is not None else done)
+        return fault, live.state is not before
+
+    # -- cancellation ------------------------------------------------------------------------------------------
+
+    def interrupt(self, live: LiveTask) -> None:
+        """Cancel the execution of this task that runs now, if one does."""
+        queue = self._queues.get(live)
+        if queue and queue[0].executing:
+            queue[0].interrupted = True
+            self._handles[live].cancel()
+
+    async def cancel(self, live: LiveTask, context: RequestContext) -> Task:
+        """Cancel a task that has not ended; returns it as it is then.
+
+        Raises `FailureError(TaskNotCancelable)` where its executor refuses, or can't cancel at all, and what `wait_committed`
+        raises.
+        """
+        events = TaskEvents(live)
+        await self._prepare_to_cancel(context, events)
+        if live.ended and not events.ended_task and live.state is not TaskState.CANCELED:
+            await wait_committed(live)
+            raise FailureError(not_cancelable_any_more(live.id, live.status))
+        if not live.ended:
+            live.set_status(TaskState.CANCELED)
+        self.interrupt(live)
+        return await wait_committed(live)
+
+    async def _prepare_to_cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        """Let the executor prepare for the cancellation. Its faults are logged."""
+        cancel = self._cancel
+        fault: BaseException | None = None
+        if cancel is not None:
+            fault = TimeoutError("cancel took too long")
+            with anyio.move_on_after(CANCEL_SECONDS):
+                done = await attempt(lambda: cancel(context, events), step="agent.cancel")
+                fault = done.exc if isinstance(done, Raised) else None
+        if cancel is None or issubclass(type(fault), NotCancelable):
+            state = events.task.status.state.value
+            raise FailureError(TaskNotCancelable(task_id=context.task.id, current_state=state))
+        if fault is not None and not was_overtaken(events, fault):
+            log.error("agent.failed", task=context.task.id, exc=fault)
+
+
+def call_of(context: RequestContext, key: str = "") -> CallFacts:
+    """Return the facts that are stored with the message of the context."""
+    return CallFacts(context.metadata, context.accepted_output_modes, context.extensions, context.identity, key)
+
+
+def context_of(task: Task, message: Message | None, call: CallFacts) -> RequestContext:
+    """Return what an executor is told of a stored message."""
+    return RequestContext(task, message, call.metadata, call.accepted_output_modes, call.extensions, call.identity)
