@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, final
 
-from ...errors.failures import Unavailable
 from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
@@ -94,8 +93,7 @@ class Connection:
         dispatcher = self._speak(self.session)
         if self._speaks is None:
             self._reader.read_as(self._learn, self._responder, self.session.dialect)
-        self._client = Client(self.writer.flush, self.on_progress)
-        host.scheduler.attach(self._client)
+        host.scheduler.attach(Client(self.writer.flush, self.on_progress))
         for call in self.session.dialect.open_calls():
             dispatcher.accept(call)
 
@@ -188,11 +186,6 @@ class Connection:
         """Another program is about to go on from here: what only waits need not be waited for."""
         self.session.dialect.hand_over()
 
-    def abandon(self) -> None:
-        """Answer everything that still waits or runs with UNAVAILABLE, and tell it to stop."""
-        scheduler = self.host.scheduler
-        scheduler.end(scheduler.requests(self._backlog), Unavailable())
-
     async def send_last(self, seconds: float) -> bool:
         """Send what is left, for at most so long, once `writer.run` was cancelled; False when the client did not take it."""
         with anyio.move_on_after(seconds):
@@ -201,13 +194,6 @@ class Connection:
             log.error("replies.lost", bytes=self._channel.unsent)
             return False
         return True
-
-    def close(self) -> None:
-        """Take no part in the scheduling any more, and free what is queued for the client."""
-        self.host.scheduler.detach(self._client)
-        self.host.resource_watchers.remove(self.tell_updated)
-        self.session.dialect.close()
-        self.writer.close()
 
     # -- handing the transport on ------------------------------------------------------------------------------
 

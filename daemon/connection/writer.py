@@ -77,12 +77,6 @@ class Writer:
         if self._channel.unsent != self._counted:
             self._count()
 
-    def close(self) -> None:
-        """Nothing more is sent: free what is queued."""
-        self._channel.discard_output()
-        self._streams.close()
-        self._count()
-
     def _count(self) -> None:
         """Tell the memory budget how much waits for the client."""
         change, self._counted = self._channel.unsent - self._counted, self._channel.unsent
@@ -358,12 +352,6 @@ class Streams:
         self.ready: dict[Stream, None] = {}
         self.sending: list[Stream] = []
         """Those of which `take_turn` gave a message that the reader has not taken yet."""
-
-    def close(self) -> None:
-        """Nothing more is sent: free what is queued."""
-        for stream in list(self.ready):
-            stream.discard()
-        self.memory.on_room.remove(self._wake_waiting)
 
     def _wake_waiting(self) -> None:
         for stream in list(self.waiting):

@@ -259,11 +259,8 @@ class Scheduler:
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
 
     def attach(self, client: Client) -> None:
-        """Tell this client of progress from now on, until `detach`."""
+        """Tell this client of progress from now on."""
         self._clients.append(client)
-
-    def detach(self, client: Client) -> None:
-        self._clients.remove(client)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on, with what was submitted before."""
@@ -377,9 +374,9 @@ class Scheduler:
         self._leave(request)
         self.pump()
 
-    def requests(self, backlog: Backlog | None = None) -> list[Request]:
-        """What waits and runs, of one client or of all, calls between operations among them."""
-        return [request for request in self._requests if backlog is None or request.backlog is backlog]
+    def requests(self) -> list[Request]:
+        """What waits and runs, calls between operations among them."""
+        return [*self._requests]
 
     def end(self, requests: Iterable[Request], failure: Failure) -> None:
         """Deliver this failure to whoever asked, and tell the handlers to stop."""

@@ -78,13 +78,10 @@ texts = st.recursive(
 def exchange(*bodies: bytes) -> list[bytes]:
     """What a connection answers to these before any event loop runs."""
     ours, theirs = memory_pair()
-    connection = Connection(_host, ours, Alone())
-    try:
-        theirs.send_nowait(memoryview(b"".join(encode_frame(body, "newline") for body in bodies)))
-        connection.begin()
-        return (theirs.receive_nowait() or b"").splitlines()
-    finally:
-        connection.close()
+    connection = Connection(Host([Service("app")], Settings(framing="newline"), version="1"), ours, Alone())
+    theirs.send_nowait(memoryview(b"".join(encode_frame(body, "newline") for body in bodies)))
+    connection.begin()
+    return (theirs.receive_nowait() or b"").splitlines()
 
 
 @given(method=st.sampled_from(METHODS), params=texts, call_id=st.sampled_from([None, b"1", b'"\\u0061"']))
