@@ -7,7 +7,7 @@ logged with its traceback.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from sys import exc_info
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from ...errors.decoders import json_encoder
 from ...errors.exceptions import ExternalError, FailureError, OperationError, failure_of
 from ...errors.failures import Failure, Internal
 from ...errors.redaction.safe_call import type_name
@@ -24,6 +25,7 @@ from ..logs.logger import BOUND, INLINE, add_names
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.access import Access, ProviderFailed
 from ..operations.context import CallFailed, keep_progress_token, last_event_id
+from ..operations.json_types import require_finite, unencodable_member
 from ..operations.request import Outcome
 from ..operations.spec import ClientGroup, OperationSpec, ServerEvent, WrongResult
 from ..process import children
@@ -59,6 +61,8 @@ def provider_failed(request: Request, exc: BaseException) -> Internal:
 
 
 T = TypeVar("T")
+
+_encode: Final = json_encoder()
 
 _END: Final = object()
 """What `anext` returns for a generator that has ended."""
@@ -108,7 +112,7 @@ def run(request: Request, context: Context) -> Outcome:
     variables = copy_context() if inline else _variables(request)
     try:
         arguments = spec.input.decode(request.params, request.prefix) if given is None else given
-        return spec.encode_output(variables.run(spec.invoke, context, arguments))
+        return _encoded(spec, variables.run(spec.invoke, context, arguments))
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
         return request.ended_by or outcome_of(exc, request)
     finally:
@@ -130,7 +134,7 @@ async def run_async(request: Request, context: Context, memory: MemoryBudget, lo
         variables.run(BOUND.set, request)
         if request.span is not None:
             variables.run(request.span.enter)
-        return spec.encode_output(await in_context(work, variables, loop, spec.name))
+        return _encoded(spec, await in_context(work, variables, loop, spec.name))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
         return request.ended_by or outcome_of(exc, request)
     finally:
@@ -153,6 +157,34 @@ async def run_stream(
         context._returned = True
         if children.in_child:
             children.leave_child()
+
+
+def _encoded(spec: OperationSpec, result: object) -> bytes:
+    """The result as JSON text. Raises `WrongResult` for what JSON can't represent, and for another type than declared."""
+    try:
+        encoded = _encode(result)
+        if spec.floats and b"null" in encoded:  # which is what msgspec writes for a number that JSON can't hold
+            require_finite(result)
+        if spec.output is not None:
+            spec.output(encoded)
+    except (TypeError, ValueError, RecursionError) as exc:  # `ValidationError` is a `ValueError`
+        raise WrongResult(_wrong(spec, result, exc)) from None
+    return encoded
+
+
+def _wrong(spec: OperationSpec, result: object, exc: Exception) -> str:
+    verb = "yielded" if spec.kind == "subscription" else "returned"
+    if isinstance(result, Coroutine):
+        result.close()
+        return f"{verb} a coroutine: is an `await` missing?"
+    what = f"{verb} {type(result).__qualname__}"
+    if isinstance(result, OperationError):
+        return f"{what}, which is to be raised: write `raise {type(result).__name__}(…)`"
+    if isinstance(exc, msgspec.ValidationError):
+        annotated = "" if spec.returns is Any else f", but is annotated {spec.describe_result()}"
+        return f"{what}{annotated}: {exc}"
+    place = "" if isinstance(exc, RecursionError) else unencodable_member(result)
+    return f"{what}: {f'at {place}: ' if place else ''}{exc}"
 
 
 def _variables(request: Request) -> Variables:
@@ -198,9 +230,9 @@ async def _send_events(
                 if not numbers.is_new(number):
                     await anyio.lowlevel.checkpoint()  # others have a turn
                     continue
-                stream.put(spec.encode_output(value.value), number)
+                stream.put(_encoded(spec, value.value), number)
             else:
-                stream.put(spec.encode_output(value))
+                stream.put(_encoded(spec, value))
             if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits
                 loop.flush()
                 await anyio.lowlevel.checkpoint()

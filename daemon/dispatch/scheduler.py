@@ -36,15 +36,9 @@ if TYPE_CHECKING:
 # The notifications of a client are such a group too, and requests behind those of plain `def` handlers wait for them.
 
 
-@final
-class _Group:
-    """How many requests of a group run, and which ones wait for their turn."""
-
-    __slots__ = ("running", "waiting")
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.waiting: deque[Request] = deque()
+class _Group(msgspec.Struct, eq=False):
+    running: int = 0
+    waiting: deque[Request] = msgspec.field(default_factory=deque)
 
 
 @final

@@ -6,7 +6,7 @@ All methods but `initialize` load when the first of them is called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import msgspec
 from msgspec import Raw
@@ -26,6 +26,7 @@ from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, InvalidParams
 from ...errors.wire import error_object
+from ..trace_meta import TracedInMeta
 from .sessions import ClientCapabilities, Sessions
 
 if TYPE_CHECKING:
@@ -74,13 +75,12 @@ class _Named(msgspec.Struct, rename="camel"):
 
 
 @final
-class AcpDialect(Dialect):
+class AcpDialect(TracedInMeta):
     """One per connection. A cancellation holds for the prompts of its session that were read before it, begun or not."""
 
     name: ClassVar[str] = "acp"
     cancellations: ClassVar[Mapping[str, str]] = {_CANCEL_REQUEST: "requestId"}
     mends_surrogates: ClassVar[bool] = True
-    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions

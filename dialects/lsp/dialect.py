@@ -4,8 +4,8 @@ the folders of the workspace. LSP 3.17.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import msgspec
 
@@ -93,7 +93,6 @@ class LspDialect(Dialect):
 
     name: ClassVar[str] = "lsp"
     mends_surrogates: ClassVar[bool] = True
-    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = None
 
     def __init__(
         self,
@@ -118,6 +117,9 @@ class LspDialect(Dialect):
         self._held = 0
         self._hello = b""
         self.state: State = "new"
+
+    def with_trace(self, params: object, headers: Mapping[str, str]) -> tuple[object, Mapping[str, str]]:
+        return params, {}  # there is no place for it
 
     def receive(self, call: Request) -> Failure | Ignored | None:
         while self.busy:  # read all the same, at the end

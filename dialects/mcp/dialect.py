@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, TypeAlias, final
+from typing import Any, ClassVar, Final, TypeAlias, final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,11 +17,12 @@ from ...daemon.memory import MemoryBudget
 from ...daemon.operations.request import ClientInfo, Request
 from ...daemon.operations.request import Rendering as AnyRendering
 from ...daemon.rpc import envelope
-from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
+from ...daemon.rpc.dialect import IGNORED, Events, Ignored
 from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, InvalidRequest, Overloaded
 from ...errors.wire import error_object
+from ..trace_meta import TracedInMeta
 from .generated.tables import MODERN_REVISION
 from .revision import LEVELS, NEWEST_LEGACY, Meta, ProtocolRevision, is_own, meta_of
 
@@ -78,7 +79,7 @@ def _takes_all(method: str, meta: Meta | None) -> None: ...
 
 
 @final
-class McpDialect(Dialect):
+class McpDialect(TracedInMeta):
     """One per session, since progress must rise. `guard` looks at every request, in the order of arrival."""
 
     name: ClassVar[str] = "mcp"
@@ -86,7 +87,6 @@ class McpDialect(Dialect):
     unanswered: ClassVar[tuple[type[Failure], ...]] = (Cancelled,)
     named: ClassVar[bool] = False
     mends_surrogates: ClassVar[bool] = True
-    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"
     gives_up_requests: ClassVar[bool] = True
     method_attribute: ClassVar[str | None] = "mcp.method.name"
 
