@@ -15,12 +15,12 @@ from starlette.responses import Response
 
 from ...daemon.apps import AppError
 from ...daemon.logs import ConfiguredPath, log
-from ...daemon.process.sockets import SocketFile, listen
 from ...daemon.settings.option import read_address
 from ...lazy import anyio
 from ..gateway import Gateway
 from ..settings import call_settings, origins_of
 from .protocols import Limits, protocol_factory
+from .sockets import SocketFile, listen
 
 if TYPE_CHECKING:
     import ssl

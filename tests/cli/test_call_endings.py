@@ -12,7 +12,7 @@ from typing import IO
 import pytest
 
 from discreet.cli.verbs.generate import add_arguments
-from discreet.daemon.settings.flags import FlagParser
+from discreet.flags import FlagParser
 from support.in_process import in_process
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..daemon.settings import UsageError
-from ..daemon.settings.flags import add_file_flags, file_from_flags
+from ..flags import add_file_flags, file_from_flags
 
 
 def _program() -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from msgspec import Struct
 from ..daemon import plugins
 from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
-from ..daemon.settings.flags import FlagParser
 from ..daemon.settings.option import EXPECTED
 from ..errors.nearest import nearest_hint
+from ..flags import FlagParser
 from ..version import __version__
 from .output import write_stdout
 

@@ -23,9 +23,9 @@ from ..client.retry import ListedOperation
 from ..daemon import plugins
 from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
-from ..daemon.settings.flags import FlagParser
 from ..errors.decoders import convert
 from ..errors.printable import printable
+from ..flags import FlagParser
 from .call.credentials import read_service_params
 from .call.hints import ask_operation
 from .commands import DEFAULT_VERB, VERBS, load_verb

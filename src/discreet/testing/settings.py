@@ -9,10 +9,10 @@ from typing import Any
 from ..client.validation import StrPath
 from ..daemon.operations.service import Service
 from ..daemon.settings import Settings
-from ..daemon.settings.flags import to_argv
 from ..daemon.settings.keywords import from_keywords
 from ..daemon.settings.option import RawValue, parse_value
 from ..daemon.settings.table import OPTION_OF
+from ..flags import to_argv
 from ..framing.events import Framing
 
 

@@ -8,7 +8,7 @@ from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
 from ...client.request import with_token
 from ...daemon.settings import UsageError
-from ...daemon.settings.flags import PARAM
+from ...flags import PARAM
 from ..arguments import SERVE, add_source_flags, count, refuse_serve_flags, source_flags, split_command, timeout
 from ..call.credentials import add_credential_flags, read_service_params
 from ..call.remote_call import execute, is_terminal

@@ -18,7 +18,7 @@ from ...daemon.lifecycle import EXIT_OK
 from ...daemon.operations.access import PARENT
 from ...daemon.operations.registry import Registry
 from ...daemon.settings import Settings, UsageError
-from ...daemon.settings.flags import add_setting_flags
+from ...flags import add_setting_flags
 from ...version import __version__
 from ..app_import import importing_apps
 from ..output import print_json, require_stdout

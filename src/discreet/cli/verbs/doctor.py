@@ -12,9 +12,9 @@ from ...client.dialects import DIALECTS
 from ...daemon import plugins
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import Settings, UsageError, resolve_here
-from ...daemon.settings.flags import add_setting_flags, file_from_flags, from_flags, to_argv
 from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
+from ...flags import add_setting_flags, file_from_flags, from_flags, to_argv
 from ...framing.events import Framing
 from ..arguments import SERVE
 from ..doctor.checks import CHECKS, CheckContext, Finding

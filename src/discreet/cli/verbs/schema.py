@@ -6,8 +6,8 @@ import os
 from ...compatibility.changes import additions, breaking_changes
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import UsageError
-from ...daemon.settings.flags import add_setting_flags
 from ...errors.printable import printable
+from ...flags import add_setting_flags
 from ...gateway.openapi.snapshot import is_openapi, read_openapi
 from ...schemas.documents import Snapshot, read_snapshot
 from ..app_import import load_contract

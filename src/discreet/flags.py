@@ -7,10 +7,10 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
-from ...errors.nearest import closest_match
-from .option import KINDS, MANY, Option, RawValue, UsageError
-from .resolution import SettingsFile
-from .table import OPTION_OF, OPTIONS
+from .daemon.settings.option import KINDS, MANY, Option, RawValue, UsageError
+from .daemon.settings.resolution import SettingsFile
+from .daemon.settings.table import OPTION_OF, OPTIONS
+from .errors.nearest import closest_match
 
 _WIDTH: Final = 100
 """Columns of the help text. Fixed, so that help looks the same everywhere, and asking the terminal costs an import."""
