@@ -47,10 +47,10 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "acp": "discreet.dialects.acp",
     },
     "gateway": {
-        "http": "discreet.gateway.server.available:opened_listener",
+        "http": "discreet.gateway.server.listener:opened_listener",
         "tcp": "discreet.gateway.server.sockets:accept_client",
     },
-    "identity": {"jwt": "discreet.gateway.identity.jwt_provider:JwtProvider"},
+    "identity": {"jwt": "discreet.gateway.jwt_provider:JwtProvider"},
     "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
     "reload": {"polling": "discreet.reload:Reload"},
     "schemas": {
@@ -61,7 +61,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "service": {
         "fs": "discreet.files.service:file_service",
         "import": "discreet.imports.configured:service_of",
-        "metrics": "discreet.gateway.monitoring.figures:metrics",
+        "metrics": "discreet.gateway.figures:metrics",
     },
     "store": {
         "memory": "discreet.agents.stores.memory:MemoryStore",
