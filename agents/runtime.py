@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import msgspec
 
@@ -67,10 +67,6 @@ class Role(msgspec.Struct, frozen=True):
     max_runs: int = 100
 
 
-WritePush: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
-"""Makes the body of a notification of a task's event in a version; None where the event is not pushed."""
-
-
 @final
 class Runtime:
     """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent. Another daemon may take
@@ -83,7 +79,6 @@ class Runtime:
         executor: AgentExecutor,
         notifier: PushNotifier | None,
         *,
-        write_push: WritePush | None = None,
         replies_without_task: bool = False,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
@@ -96,7 +91,6 @@ class Runtime:
         self._spawn_in_daemon = spawn
         self._store = store
         self._notifier = notifier
-        self._write_push = write_push or _push_body
         self._cache = TaskCache(store, memory, tracing)
         self._cache.on_lost = self._on_lost
         if notifier is not None:
@@ -238,7 +232,7 @@ class Runtime:
     def _push(self, notifier: PushNotifier, live: LiveTask, events: Sequence[TaskEvent]) -> None:
         """Queue a notification of every event for every push config of the task."""
         for event, target in product(events, live.push_targets):
-            body = attempt_now(partial(self._write_push, live, event, target.protocol_version))
+            body = attempt_now(partial(push_body, live, event, target.protocol_version))
             if isinstance(body, Raised):
                 log.warning("push.failed", task=live.id, config=target.config.id, reason="unwritable")
             elif body is not None:
@@ -317,7 +311,8 @@ def compose(parts: AgentParts) -> Composed:
     return Composed(runtime, pipeline, cards, methods)
 
 
-def _push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
+def push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
+    """Return the body of a notification of a task's event in a version; None where the event is not pushed."""
     writer = V03 if version == V03.name else V10
     body = writer.encode_notification(TaskUpdate(live.id, live.context_id, event), live.task)
     return None if body is None else bytes(body)  # `Raw` only says that it is bytes
