@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..daemon.host import Host
     from ..daemon.memory import MemoryBudget
     from ..daemon.operations.context import ContextBackend
-    from ..daemon.tracing.tracing import Tracing
+    from ..daemon.tracing import Tracing
     from .agent import Agent
     from .executor import RequestContext
     from .methods import CallPipeline

@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import msgspec
 
 from ..a2a.types import PushConfig
-from ..client.outbound.network import Network, SystemNetwork
-from ..client.outbound.ssrf import Destination, parse_url
+from ..client.outbound.network import Destination, Network, SystemNetwork, parse_url
 from ..daemon.logs import log
 from ..daemon.memory import MemoryBudget
-from ..daemon.tracing.attributes import HTTP_STATUS
+from ..daemon.tracing import HTTP_STATUS
 from ..errors.backoff import SYSTEM_TIMING, Timing, exponential_backoff
 from ..errors.exceptions import FailureError
 from ..errors.failures import InvalidParams
-from ..framing.http.retry_after import retry_after_seconds
+from ..framing.http import retry_after_seconds
 from ..lazy import anyio
 from ..version import __version__
 from .stores.interface import PushTarget
@@ -34,7 +33,7 @@ from .stores.interface import PushTarget
 if TYPE_CHECKING:
     from ..client.outbound.connection import ResponseHead
     from ..client.outbound.pool import ConnectionPool
-    from ..daemon.tracing.tracing import Origin, Tracing
+    from ..daemon.tracing import Origin, Tracing
 
 
 # -- one notification --------------------------------------------------------------------------------------------------

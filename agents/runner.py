@@ -18,7 +18,7 @@ from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import Raised, attempt, attempt_now, declared
 from ..daemon.logs import log
 from ..daemon.logs.logger import BOUND, LoggedTask, calling
-from ..daemon.tracing.attributes import TASK_STATE
+from ..daemon.tracing import TASK_STATE
 from ..errors.codes import ACP_RESERVED
 from ..errors.exceptions import FailureError, OperationError
 from ..errors.failures import DomainFailure, Failure, Internal, Overloaded, TaskNotCancelable
@@ -45,7 +45,7 @@ from .task_cache import TaskCache
 
 if TYPE_CHECKING:
     from ..daemon.logs.logger import LoggedCall
-    from ..daemon.tracing.tracing import Origin, Tracing
+    from ..daemon.tracing import Origin, Tracing
 
 
 # What an exception of an agent's own code may tell its callers. Logs nothing: its users know the event.

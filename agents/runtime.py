@@ -43,7 +43,7 @@ from .stores.interface import StoreError, TaskStore
 from .task_cache import TaskCache
 
 if TYPE_CHECKING:
-    from ..daemon.tracing.tracing import Tracing
+    from ..daemon.tracing import Tracing
 
 
 T = TypeVar("T")

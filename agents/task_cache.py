@@ -33,7 +33,7 @@ from .stores.interface import (
 )
 
 if TYPE_CHECKING:
-    from ..daemon.tracing.tracing import Origin, Tracing
+    from ..daemon.tracing import Origin, Tracing
 
 
 CommitNowait: TypeAlias = Callable[[Sequence[TaskChange]], Sequence[CommitRefusal | None]]

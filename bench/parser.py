@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Iterable
 
 from discreet.framing.encoder import encode_frame
-from discreet.framing.parser import NEED_DATA, Frame, Framing, FramingChoice, Parser, parser_for
+from discreet.framing.events import NEED_DATA, Frame, Framing
+from discreet.framing.parser import FramingChoice, Parser, parser_for
 
 CHUNK = 64 * 1024
 SMALL_FRAMES = 400

@@ -24,8 +24,7 @@ from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, Nee
 from ..framing.parser import parser_for
 from ..framing.transports.interface import ByteTransport, PeerGone
 from .errors import ConnectionFailed, ConnectionLoss
-from .handlers import Handlers, ServerRequests
-from .incoming import IncomingMessages
+from .incoming import Handlers, IncomingMessages, ServerRequests
 from .messages import MAX_MESSAGE_BYTES, STREAM_TAKEN, OutgoingRequest, encode_notification
 from .pending import PendingRequest, PendingRequests, PendingStream
 from .task_group import background_tasks
@@ -111,9 +110,7 @@ class Connection:
         self.pending.add(request)
         if isinstance(request, PendingStream):
             request.on_taken = partial(self._note_taken, request)
-        body = message.encode()
-        request.fingerprint = hash(body)
-        self._post(body)
+        self._post(message.encode())
         self._reading_resumed.notify()
 
     def forget(self, request: PendingRequest) -> bool:
@@ -230,17 +227,17 @@ class Connection:
 
     async def _receive(self) -> None:
         """Wait for bytes. Silence within a frame drops the frame and fails the pending requests."""
-        with anyio.move_on_after(self._stall_seconds if self._parser.mid_frame else math.inf) as scope:
+        with anyio.move_on_after(self._stall_seconds if self._parser.clock == "frame" else math.inf) as scope:
             await self._channel.receive_more()
             if self._is_flooded():
                 self._incoming.take_garbage(NO_FRAME + self._opening())
         if scope.cancelled_caught:
-            self._parser.frame_timed_out()
+            self._parser.clock_expired()
             self._incoming.fail_all("the server fell silent within a frame")
 
     def _is_flooded(self) -> bool:
         """Whether the server has written junk for `JUNK_SECONDS`. Only a pause would tell where the junk ends."""
-        if self._parser.awaited_silence is None:
+        if self._parser.clock in (None, "frame"):
             self._junk_since = math.inf
             return False
         now = anyio.current_time()

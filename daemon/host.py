@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, final
 
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
@@ -23,7 +23,7 @@ from .dispatch.thread_pool import LoopPortal
 from .lifespans import Lifespans
 from .logs import log
 from .memory import MemoryBudget, fitting_memory, fitting_threads
-from .operations.access import PARENT, Access, AccessRule
+from .operations.access import PARENT, Access
 from .operations.registry import Catalogue, LazyOperations, Registry, server_of
 from .operations.service import DeclarationError
 from .process.loop_watch import LoopWatch
@@ -32,12 +32,10 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     from .hosted_agent import AgentDeclaration, AgentPart
-    from .metrics.figures import Figures, Transport
     from .operations.context import Context, ContextBackend, CurrentRequest, Sending
-    from .operations.identity import Identity
     from .operations.service import Service
     from .operations.spec import OperationSpec
-    from .tracing.tracing import Tracing
+    from .tracing import Tracing
 
 
 # The names of the methods of discovery. Imports nothing, because every daemon loads it.
@@ -51,9 +49,6 @@ DISCOVERY: Final = frozenset(
 T = TypeVar("T")
 
 ResourceWatcher: TypeAlias = "Callable[[str], Sending | None]"
-
-ALL_METHODS: Final = AccessRule(all_of=frozenset({"metrics"}))
-"""Who sees the figures of every method: a scraper need not be allowed to call what it counts."""
 
 MAX_NAMED: Final = 5
 """How many methods a line of the log names."""
@@ -80,17 +75,17 @@ class Host:
         store: object | None = None,
     ) -> None:
         self.version = version
-        self._started = monotonic()
+        self.started: Final = monotonic()
         self.settings: Final = settings
         self.access: Final = access or Access(PARENT)
         self.catalogue: Final = Catalogue(services, credentials or {})
         self.memory: Final = MemoryBudget(fitting_memory(settings.max_memory))
-        self.request_metrics: Final[Mapping[Transport, RequestMetrics]] = {
+        self.request_metrics: Final[Mapping[Literal["stdio", "http"], RequestMetrics]] = {
             "stdio": RequestMetrics(),
             "http": RequestMetrics(),
         }
         self._wakeup = Wakeup()
-        self._watch = LoopWatch(settings.blocked_after)
+        self.watch: Final = LoopWatch(settings.blocked_after)
         self.scheduler: Final = Scheduler(
             limit=settings.max_concurrency,
             thread_limit=fitting_threads(settings.max_threads),
@@ -98,7 +93,7 @@ class Host:
             request_timeout=settings.request_timeout,
             limits_time=not settings.debug,
             memory=self.memory,
-            watch=self._watch,
+            watch=self.watch,
             notify_loop=self._wakeup.notify,
         )
         self.tracing: Final = _tracing() if settings.otel else None
@@ -148,17 +143,12 @@ class Host:
     def begin_tracing(self) -> None:
         """Have spans go where they are to. A second call does nothing. Raises `AppError` where that can't be."""
         if self.tracing is not None:
-            from .tracing.provider import Service, TracingError  # late: it loads OpenTelemetry
-
-            try:
-                self.tracing.begin(Service(*self._named()))
-            except TracingError as exc:
-                raise AppError(str(exc)) from exc
+            self.tracing.begin(*self._named())
 
     def watch_app(self) -> None:
         """Have what is called of the app from here on, and in tasks that begin here, watched as its handlers are, and as a part
         of no request."""
-        APP_LOOP.set(HandlerLoop(self._watch, lambda: None))
+        APP_LOOP.set(HandlerLoop(self.watch, lambda: None))
         if self.tracing is not None:
             self.tracing.leave()
 
@@ -175,7 +165,7 @@ class Host:
             service.late.leave(self._take_late)
             if service.changes is not None:
                 service.changes.leave(self._take_changes)
-        self._watch.close()
+        self.watch.close()
         self.scheduler.threads.close()
         self.flush(seconds)
 
@@ -259,29 +249,9 @@ class Host:
 
     def _discovery(self) -> list[OperationSpec]:
         from .services.discovery import discovery, rpc_discovery  # late: few callers ask
-        from .services.metrics import metrics
 
+        metrics = plugins.load("service", "metrics")
         return [*discovery(self).operations, *metrics(self).operations, *rpc_discovery(self).operations]
-
-    async def figures(self, identity: Identity | None) -> Figures:
-        """The daemon's figures. Methods that this caller may not call count as `other`, unless it holds the scope `metrics`."""
-        from .metrics.reading import Sources, read_figures  # late, as above
-
-        def shows(method: str) -> bool:
-            spec = self.registry.find(method)
-            return spec is None or spec.access.allows(identity) or ALL_METHODS.allows(identity)
-
-        sources = Sources(
-            self.version,
-            self._started,
-            self.request_metrics,
-            self.scheduler,
-            self.memory,
-            self._watch,
-            self.agent,
-            self.access.refused,
-        )
-        return await read_figures(sources, shows)
 
     @property
     def dialect(self) -> str:
@@ -345,7 +315,7 @@ class Host:
 def _tracing() -> Tracing:
     """Raises `AppError` where OpenTelemetry is not installed."""
     try:
-        from .tracing.tracing import Tracing  # late: it loads OpenTelemetry
+        recorder: Tracing = plugins.load("tracing", "otel")()
     except ImportError as exc:
         raise AppError("--otel needs opentelemetry-sdk: pip install 'discreet[otel]'") from exc
-    return Tracing()
+    return recorder

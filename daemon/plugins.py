@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["agents", "dialect", "gateway", "identity", "reader", "service", "store", "verb"]
+Kind: TypeAlias = Literal[
+    "agents", "debugger", "dialect", "gateway", "identity", "reader", "schemas", "service", "store", "tracing", "verb"
+]
 
 GROUP: Final = "discreet"
 """The group of entry points that installed packages add plug-ins with; their names are `KIND.NAME`."""
@@ -26,18 +28,25 @@ ADDED_KINDS: Final = ("dialect", "store", "verb")
 
 BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "agents": {"host": "discreet.agents.host:AgentRunner"},
+    "debugger": {"pdb": "discreet.debugger.debugger:Debugger"},
     "dialect": {
         "plain": "discreet.daemon.connection.plain",
         "lsp": "discreet.dialects.lsp",
         "mcp": "discreet.dialects.mcp",
         "acp": "discreet.dialects.acp",
     },
-    "gateway": {"http": "discreet.gateway.server.available:opened_listener"},
-    "identity": {"jwt": "discreet.gateway.identity.jwt_provider:JwtProvider"},
+    "gateway": {"http": "discreet.gateway.server.listener:opened_listener"},
+    "identity": {"jwt": "discreet.gateway.jwt_provider:JwtProvider"},
     "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
+    "schemas": {
+        "operation": "discreet.schemas.documents:operation_schema",
+        "openrpc": "discreet.schemas.openrpc:openrpc_document",
+        "phrases": "discreet.schemas.phrases",
+    },
     "service": {
         "fs": "discreet.files.service:file_service",
         "import": "discreet.imports.configured:service_of",
+        "metrics": "discreet.gateway.figures:metrics",
     },
     "store": {
         "memory": "discreet.agents.stores.memory:MemoryStore",
@@ -48,6 +57,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "rediss": "discreet.agents.stores.redis.store:RedisStore",
         "unix": "discreet.agents.stores.redis.store:RedisStore",
     },
+    "tracing": {"otel": "discreet.gateway.tracing.tracing:Tracing"},
     "verb": {
         "serve": "discreet.cli.verbs.serve",
         "call": "discreet.cli.verbs.call",

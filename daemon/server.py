@@ -22,7 +22,6 @@ from ..version import __version__
 from . import plugins
 from .apps import AppError, Hosted
 from .daemon import Daemon, Listener, log_output_failure, reader_has_gone
-from .debugger.breakpoints import Breakpoints, without_time_limits
 from .dispatch.task_pool import hide_task
 from .host import Host
 from .hosting import build_host, log_settings, opened_store
@@ -39,6 +38,7 @@ from .logs import (
 from .memory import begin_start, end_start, save_address_space
 from .operations.service import DeclarationError
 from .plugins import PluginError
+from .process.breakpoints import Debugger, take_breakpoints, without_time_limits
 from .process.children import end_children, guard_forks, mark_children
 from .process.liveness import HangupWatch, ProcessWatch, has_hung_up, parent_has_gone, watch_parent
 from .process.loop_watch import Watchdog
@@ -194,7 +194,7 @@ def check(settings: Settings) -> NoReturn:
     os.environ.pop("NOTIFY_SOCKET", None)  # for the process that serves
     os.dup2(stdio_guard.STDERR, stdio_guard.STDOUT)  # what user code prints at import is no report
     sys.dont_write_bytecode = True
-    Breakpoints(debug=False).install()
+    take_breakpoints(debug=False)
     status = EXIT_OK
     try:
         host = build_host(settings)
@@ -227,7 +227,7 @@ class _Process:
         self._handed = handed
         self._hosted = hosted
         self._settings = without_time_limits(settings) if settings.debug else settings
-        self._breakpoints = Breakpoints(debug=settings.debug)
+        self._debugger: Debugger | None = None
         self._streams = streams
         self._daemon: Daemon | None = None
         self._transport: StdioTransport | None = None
@@ -267,7 +267,7 @@ class _Process:
                 let_through()
             if self._program is not None:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
-            self._breakpoints.install()
+            self._debugger = take_breakpoints(debug=self._settings.debug)
             host = build_host(self._settings, self._hosted)
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             with opened_store(host), self._listening(host) as listener:
@@ -360,8 +360,12 @@ class _Process:
             )
 
             sources = SourceFiles(self._settings, self._program.directory)
-            watch = Reload(sources, self._program, lambda: not self._breakpoints.standing and daemon.swap())
+            watch = Reload(sources, self._program, lambda: self._is_standing() or daemon.swap())
             daemon.beside(watch.run)
+
+    def _is_standing(self) -> bool:
+        """Whether a handler stands at a breakpoint."""
+        return self._debugger is not None and self._debugger.standing
 
     def _watch_processes(self, daemon: Daemon) -> None:
         for pid in self._handed.connection.watched if self._handed is not None else ():
@@ -406,7 +410,8 @@ class _Process:
 
     def _begin_end(self) -> None:
         self._watchdog.arm()
-        self._breakpoints.end()
+        if self._debugger is not None:
+            self._debugger.end()
 
     def _on_ending(self) -> None:
         self._begin_end()
@@ -486,7 +491,7 @@ class _Process:
             self._transport.close()  # where a thread writes, it may have to be waited for
         all_written = self._note_unwritten()
         for step in (
-            self._breakpoints.close,
+            lambda: None if self._debugger is None else self._debugger.close(),
             lambda: end_children(CHILD_SECONDS),
             stdio_guard.flush_text_streams,
             lambda: self._strays.stop(STRAY_SECONDS),

@@ -23,7 +23,7 @@ def with_tables(page: str) -> str:
 
 
 def _tables() -> Iterator[str]:
-    for group, options in groupby(OPTIONS, lambda option: option.info.group):
+    for group, options in groupby(OPTIONS, lambda option: option.group):
         yield f"\n### {group.capitalize()}\n"
         yield "| flag | variable | key | value | default | found file | meaning |"
         yield "| --- | --- | --- | --- | --- | --- | --- |"
@@ -31,16 +31,16 @@ def _tables() -> Iterator[str]:
 
 
 def _row(option: Option) -> str:
-    flags = ", ".join(f"`{flag}`" for flag in (option.flag, *option.info.flag_aliases))
-    variables = ", ".join(f"`{name}`" for name in (option.variable, option.info.presence_variable) if name)
+    flags = ", ".join(f"`{flag}`" for flag in option.flags)
+    variables = ", ".join(f"`{name}`" for name in (option.variable, option.row.presence_variable) if name)
     cells = (
         flags,
         variables,
         f"`{option.key}`",
         option.expected,
         option.default_text,
-        FOUND[option.info.found_file],
-        option.info.help + MORE.get(option.key, ""),
+        FOUND[option.row.found_file],
+        option.row.help + MORE.get(option.key, ""),
     )
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 

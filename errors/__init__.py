@@ -1,70 +1,37 @@
 """Failures of requests, their codes, and their form on the wire."""
 
-from .codes import ERROR_TABLE, ErrorRow, GrpcStatus, LogLevel, domain_row, grpc_of_http, row_of
-from .exceptions import FailureError, OperationError
-from .failures import (
-    A2AVersion,
-    AgentFailure,
-    AuthenticationRequired,
-    Cancelled,
-    ContentTypeNotSupported,
-    DomainFailure,
-    ErrorDefinition,
-    ExtendedAgentCardNotConfigured,
-    ExtensionSupportRequired,
-    Failure,
-    InsufficientPermissions,
-    Internal,
-    InvalidAgentResponse,
-    InvalidParams,
-    InvalidRequest,
-    MethodNotFound,
-    OperationTypeMismatch,
-    Overloaded,
-    ParseFailure,
-    PushNotificationNotSupported,
-    TaskNotCancelable,
-    TaskNotFound,
-    TimedOut,
-    Unavailable,
-    UnsupportedOperation,
-    VersionNotSupported,
-)
-
-__all__ = [
-    "ERROR_TABLE",
-    "A2AVersion",
-    "AgentFailure",
-    "AuthenticationRequired",
-    "Cancelled",
-    "ContentTypeNotSupported",
-    "DomainFailure",
-    "ErrorDefinition",
-    "ErrorRow",
-    "ExtendedAgentCardNotConfigured",
-    "ExtensionSupportRequired",
-    "Failure",
-    "FailureError",
-    "GrpcStatus",
-    "InsufficientPermissions",
-    "Internal",
-    "InvalidAgentResponse",
-    "InvalidParams",
-    "InvalidRequest",
-    "LogLevel",
-    "MethodNotFound",
-    "OperationError",
-    "OperationTypeMismatch",
-    "Overloaded",
-    "ParseFailure",
-    "PushNotificationNotSupported",
-    "TaskNotCancelable",
-    "TaskNotFound",
-    "TimedOut",
-    "Unavailable",
-    "UnsupportedOperation",
-    "VersionNotSupported",
-    "domain_row",
-    "grpc_of_http",
-    "row_of",
-]
+from .codes import ERROR_TABLE as ERROR_TABLE
+from .codes import ErrorRow as ErrorRow
+from .codes import GrpcStatus as GrpcStatus
+from .codes import LogLevel as LogLevel
+from .codes import domain_row as domain_row
+from .codes import grpc_of_http as grpc_of_http
+from .codes import row_of as row_of
+from .exceptions import ErrorDefinition as ErrorDefinition
+from .exceptions import FailureError as FailureError
+from .exceptions import OperationError as OperationError
+from .failures import A2AVersion as A2AVersion
+from .failures import AgentFailure as AgentFailure
+from .failures import AuthenticationRequired as AuthenticationRequired
+from .failures import Cancelled as Cancelled
+from .failures import ContentTypeNotSupported as ContentTypeNotSupported
+from .failures import DomainFailure as DomainFailure
+from .failures import ExtendedAgentCardNotConfigured as ExtendedAgentCardNotConfigured
+from .failures import ExtensionSupportRequired as ExtensionSupportRequired
+from .failures import Failure as Failure
+from .failures import InsufficientPermissions as InsufficientPermissions
+from .failures import Internal as Internal
+from .failures import InvalidAgentResponse as InvalidAgentResponse
+from .failures import InvalidParams as InvalidParams
+from .failures import InvalidRequest as InvalidRequest
+from .failures import MethodNotFound as MethodNotFound
+from .failures import OperationTypeMismatch as OperationTypeMismatch
+from .failures import Overloaded as Overloaded
+from .failures import ParseFailure as ParseFailure
+from .failures import PushNotificationNotSupported as PushNotificationNotSupported
+from .failures import TaskNotCancelable as TaskNotCancelable
+from .failures import TaskNotFound as TaskNotFound
+from .failures import TimedOut as TimedOut
+from .failures import Unavailable as Unavailable
+from .failures import UnsupportedOperation as UnsupportedOperation
+from .failures import VersionNotSupported as VersionNotSupported

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from fnmatch import translate
 from time import monotonic, sleep
 from typing import Final, final
@@ -17,8 +18,7 @@ from typing import Final, final
 import msgspec
 
 from ..errors import FailureError, InvalidParams
-from .directory import Directory, PathParts, first_names, read_at
-from .root import Root, os_errors_as
+from .root import Directory, PathParts, Root, first_names, os_errors_as, read_at
 from .types import MAX_PATH_CHARS, Cancellable, FileTooLarge, Match, NotText, SearchPlace, SearchResult
 
 STEP_SECONDS: Final = 0.0005
@@ -35,8 +35,8 @@ VERSION_CONTROL_DIRECTORIES: Final = frozenset({".git", ".hg", ".jj", ".svn"})
 _BINARY_PROBE: Final = 8192
 """A NUL among this many first bytes makes a file binary: the rule of git and ripgrep."""
 
-_SLICE: Final = 64 * 1024
-"""Characters that are compared in one step, which holds Python's lock: a millisecond at most."""
+_FEWEST_CHARACTERS: Final = 64 * 1024
+"""A search goes on for so many characters of a file, also when its time is over: the last one comes to the end."""
 
 _FEWEST_NAMES: Final = 100
 
@@ -75,28 +75,17 @@ def search(
     """Search the file or directory that the caller's `path` names. Raises the errors declared for `fs/search`."""
     with os_errors_as(path):
         start = root.parse_path(path)
-        resume = _resumed(root, start, query.resume)
-        run = _SearchRun(root, start, resume, query, limits, _Pace(ctx, limits.seconds))
-        try:
+        resume = () if query.resume is None else root.parse_path(query.resume.path)
+        if query.resume is not None and resume[: len(start)] != start:
+            raise FailureError(InvalidParams("resume.path", "path below the one to search", "string"))
+        with closing(_Search(root, start, resume, query, limits, _Pace(ctx, limits.seconds))) as run:
             try:
                 run.list_names(start)
             except NotADirectoryError:
                 run.search_only_file(path)
             else:
                 run.search_tree()
-        finally:
-            run.close()
-    return run.result()
-
-
-def _resumed(root: Root, start: PathParts, place: SearchPlace | None) -> PathParts:
-    """The names that lead to the place where to go on; none where the search begins at its start."""
-    if place is None:
-        return ()
-    parts = root.parse_path(place.path)
-    if parts[: len(start)] != start:
-        raise FailureError(InvalidParams("resume.path", "path below the one to search", "string"))
-    return parts
+    return SearchResult(tuple(run.matches), run.next is not None, run.next, run.files, run.skipped)
 
 
 @final
@@ -122,57 +111,44 @@ class _Pace:
 
 
 @final
-class _SearchRun:
+class _Search:
     """One search in progress: what it has found, and what is still to visit."""
 
     def __init__(
-        self,
-        root: Root,
-        start: PathParts,
-        resume: PathParts,
-        query: SearchQuery,
-        limits: SearchLimits,
-        pace: _Pace,
+        self, root: Root, start: PathParts, resume: PathParts, query: SearchQuery, limits: SearchLimits, pace: _Pace
     ) -> None:
+        self.matches: list[Match] = []
+        self.files = self.skipped = 0
+        self.next: SearchPlace | None = None
         self._root = root
         self._start = start
+        self._resume = resume
+        self._query = query
         self._limits = limits
         self._pace = pace
-        self._query = query
-        self._resume = resume
-        self._resume_offset = 0 if query.resume is None else query.resume.offset
         self._glob = None if query.glob is None else _glob_matcher(query.glob)
         self._open: tuple[PathParts, Directory] | None = None
         # The next one last: an entry, or, with a name, the entries of a directory that sort after that name.
         self._pending: list[tuple[PathParts, str | None]] = []
-        self._matches: list[Match] = []
         self._chars = 0
-        self._files = self._skipped = 0
-        self._next: SearchPlace | None = None
 
     def close(self) -> None:
         if self._open is not None:
             self._open[1].close()
-
-    def result(self) -> SearchResult:
-        return SearchResult(tuple(self._matches), self._next is not None, self._next, self._files, self._skipped)
+            self._open = None
 
     def search_only_file(self, path: str) -> None:
-        data = _content(self._root.open_file(self._start), self._limits.file_bytes)
-        if isinstance(data, int):
-            raise FileTooLarge(path=path, size=data, limit=self._limits.file_bytes)
-        try:
-            self._search_text(data.decode(), self._start)
-        except UnicodeDecodeError as error:
-            raise NotText(path=path, offset=error.start) from error
+        with closing(self._root.open_directory(self._start[:-1])) as parent:
+            data = self._content(parent, self._start[-1], path)
+        self._search_text(data, self._start, path)
 
     def search_tree(self) -> None:
         """Visit what is pending, at least one entry that no search before has: so the last one comes to the end."""
         visited = False
-        while self._pending and self._next is None:
+        while self._pending and self.next is None:
             parts, after = self._pending[-1]
             if after is None and visited and self._pace.exhausted:
-                self._next = SearchPlace("/".join(parts), 0)
+                self.next = SearchPlace("/".join(parts), 0)
                 break
             del self._pending[-1]
             try:
@@ -182,8 +158,8 @@ class _SearchRun:
                 visited = visited or parts == self._resume or parts != self._resume[: len(parts)]
                 if self._visit(parts):
                     self.list_names(parts)
-            except OSError:  # not permitted, or removed or replaced since it was listed
-                self._skipped += 1
+            except (OSError, FileTooLarge, NotText):  # or not permitted, removed or replaced since it was listed
+                self.skipped += 1
 
     def list_names(self, parts: PathParts, after: str | None = None) -> None:
         """Make the entries of a directory pending. Raises `OSError` if it can't be listed.
@@ -195,7 +171,7 @@ class _SearchRun:
         count = max(_FEWEST_NAMES, self._limits.names - len(self._pending))
         names, not_unicode = first_names(self._names_in(parts), count + 1, after=after, first=first)
         if after is None:
-            self._skipped += not_unicode
+            self.skipped += not_unicode
         if len(names) > count:
             self._pending.append((parts, names[count - 1]))
         self._pending += [((*parts, name), None) for name in reversed(names[:count])]
@@ -209,7 +185,6 @@ class _SearchRun:
         """The directory, open until another one is asked for."""
         if self._open is None or self._open[0] != parts:
             self.close()
-            self._open = None
             self._open = parts, self._root.open_directory(parts)
         return self._open[1]
 
@@ -217,100 +192,80 @@ class _SearchRun:
         """Search the entry if it is a matching file. Returns whether it is a directory to be searched."""
         self._pace.step()
         if len("/".join(parts)) > MAX_PATH_CHARS:  # no request could name it
-            self._skipped += 1
+            self.skipped += 1
             return False
-        directory = self._directory(parts[:-1])
-        info = directory.info(parts[-1])
+        directory, name = self._directory(parts[:-1]), parts[-1]
+        info = directory.info(name)
         if info.kind == "file" and (self._glob is None or self._glob(parts[len(self._start) :])):
-            self._search_file(directory, parts)
-        return info.kind == "directory" and parts[-1] not in VERSION_CONTROL_DIRECTORIES
+            data = self._content(directory, name, name)
+            if b"\0" in data[:_BINARY_PROBE]:
+                self.skipped += 1
+            else:
+                self._search_text(data, parts, name)
+        return info.kind == "directory" and name not in VERSION_CONTROL_DIRECTORIES
 
-    def _search_file(self, directory: Directory, parts: PathParts) -> None:
-        data = _content(directory.open_file(parts[-1]), self._limits.file_bytes)
-        if isinstance(data, int) or b"\0" in data[:_BINARY_PROBE]:
-            self._skipped += 1
-            return
+    def _content(self, directory: Directory, name: str, path: str) -> bytes:
+        fd = directory.open_file(name)
+        try:
+            size = os.fstat(fd).st_size
+            if size > self._limits.file_bytes:
+                raise FileTooLarge(path=path, size=size, limit=self._limits.file_bytes)
+            return read_at(fd, 0, self._limits.file_bytes)
+        finally:
+            os.close(fd)
+
+    def _search_text(self, data: bytes, parts: PathParts, path: str) -> None:
         try:
             text = data.decode()
-        except UnicodeDecodeError:
-            self._skipped += 1
-        else:
-            self._search_text(text, parts)
-
-    def _search_text(self, text: str, parts: PathParts) -> None:
-        self._files += 1
-        path = "/".join(parts)
-        cursor = _Cursor(text)
-        begin = len(text.encode()[: self._resume_offset].decode(errors="ignore")) if parts == self._resume else 0
+        except UnicodeDecodeError as error:
+            raise NotText(path=path, offset=error.start) from error
+        self.files += 1
+        begin = 0
+        if self._query.resume is not None and parts == self._resume:
+            begin = len(data[: self._query.resume.offset].decode(errors="ignore"))
+        found = "/".join(parts)
+        done = offset = line_start = 0
+        line = 1
         for at, is_match in _occurrences(text, begin, self._query, self._pace):
-            if not is_match or len(self._matches) == self._query.limit or self._chars > self._limits.result_chars:
-                self._next = SearchPlace(path, cursor.advance(at))
+            passed = text[done:at]
+            offset += len(passed.encode())
+            if lines := passed.count("\n"):
+                line += lines
+                line_start = done + passed.rfind("\n") + 1
+            done = at
+            if not is_match or len(self.matches) == self._query.limit or self._chars > self._limits.result_chars:
+                self.next = SearchPlace(found, offset)
                 return
-            match = cursor.match(path, at)
-            self._matches.append(match)
+            match = Match(found, line, at - line_start + 1, offset, _excerpt(text, line_start, at))
+            self.matches.append(match)
             self._chars += len(match.path) + len(match.text)
 
 
-@final
-class _Cursor:
-    """Counts lines and bytes from match to match, so that a file is read through once."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = self._bytes = self._line_start = 0
-        self._line = 1
-
-    def advance(self, at: int) -> int:
-        """Go to character `at`, which must not be before the place where the cursor is. Returns the offset in bytes."""
-        while self._at < at:
-            passed = self._text[self._at : min(at, self._at + _SLICE)]
-            self._bytes += len(passed.encode())
-            if lines := passed.count("\n"):
-                self._line += lines
-                self._line_start = self._at + passed.rfind("\n") + 1
-            self._at += len(passed)
-        return self._bytes
-
-    def match(self, path: str, at: int) -> Match:
-        """The match at character `at`, which must not be before the previous one."""
-        offset = self.advance(at)
-        column = at - self._line_start + 1
-        return Match(path=path, line=self._line, column=column, offset=offset, text=self._excerpt())
-
-    def _excerpt(self) -> str:
-        text, at = self._text, self._at
-        begin = self._line_start
-        if at - begin > LINE_CHARS // 2:
-            begin = at - LINE_CHARS // 4
-        end = text.find("\n", at, begin + LINE_CHARS)
-        return text[begin : end if end >= 0 else begin + LINE_CHARS].removesuffix("\r")
+def _excerpt(text: str, line_start: int, at: int) -> str:
+    begin = line_start if at - line_start <= LINE_CHARS // 2 else at - LINE_CHARS // 4
+    end = text.find("\n", at, begin + LINE_CHARS)
+    return text[begin : end if end >= 0 else begin + LINE_CHARS].removesuffix("\r")
 
 
 def _occurrences(text: str, begin: int, query: SearchQuery, pace: _Pace) -> Iterator[tuple[int, bool]]:
-    """The places from `begin` on where the text of a query stands. They do not overlap. Searches slice by slice, at least one;
-    where time runs out, the last place is where to go on, with False.
+    """The places from `begin` on where the text of a query stands. They do not overlap. Where time runs out, the last place is
+    where to go on, with False.
     """
-    needle = _folded(query.text) if query.ignore_case else query.text
-    size = len(needle)
-    while begin < len(text):
-        end = begin + _SLICE
-        part = text[begin : end + size - 1]
+    needle, size = query.text, len(query.text)
+    searched = text
+    if query.ignore_case:
+        needle, searched = _folded(needle), _folded(text)
+    at = searched.find(needle, begin)
+    while at >= 0:
         pace.step()
-        part = _folded(part) if query.ignore_case else part
-        at = part.find(needle)
-        while at >= 0:
-            pace.step()
-            here = begin + at
-            if query.words and (_is_word(text, here - 1) or _is_word(text, here + size)):
-                at = part.find(needle, at + 1)
-                continue
-            yield here, True
-            end = max(end, here + size)
-            at = part.find(needle, at + size)
-        begin = end
-        if pace.exhausted and begin < len(text):
-            yield begin, False
+        if at - begin >= _FEWEST_CHARACTERS and pace.exhausted:
+            yield at, False
             return
+        if query.words and (_is_word(text, at - 1) or _is_word(text, at + size)):
+            at = searched.find(needle, at + 1)
+        else:
+            yield at, True
+            at = searched.find(needle, at + size)
 
 
 def _folded(text: str) -> str:
@@ -331,12 +286,3 @@ def _glob_matcher(glob: str) -> Callable[[PathParts], bool]:
     matches = re.compile(translate(glob)).match
     by_path = "/" in glob
     return lambda below: matches("/".join(below) if by_path else below[-1]) is not None
-
-
-def _content(fd: int, most: int) -> bytes | int:
-    """The content of an open file, or its size if that is more than `most`. Closes it."""
-    try:
-        size = os.fstat(fd).st_size
-        return size if size > most else read_at(fd, 0, most)
-    finally:
-        os.close(fd)

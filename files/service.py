@@ -7,64 +7,31 @@ from __future__ import annotations
 
 import os
 import time
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator
-from typing import final
+from contextlib import closing
+from typing import Final, final
 
 from ..daemon.operations.service import Service
 from ..errors import FailureError, InvalidParams
-from .directory import Directory, first_names, read_at
-from .root import Root, os_errors_as
-from .types import (
-    DEFAULT_LIST_ENTRIES,
-    DEFAULT_READ_BYTES,
-    DEFAULT_SEARCH_MATCHES,
-    LIST_ERRORS,
-    MAX_WRITE_BYTES,
-    READ_ERRORS,
-    SEARCH_ERRORS,
-    STAT_ERRORS,
-    WATCH_ERRORS,
-    WRITE_ERRORS,
-    AfterName,
-    Cancellable,
-    CaseRule,
-    Encoding,
-    Entry,
-    FileContent,
-    FileStat,
-    FileTooLarge,
-    FileWritten,
-    Glob,
-    Listing,
-    ListLimit,
-    NotText,
-    Offset,
-    PathText,
-    ReadLimit,
-    SearchLimit,
-    SearchPlace,
-    SearchResult,
-    SearchText,
-    WriteMode,
-)
+from . import types
+from .root import Directory, Root, first_names, os_errors_as, read_at
 from .watch import MAX_WATCHES, FileWatcher
 
-_LONGEST_CHARACTER = 4
+_LONGEST_CHARACTER: Final = 4
 """Bytes of the longest character in UTF-8 (RFC 3629 section 3)."""
 
-_NAMES_PER_CHECK = 256
+_NAMES_PER_CHECK: Final = 256
 """Names listed between two checks for cancellation: well below a millisecond."""
 
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The years 1 and 9999, the range of RFC 3339."""
 
-
-MAX_SEARCHES = 2
+MAX_SEARCHES: Final = 2
 """Searches that run at the same time. They keep the CPU busy, and Python's lock lets only one thread compute at a time;
 more of them would not be faster, but keep everything else waiting."""
 
-
-MAX_LISTINGS = 2
+MAX_LISTINGS: Final = 2
 """Listings that run at the same time, for the same reason: in a large directory one takes as long as a search."""
 
 
@@ -73,13 +40,13 @@ def file_service(root: str, *, allow_write: bool) -> Service:
     root_directory = Root(root)
     files = FileSystem(root_directory)
     service = Service("fs", description="The files below the root.")
-    service.query(errors=READ_ERRORS)(files.read)
-    service.query(errors=LIST_ERRORS, concurrency=MAX_LISTINGS)(files.list)
-    service.query(errors=STAT_ERRORS)(files.stat)
-    service.query(errors=SEARCH_ERRORS, concurrency=MAX_SEARCHES)(files.search)
-    service.subscription(errors=WATCH_ERRORS, limit=MAX_WATCHES)(FileWatcher(root_directory).watch)
+    service.query(errors=types.READ_ERRORS)(files.read)
+    service.query(errors=types.PATH_ERRORS, concurrency=MAX_LISTINGS)(files.list)
+    service.query(errors=types.PATH_ERRORS)(files.stat)
+    service.query(errors=types.SEARCH_ERRORS, concurrency=MAX_SEARCHES)(files.search)
+    service.subscription(errors=types.WATCH_ERRORS, limit=MAX_WATCHES)(FileWatcher(root_directory).watch)
     if allow_write:
-        service.mutation(errors=WRITE_ERRORS, keyed="path")(files.write)
+        service.mutation(errors=types.WRITE_ERRORS, keyed="path")(files.write)
     return service
 
 
@@ -96,27 +63,27 @@ class FileSystem:
 
     def read(
         self,
-        ctx: Cancellable,
-        path: PathText,
-        offset: Offset = 0,
-        limit: ReadLimit = DEFAULT_READ_BYTES,
-        encoding: Encoding = "utf-8",
-    ) -> FileContent:
+        ctx: types.Cancellable,
+        path: types.PathText,
+        offset: types.Offset = 0,
+        limit: types.ReadLimit = types.DEFAULT_READ_BYTES,
+        encoding: types.Encoding = "utf-8",
+    ) -> types.FileContent:
         """Read a slice of one file.
 
         The slice has at most `limit` bytes from byte `offset` on; behind the end of the file it is empty. As `utf-8`, it
         ends before a character that does not fit, but holds at least one. NOT_TEXT names the first byte that is not
         UTF-8, also when `offset` lies inside a character. A byte order mark is kept.
         """
-        with os_errors_as(path):
-            fd = self._root.open_file(self._root.parse_path(path))
+        with self._root.open_parent(path) as (directory, name):
+            fd = directory.open_file(name)
         try:
             found = os.fstat(fd)
             data = read_at(fd, offset, limit + _LONGEST_CHARACTER) if offset <= found.st_size else b""
         finally:
             os.close(fd)
         end = min(limit, len(data)) if encoding == "base64" else _end_of_characters(data, limit)
-        return FileContent(
+        return types.FileContent(
             path=path,
             encoding=encoding,
             content=_encoded(data[:end], encoding, path, offset),
@@ -129,38 +96,38 @@ class FileSystem:
 
     def list(
         self,
-        ctx: Cancellable,
-        path: PathText = ".",
-        limit: ListLimit = DEFAULT_LIST_ENTRIES,
-        after: AfterName | None = None,
-    ) -> Listing:
+        ctx: types.Cancellable,
+        path: types.PathText = ".",
+        limit: types.ListLimit = types.DEFAULT_LIST_ENTRIES,
+        after: types.AfterName | None = None,
+    ) -> types.Listing:
         """List the names in one directory, sorted, page by page.
 
         `after` asks for the names that sort after it: send the `next` of the previous page. Symbolic links are listed
         as such and not followed. `limit` bounds the memory, however large the directory is.
         """
-        with os_errors_as(path), self._root.open_directory(self._root.parse_path(path)) as directory:
+        with os_errors_as(path), closing(self._root.open_directory(self._root.parse_path(path))) as directory:
             names, skipped = first_names(_names(ctx, directory), limit + 1, after=after)
             entries = tuple(_entries(directory, names[:limit]))
-        return Listing(path, entries, names[limit - 1] if len(names) > limit else None, skipped)
+        return types.Listing(path, entries, names[limit - 1] if len(names) > limit else None, skipped)
 
-    def stat(self, ctx: Cancellable, path: PathText) -> FileStat:
+    def stat(self, ctx: types.Cancellable, path: types.PathText) -> types.FileStat:
         """Tell what a path names: its kind, size and last change. A symbolic link is described, not followed."""
-        with os_errors_as(path):
-            info = self._root.info(self._root.parse_path(path))
-        return FileStat(path, info.kind, info.size, timestamp(info.modified))
+        with self._root.open_parent(path) as (directory, name):
+            info = directory.info(name)
+        return types.FileStat(path, info.kind, info.size, timestamp(info.modified))
 
     def search(
         self,
-        ctx: Cancellable,
-        query: SearchText,
-        path: PathText = ".",
-        glob: Glob | None = None,
-        case: CaseRule = "sensitive",
+        ctx: types.Cancellable,
+        query: types.SearchText,
+        path: types.PathText = ".",
+        glob: types.Glob | None = None,
+        case: types.CaseRule = "sensitive",
         words: bool = False,
-        limit: SearchLimit = DEFAULT_SEARCH_MATCHES,
-        resume: SearchPlace | None = None,
-    ) -> SearchResult:
+        limit: types.SearchLimit = types.DEFAULT_SEARCH_MATCHES,
+        resume: types.SearchPlace | None = None,
+    ) -> types.SearchResult:
         """Find literal text in the files below a directory, or in one file.
 
         Matches are found from left to right and don't overlap; with `words`, no letter, digit or underscore may be next
@@ -170,17 +137,16 @@ class FileSystem:
         """
         from .search import SearchQuery, search  # late: the first search pays for it, not the start
 
-        wanted = SearchQuery(query, glob, case == "ignore", words, limit, resume)
-        return search(self._root, ctx, path, wanted)
+        return search(self._root, ctx, path, SearchQuery(query, glob, case == "ignore", words, limit, resume))
 
     def write(
         self,
-        ctx: Cancellable,
-        path: PathText,
+        ctx: types.Cancellable,
+        path: types.PathText,
         content: str,
-        encoding: Encoding = "utf-8",
-        mode: WriteMode = "overwrite",
-    ) -> FileWritten:
+        encoding: types.Encoding = "utf-8",
+        mode: types.WriteMode = "overwrite",
+    ) -> types.FileWritten:
         """Write one file as a whole.
 
         The file has its old content or its new one, never a part of it: also for concurrent readers, after a crash, and
@@ -188,12 +154,12 @@ class FileSystem:
         replaced file keeps its permission bits, but not its owner, extended attributes and other hard links.
         """
         data = _decoded(content, encoding)
-        if len(data) > MAX_WRITE_BYTES:
-            raise FileTooLarge(path=path, size=len(data), limit=MAX_WRITE_BYTES)
+        if len(data) > types.MAX_WRITE_BYTES:
+            raise types.FileTooLarge(path=path, size=len(data), limit=types.MAX_WRITE_BYTES)
         ctx.check_cancelled()
-        with os_errors_as(path):
-            info, created = self._root.write_file(self._root.parse_path(path), data, create=mode == "create")
-        return FileWritten(path, info.size, timestamp(info.modified), created)
+        with self._root.open_parent(path) as (directory, name):
+            info, created = directory.write_file(name, data, create=mode == "create")
+        return types.FileWritten(path, info.size, timestamp(info.modified), created)
 
 
 def _end_of_characters(data: bytes, limit: int) -> int:
@@ -215,30 +181,24 @@ def _continues_character(byte: int) -> bool:
     return byte & 0b1100_0000 == 0b1000_0000
 
 
-def _encoded(data: bytes, encoding: Encoding, path: str, offset: int) -> str:
+def _encoded(data: bytes, encoding: types.Encoding, path: str, offset: int) -> str:
     if encoding == "base64":
-        from binascii import b2a_base64  # late: few callers read bytes
-
         return b2a_base64(data, newline=False).decode("ascii")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise NotText(path=path, offset=offset + error.start) from error
+        raise types.NotText(path=path, offset=offset + error.start) from error
 
 
-def _decoded(content: str, encoding: Encoding) -> bytes:
+def _decoded(content: str, encoding: types.Encoding) -> bytes:
     try:
-        if encoding == "base64":
-            from binascii import a2b_base64  # late: few callers send bytes
-
-            return a2b_base64(content, strict_mode=True)
-        return content.encode()
+        return a2b_base64(content, strict_mode=True) if encoding == "base64" else content.encode()
     except ValueError as error:  # both codecs raise it
         expected = "string of base64" if encoding == "base64" else "string of Unicode text"
         raise FailureError(InvalidParams(param="content", expected=expected, received="string")) from error
 
 
-def _names(ctx: Cancellable, directory: Directory) -> Iterator[str]:
+def _names(ctx: types.Cancellable, directory: Directory) -> Iterator[str]:
     """The names in a directory, with a look now and then whether the request was cancelled."""
     for seen, name in enumerate(directory.list_names()):
         if seen % _NAMES_PER_CHECK == 0:
@@ -246,13 +206,13 @@ def _names(ctx: Cancellable, directory: Directory) -> Iterator[str]:
         yield name
 
 
-def _entries(directory: Directory, names: list[str]) -> Iterator[Entry]:
+def _entries(directory: Directory, names: list[str]) -> Iterator[types.Entry]:
     for name in names:
         try:
             info = directory.info(name)
         except FileNotFoundError:  # removed since it was listed
             continue
-        yield Entry(name, info.kind, info.size, timestamp(info.modified))
+        yield types.Entry(name, info.kind, info.size, timestamp(info.modified))
 
 
 def timestamp(nanoseconds: int) -> str:

@@ -83,61 +83,52 @@ class Holder(Cancellable, Protocol):
         ...
 
 
-class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
+class PathError(OperationError, code="PATH_ERROR"):
+    """An operation failed because of what its path names. Only its subclasses are raised."""
+
+    path: str
+
+
+class FileNotFound(PathError, code="FILE_NOT_FOUND", http_status=404):
     """The file does not exist."""
 
-    path: str
 
-
-class PermissionDenied(OperationError, code="PERMISSION_DENIED", http_status=403):
+class PermissionDenied(PathError, code="PERMISSION_DENIED", http_status=403):
     """The operating system does not permit it."""
 
-    path: str
 
-
-class NotAFile(OperationError, code="NOT_A_FILE", http_status=400):
+class NotAFile(PathError, code="NOT_A_FILE", http_status=400):
     """The path names something that is not a regular file."""
 
-    path: str
 
-
-class NotADirectory(OperationError, code="NOT_A_DIRECTORY", http_status=400):
+class NotADirectory(PathError, code="NOT_A_DIRECTORY", http_status=400):
     """The path, or a part of it, is not a directory."""
 
-    path: str
 
-
-class OutsideRoot(OperationError, code="OUTSIDE_ROOT", http_status=403):
+class OutsideRoot(PathError, code="OUTSIDE_ROOT", http_status=403):
     """The path leads outside the root, or through a symbolic link."""
 
-    path: str
 
-
-class FileTooLarge(OperationError, code="FILE_TOO_LARGE", http_status=413):
+class FileTooLarge(PathError, code="FILE_TOO_LARGE", http_status=413):
     """The file is larger than this operation handles."""
 
-    path: str
     size: int
     limit: int
 
 
-class NotText(OperationError, code="NOT_TEXT", http_status=415):
+class NotText(PathError, code="NOT_TEXT", http_status=415):
     """The file is not UTF-8 text."""
 
-    path: str
     offset: int
 
 
-class FileExists(OperationError, code="FILE_EXISTS", http_status=409):
+class FileExists(PathError, code="FILE_EXISTS", http_status=409):
     """The file already exists."""
 
-    path: str
 
-
-class TooManyEntries(OperationError, code="TOO_MANY_ENTRIES", http_status=413):
+class TooManyEntries(PathError, code="TOO_MANY_ENTRIES", http_status=413):
     """There are more names than can be watched."""
 
-    path: str
     limit: int
 
 
@@ -253,9 +244,8 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 PATH_ERRORS = (FileNotFound, PermissionDenied, NotADirectory, OutsideRoot)
+"""Those of `fs/list` and `fs/stat`, too."""
 READ_ERRORS = (*PATH_ERRORS, NotAFile, NotText)
-LIST_ERRORS = PATH_ERRORS
-STAT_ERRORS = PATH_ERRORS
 SEARCH_ERRORS = (*PATH_ERRORS, NotAFile, NotText, FileTooLarge)
 WATCH_ERRORS = (*PATH_ERRORS, TooManyEntries)
 WRITE_ERRORS = (*PATH_ERRORS, NotAFile, FileTooLarge, FileExists)

@@ -8,28 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
+from functools import partial
 from sys import getsizeof
 from time import monotonic
-from typing import Any, TypeAlias, final  # Any: watchfiles may not be installed
+from typing import Any, NamedTuple, TypeAlias, final  # Any: watchfiles may not be installed
 
 from ..errors import FailureError
 from ..errors.failures import Overloaded
 from ..lazy import anyio
-from .directory import Directory, FileInfo, PathParts, is_unicode
-from .root import Root, os_errors_as
-from .types import (
-    DEFAULT_WATCH_SECONDS,
-    MAX_EVENT_CHANGES,
-    MAX_PATH_CHARS,
-    MAX_WATCH_ENTRIES,
-    Cancellable,
-    Change,
-    Changes,
-    Holder,
-    PathText,
-    TooManyEntries,
-    WatchInterval,
-)
+from . import types
+from .root import Directory, FileInfo, PathParts, Root, is_unicode, os_errors_as
+from .types import MAX_EVENT_CHANGES, MAX_PATH_CHARS, Change, Changes
 
 MAX_WATCHES = 16
 """Watches at the same time. Each may keep a worker thread busy, and remembers up to 50,000 names, counted as memory."""
@@ -63,17 +53,17 @@ class FileWatcher:
     package `watchfiles`; None: if that is installed.
     """
 
-    def __init__(self, root: Root, *, native: bool | None = None, max_entries: int = MAX_WATCH_ENTRIES) -> None:
+    def __init__(self, root: Root, *, native: bool | None = None, max_entries: int = types.MAX_WATCH_ENTRIES) -> None:
         self._root = root
         self._max_entries = max_entries
         self._native = native
 
     async def watch(
         self,
-        ctx: Holder,
-        path: PathText = ".",
+        ctx: types.Holder,
+        path: types.PathText = ".",
         recursive: bool = True,
-        interval: WatchInterval = DEFAULT_WATCH_SECONDS,
+        interval: types.WatchInterval = types.DEFAULT_WATCH_SECONDS,
     ) -> AsyncIterator[Changes]:
         """Report what is created, modified and deleted in a directory, with `recursive` also below it.
 
@@ -85,31 +75,29 @@ class FileWatcher:
 
         with os_errors_as(path):
             start = self._root.parse_path(path)
-            scanner = _TreeScanner(self._root, ctx, path, start, max_entries=self._max_entries, recursive=recursive)
             native = find_spec("watchfiles") is not None if self._native is None else self._native
             signal = _ChangeSignal(self._root.path, native=native)
             held = 0
 
-            def hold() -> None:
+            async def scan() -> _Scan:
                 nonlocal held
-                more = _LISTINGS_HELD * scanner.size - held
+                scan = partial(_scan, self._root, ctx, path, start, recursive=recursive, max_entries=self._max_entries)
+                found = await _in_thread(scan)
+                more = _LISTINGS_HELD * found.size - held
                 ctx.hold_memory(more)
                 held += more
+                await signal.watch(found.directories)
+                return found
 
             try:
-                await _in_thread(scanner.scan)
-                hold()
-                await signal.watch(scanner.directories)
-                before = await _in_thread(scanner.scan)  # changes from before the signal was in place
-                await signal.watch(scanner.directories)
+                await scan()
+                before = await scan()  # changes from before the signal was in place
                 yield Changes(())
                 while True:
-                    await signal.wait(max(interval, scanner.seconds * PAUSE_FACTOR))
-                    after = await _in_thread(scanner.scan)
-                    hold()
-                    for changes in _events(before, after):
+                    await signal.wait(max(interval, before.seconds * PAUSE_FACTOR))
+                    after = await scan()
+                    for changes in _events(before.tree, after.tree):
                         yield changes
-                    await signal.watch(scanner.directories)
                     before = after
             finally:
                 ctx.hold_memory(-held)
@@ -182,14 +170,23 @@ class _ChangeSignal:
             return notify(paths, debug, polling, poll_delay_ms, recursive, ignore_denied)
 
 
-async def _in_thread(work: Callable[[], _Tree]) -> _Tree:
-    """The result of `work()` in a thread. Fails as OVERLOADED where the system has no thread left."""
+class _Scan(NamedTuple):
+    """A directory as it was: its entries, the directories that were read, the scan's duration, and about its size in bytes."""
+
+    tree: _Tree
+    directories: frozenset[PathParts]
+    seconds: float
+    size: int
+
+
+async def _in_thread(scan: Callable[[], _Scan]) -> _Scan:
+    """The result of `scan()` in a thread. Fails as OVERLOADED where the system has no thread left."""
     begun = False
 
-    def run() -> _Tree:
+    def run() -> _Scan:
         nonlocal begun
         begun = True
-        return work()
+        return scan()
 
     try:
         return await anyio.to_thread.run_sync(run)
@@ -199,68 +196,44 @@ async def _in_thread(work: Callable[[], _Tree]) -> _Tree:
         raise FailureError(Overloaded()) from exc
 
 
-@final
-class _TreeScanner:
-    """Scans one directory. After a scan, `seconds` is its duration, `size` about what its listing takes in bytes, and
-    `directories` are those that it has read.
-    """
+def _scan(
+    root: Root, ctx: types.Cancellable, path: str, start: PathParts, *, recursive: bool, max_entries: int
+) -> _Scan:
+    """All entries below `start` as they are now. Raises the `OSError` of this directory itself, and `TooManyEntries`."""
+    from .search import VERSION_CONTROL_DIRECTORIES  # late: loaded by the first search or watch, not at the start
 
-    def __init__(
-        self, root: Root, ctx: Cancellable, path: str, start: PathParts, *, max_entries: int, recursive: bool
-    ) -> None:
-        self._root = root
-        self._ctx = ctx
-        self._path = path
-        self._start = start
-        self._max_entries = max_entries
-        self._recursive = recursive
-        self.seconds = 0.0
-        self.size = 0
-        self.directories: frozenset[PathParts] = frozenset()
-        from .search import VERSION_CONTROL_DIRECTORIES  # late: loaded by the first search or watch, not at the start
+    began = monotonic()
+    tree: _Tree = {}
+    read: set[PathParts] = set()
+    pending = [start]
+    while pending:
+        above = pending.pop()
+        ctx.check_cancelled()
+        try:
+            with closing(root.open_directory(above)) as directory:
+                for parts, info in _entries(directory, above):
+                    if len(tree) == max_entries:
+                        raise types.TooManyEntries(path=path, limit=max_entries)
+                    tree[parts] = info
+                    if recursive and info.kind == "directory" and parts[-1] not in VERSION_CONTROL_DIRECTORIES:
+                        pending.append(parts)
+                read.add(above)
+        except OSError:  # not permitted, removed, or replaced by something else
+            if above == start:
+                raise
+    size = sum(_ENTRY_BYTES + getsizeof(parts[-1]) for parts in tree)
+    return _Scan(tree, frozenset(read), monotonic() - began, size)
 
-        self._excluded = VERSION_CONTROL_DIRECTORIES
 
-    def scan(self) -> _Tree:
-        """All entries as they are now. Runs in a worker thread.
-
-        Raises the `OSError` of the start directory itself, and `TooManyEntries`.
-        """
-        began = monotonic()
-        tree: _Tree = {}
-        read = {self._start}
-        with self._root.open_directory(self._start) as top:
-            pending = self._add_entries(top, self._start, tree)
-        while pending:
-            parts = pending.pop()
+def _entries(directory: Directory, above: PathParts) -> Iterator[tuple[PathParts, FileInfo]]:
+    for name in directory.list_names():
+        parts = (*above, name)
+        if is_unicode(name) and len("/".join(parts)) <= MAX_PATH_CHARS:  # no request could name others
             try:
-                with self._root.open_directory(parts) as directory:
-                    pending += self._add_entries(directory, parts, tree)
-                    read.add(parts)
-            except OSError:  # not permitted, removed, or replaced by something else
-                continue
-        self.seconds = monotonic() - began
-        self.size = sum(_ENTRY_BYTES + getsizeof(parts[-1]) for parts in tree)
-        self.directories = frozenset(read)
-        return tree
-
-    def _add_entries(self, directory: Directory, parts: PathParts, tree: _Tree) -> list[PathParts]:
-        """Add the entries of one directory to `tree`. Returns the directories among them that are to be scanned."""
-        self._ctx.check_cancelled()
-        below: list[PathParts] = []
-        for name in directory.list_names():
-            entry = (*parts, name)
-            if not is_unicode(name) or len("/".join(entry)) > MAX_PATH_CHARS:  # no request could name it
-                continue
-            if len(tree) == self._max_entries:
-                raise TooManyEntries(path=self._path, limit=self._max_entries)
-            try:
-                info = tree[entry] = directory.info(name)
+                info = directory.info(name)
             except OSError:  # removed since it was listed
                 continue
-            if self._recursive and info.kind == "directory" and name not in self._excluded:
-                below.append(entry)
-        return below
+            yield parts, info
 
 
 def _events(before: _Tree, after: _Tree) -> Iterator[Changes]:

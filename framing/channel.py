@@ -14,11 +14,11 @@ from typing import Final, final
 from ..errors.failures import InvalidRequest, ParseFailure
 from ..lazy import anyio
 from .encoder import encode_frame, encode_frame_parts
-from .events import Event, Framing, Silence
+from .events import Clock, Event, Framing
 from .parser import Parser
 from .transports.interface import ByteTransport, PeerGone
 
-SILENCE_SECONDS: Final[Mapping[Silence, float]] = {"short": 0.02, "long": 0.25}
+SILENCE_SECONDS: Final[Mapping[Clock, float]] = {"short": 0.02, "long": 0.25}
 """Of the polled input. A long one ends a quarantine and any other dropping. Without a short one, what comes next may be part
 of the same loss."""
 
@@ -112,17 +112,17 @@ class Channel:
     @property
     def idle(self) -> bool:
         """True while no clock runs: no frame has begun, and no silence would change anything."""
-        return self._parser.idle
+        return self._parser.clock is None
 
     def frame_seconds(self) -> float | None:
         """The seconds that the frame which has begun may still take: infinite where none has.
 
         None while a silence is awaited, so that only `receive_more` will do.
         """
-        if self._parser.awaited_silence is not None:
+        if self._parser.clock in SILENCE_SECONDS:
             return None
-        seconds, on_expiry = self._next_timer()
-        return inf if on_expiry is None else seconds
+        seconds = self._seconds_left()
+        return inf if seconds is None else seconds
 
     async def receive_more(self) -> None:
         """Wait for bytes, or until silence or a time-out changes the state; then call `next_event`.
@@ -130,8 +130,8 @@ class Channel:
         Always a checkpoint, so that a peer that writes faster than it is read can't hold the event loop. Cancelling it
         loses nothing.
         """
-        seconds, on_expiry = self._next_timer()
-        if on_expiry is None:
+        seconds = self._seconds_left()
+        if seconds is None:
             self._feed_parser(await self._transport.receive())
             return
         if self.receive_more_nowait():  # reading may have paused for longer than the timer: look at the input first
@@ -141,7 +141,10 @@ class Channel:
         with anyio.move_on_after(seconds) as scope:
             self._feed_parser(await self._transport.receive())
         if scope.cancelled_caught:
-            on_expiry()
+            if self._parser.clock == "frame":
+                self._on_timeout(self._parser.pending)
+                self._frame_began = None
+            self._parser.clock_expired()
 
     def _feed_parser(self, data: bytes) -> None:
         self.activity += 1
@@ -152,24 +155,17 @@ class Channel:
         else:
             self._parser.end_of_input()
 
-    def _next_timer(self) -> tuple[float, Callable[[], None] | None]:
-        """The seconds of silence after which the state changes, and what to call then; None if no timer runs."""
+    def _seconds_left(self) -> float | None:
+        """The seconds until the parser's clock expires; None if none runs."""
         parser = self._parser
-        silence = parser.awaited_silence
-        if silence is not None:
-            return SILENCE_SECONDS[silence], parser.input_fell_silent
-        if not parser.mid_frame:
+        clock = parser.clock
+        if clock != "frame":
             self._frame_began = None
-            return 0.0, None
+            return None if clock is None else SILENCE_SECONDS[clock]
         now = self._clock()
         if self._frame_began is None or parser.progress != self._progress:
             self._frame_began, self._progress = now, parser.progress
-        return max(0.0, self._frame_began + self._frame_timeout - now), self._frame_timed_out
-
-    def _frame_timed_out(self) -> None:
-        self._on_timeout(self._parser.pending)
-        self._frame_began = None
-        self._parser.frame_timed_out()
+        return max(0.0, self._frame_began + self._frame_timeout - now)
 
     # -- sending -----------------------------------------------------------------------------------------------
 

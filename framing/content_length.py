@@ -1,21 +1,139 @@
 """The parser of `Content-Length` framing. Never reads, never waits, never looks at a clock, never logs.
 
 It keeps the promise of docs/protocol.md, section 1.1: a frame inside another frame's payload is never returned, and after
-a fault the next good frame is. `states` describes the states and the transitions between them.
+a fault the next good frame is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final, get_args
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final, get_args
 
 from ..errors.failures import InvalidRequest, ParseFailure
-from .buffer import BodyBuffer, InputBuffer
-from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, Losses, NeedData, Silence
+from .events import END_OF_INPUT, NEED_DATA, Clock, Event, Fault, Frame, FrameLimits, Framing, Losses, NeedData
 
 if TYPE_CHECKING:
     from .lexer import JsonLexer
+
+
+# A chunk is used as it was received: frames are sliced out of it, and only an unfinished header block is copied, in front of
+# the next chunk. The parser moves the parts of a body that spans chunks to a `BodyBuffer`.
+
+PatternSearch: TypeAlias = "Callable[[bytes, int], re.Match[bytes] | None]"
+"""The method `search` of a compiled pattern."""
+
+_PART: Final = 1 << 16
+
+
+@final
+class InputBuffer:
+    """`data[pos:]` are the next bytes. Parsers advance `pos`, set `ended` at the end of the input, and `starved` when all input
+    was consumed as far as it can be, so that silence is meaningful. The buffer changes everything else.
+    """
+
+    __slots__ = ("_base", "data", "ended", "pos", "starved")
+
+    def __init__(self, offset: int) -> None:
+        self.data = b""
+        self.pos = 0
+        self.ended = False
+        self.starved = False
+        self._base = offset
+
+    def append(self, data: bytes) -> None:
+        """Add one chunk. O(1) if nothing is left over. Raises `ValueError` if it is empty, `RuntimeError` after the end."""
+        if not data:
+            raise ValueError("no bytes: call end_of_input() instead")
+        if self.ended:
+            raise RuntimeError("bytes after the end of the input")
+        self.starved = False
+        pos = self.pos
+        self._base += pos
+        self.data = data if pos == len(self.data) else self.data[pos:] + data
+        self.pos = 0
+
+    def take(self, most: int) -> bytes:
+        """Consume and return the next bytes, at most `most`; a whole chunk is returned without a copy."""
+        taken = self.data[self.pos : self.pos + most]
+        self.pos += len(taken)
+        return taken
+
+    def skip(self, most: int) -> int:
+        """Consume the next bytes, at most `most`; returns how many."""
+        skipped = min(most, len(self.data) - self.pos)
+        self.pos += skipped
+        return skipped
+
+    def skip_to(self, search: PatternSearch) -> bool:
+        """Advance to what `search` finds. If it finds nothing, consume all of `data` and return False."""
+        found = search(self.data, self.pos)
+        self.pos = len(self.data) if found is None else found.start()
+        return found is not None
+
+    def discard(self) -> None:
+        """Consume all of `data`."""
+        self.pos = len(self.data)
+
+    def remaining(self) -> bytes:
+        """A copy of everything that is not consumed."""
+        return self.data[self.pos :]
+
+    @property
+    def offset(self) -> int:
+        """The stream offset of the next byte."""
+        return self._base + self.pos
+
+    @property
+    def size(self) -> int:
+        """How many bytes are not consumed."""
+        return len(self.data) - self.pos
+
+
+@final
+class BodyBuffer:
+    """A body that arrives in pieces: each piece is copied once, and the whole is returned without another copy.
+
+    `add` and `join` raise `MemoryError` where there is no room; then nothing is kept.
+    """
+
+    __slots__ = ("_pieces", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._pieces = BytesIO()
+
+    def add(self, piece: bytes) -> None:
+        """Add one more piece."""
+        try:
+            self.size += self._pieces.write(piece)
+        except MemoryError:  # a BytesIO loses its content where it can't grow
+            self._clear()
+            raise
+
+    def copy(self) -> bytes:
+        """All pieces so far; they are kept."""
+        return self._pieces.getvalue()
+
+    def parts(self) -> Iterator[bytes]:
+        """All pieces so far, cut into parts that need little memory; they are kept."""
+        with self._pieces.getbuffer() as pieces:
+            for start in range(0, self.size, _PART):
+                yield bytes(pieces[start : start + _PART])
+
+    def join(self, last: bytes) -> bytes:
+        """All pieces and a last one, as one; nothing is kept. A piece that is the only one is returned without a copy."""
+        if not self.size:
+            return last
+        self.add(last)
+        whole = self._pieces.getvalue()
+        self._clear()
+        return whole
+
+    def _clear(self) -> None:
+        self._pieces = BytesIO()
+        self.size = 0
 
 
 # Parses one header block in any chunks, and reads past one that is refused. Never looks at a body.
@@ -23,9 +141,6 @@ if TYPE_CHECKING:
 # The grammar is RFC 9112, section 5, without its obsolete parts: a field name of token characters, a colon immediately
 # after it, a value of visible characters, blanks and bytes from 0x80, CR LF. No folded lines, no bare CR or LF. The first
 # byte that the grammar does not allow ends the parsing (docs/protocol.md, section 1.1, rule 2).
-#
-#     LINE_START --token--> NAME --:--> VALUE --CR--> VALUE_CR --LF--> LINE_START
-#          `-------CR--> EMPTY_CR --LF--> DONE
 
 
 LARGEST_LENGTH: Final = 2**63 - 1
@@ -42,8 +157,11 @@ _MEDIA_TYPE: Final = b"application/vscode-jsonrpc"
 _CHARSETS: Final = frozenset({b"utf-8", b"utf8"})
 
 _BLANKS: Final = b" \t"  # optional white space, RFC 9110, section 5.6.3
-_TOKEN: Final = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_CR, _LF, _COLON = b"\r\n:"
+
+_NAME: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_VALUE: Final = rb"[\t\x20-\x7e\x80-\xff]*"
+_line: Final = re.compile(rb"(?:" + _NAME + rb":" + _VALUE + rb")?\r\n").match
+_beginning_of_line: Final = re.compile(rb"(?:" + _NAME + rb"(?::" + _VALUE + rb"\r?)?|\r)?").match
 
 _blank_line: Final = re.compile(rb"\n\r?\n").search
 _BLANK_LINE_OVERLAP: Final = 2  # bytes before a chunk with which a blank line may begin
@@ -60,27 +178,6 @@ _squeezings: Final = (
     (re.compile(rb"([0-9]{40})[0-9]+").sub, rb"\1"),
 )
 
-_Phase: TypeAlias = Literal["line-start", "name", "value", "value-cr", "empty-cr", "done"]
-_Run: TypeAlias = Callable[[bytes, int, int], "re.Match[bytes]"]
-
-
-def _run_of(bytes_in_class: bytes) -> _Run:
-    """Matches any number of these bytes, also none, so that there always is a match."""
-    return cast("_Run", re.compile(b"[" + bytes_in_class + b"]*").match)
-
-
-_TO_NAME: Final[Mapping[int, _Phase]] = dict.fromkeys(_TOKEN, "name")
-
-# For each phase: the bytes that stay in it, if any, and the bytes that lead to another. Every other byte is a fault.
-_TABLE: Final[Mapping[_Phase, tuple[_Run | None, Mapping[int, _Phase]]]] = {
-    "line-start": (None, {_CR: "empty-cr", **_TO_NAME}),
-    "name": (_run_of(re.escape(_TOKEN)), {_COLON: "value"}),
-    "value": (_run_of(rb"\t\x20-\x7e\x80-\xff"), {_CR: "value-cr"}),
-    "value-cr": (None, {_LF: "line-start"}),
-    "empty-cr": (None, {_LF: "done"}),
-    "done": (None, {}),
-}
-
 
 @final
 class HeaderBlock:
@@ -89,15 +186,14 @@ class HeaderBlock:
     `seen` counts the well-formed bytes so far. `type_fault` is the fault of `Content-Type`, if it has one.
     """
 
-    __slots__ = ("_length", "_limit", "_line", "_phase", "seen", "type_fault")
+    __slots__ = ("_length", "_limit", "_line", "seen", "type_fault")
 
     def __init__(self, limit: int) -> None:
         self.seen = 0
         self._length: int | LengthFault = "missing-content-length"
         self.type_fault: TypeFault | None = None
         self._limit = limit
-        self._line = 0
-        self._phase: _Phase = "line-start"
+        self._line = 0  # where the unfinished line begins
 
     def read(self, data: bytes, start: int) -> int | LengthFault | BlockFault | None:
         """Go on with the block that starts at `data[start]`; the bytes that `seen` counts must still be there.
@@ -105,26 +201,16 @@ class HeaderBlock:
         Returns None if it needs more data. Otherwise, once: the body's length in bytes; the first reason why a well-formed
         block has no usable length; or a `BlockFault` at the first byte that is not allowed or exceeds the limit.
         """
-        pos = start + self.seen
         end = min(len(data), start + self._limit)
-        phase = self._phase
-        while pos < end and phase != "done":
-            run, exits = _TABLE[phase]
-            if run is not None and (pos := run(data, pos, end).end()) == end:
-                break
-            after = exits.get(data[pos])
-            if after is None:
-                self.seen = pos - start
-                return "malformed-header"
-            pos += 1
-            if after == "line-start":
-                self._take_field(data[start + self._line : pos - 2])
-                self._line = pos - start
-            phase = after
-        self._phase = phase
-        self.seen = pos - start
-        if phase == "done":
-            return self._length
+        while line := _line(data, start + self._line, end):
+            self._line = self.seen = line.end() - start
+            if len(line[0]) == len(b"\r\n"):
+                return self._length
+            self._take_field(line[0][:-2])
+        begun = _beginning_of_line(data, start + self._line, end)
+        self.seen = begun.end() - start if begun else 0
+        if start + self.seen < end:
+            return "malformed-header"
         return "header-too-large" if self.seen == self._limit else None
 
     def _take_field(self, line: bytes) -> None:
@@ -253,7 +339,7 @@ def _unquoted(value: bytes) -> bytes:
 # silence. A short silence is enough where a frame is due anyway (READY). A long one ends every other dropping, and a block
 # that began while a loss was open, and leads to in-step (rule 8).
 #
-# A frame time-out leads from in-block and the skipping of a body to doubt-whole, and from in-body to one of the doubts. Silence
+# The frame time-out leads from in-block and the skipping of a body to doubt-whole, and from in-body to one of the doubts. Silence
 # caused the time-out, so silence alone does not end such a doubt, or the late rest of the frame would be read as a new one: the
 # doubt outlasts silence until more bytes arrive. The end of input ends everything, and leads to in-step, where it stays.
 
@@ -276,7 +362,8 @@ ParserState: TypeAlias = Literal[
 ]
 
 MID_FRAME: Final[frozenset[ParserState]] = frozenset({"in-block", "in-body", "skipping-body", "skipping-refused"})
-"""The frame time-out runs. A declared length is final, so silence changes nothing (rule 1)."""
+"""The frame time-out runs, but not in a block that began while a loss was open. A declared length is final, so silence changes
+nothing (rule 1)."""
 
 CLEAN: Final[frozenset[ParserState]] = frozenset({"in-step", "in-block", "in-body"})
 """No fault: the bytes of the current frame describe the whole state."""
@@ -360,7 +447,7 @@ class ContentLengthParser:
                     self.progress += 1
                     self._last_body = body = data[start:end]
                     return Frame(body)
-            elif buffer.pos == len(data) and not (buffer.pending or buffer.ended):
+            elif buffer.pos == len(data) and not buffer.ended:
                 self._last_body = None
                 return NEED_DATA
         return self._next_event_slowly()
@@ -370,9 +457,8 @@ class ContentLengthParser:
         while True:
             event = self._steps[self.state]()
             if event is NEED_DATA:
-                if self._buffer.load_more():
-                    continue
                 if not self._buffer.ended:
+                    self._buffer.starved = True
                     return NEED_DATA
                 if not self._end():
                     return END_OF_INPUT
@@ -380,18 +466,12 @@ class ContentLengthParser:
                 return event
 
     @property
-    def idle(self) -> bool:
-        return self.state == "in-step"
-
-    @property
-    def mid_frame(self) -> bool:
-        return self.state in MID_FRAME
-
-    @property
-    def awaited_silence(self) -> Silence | None:
+    def clock(self) -> Clock | None:
         state = self.state
-        if state == "in-block":
-            return None if self._block_after is None else "long"
+        if state == "in-step":
+            return None
+        if state in MID_FRAME:
+            return "long" if state == "in-block" and self._block_after is not None else "frame"
         if state in READY and self._losses.due:
             return "short"
         if state in DOUBT:
@@ -417,7 +497,7 @@ class ContentLengthParser:
         self._buffer.append(data)
 
     def end_of_input(self) -> None:
-        self._buffer.end()
+        self._buffer.ended = True
 
     def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:
         body, self._last_body = self._last_body, None
@@ -427,10 +507,16 @@ class ContentLengthParser:
         self._body_was_read = True
         self._begin_doubt(body, failure, self._buffer.offset - len(body))
 
-    def input_fell_silent(self) -> None:
-        silence = self.awaited_silence
-        if silence is None or not self._buffer.starved:
+    def clock_expired(self) -> None:
+        clock = self.clock
+        if clock is None or not self._buffer.starved:
             return
+        if clock == "frame":
+            self._time_out()
+        else:
+            self._fall_silent(clock)
+
+    def _fall_silent(self, silence: Clock) -> None:
         after: ParserState = "in-step"
         if silence == "long" and not (self.state in DOUBT and self._outlasts_silence):
             self._stop_dropping(after)
@@ -439,19 +525,14 @@ class ContentLengthParser:
         if self._losses.due:
             self._report_before(after)
 
-    def frame_timed_out(self) -> None:
-        if not (self._buffer.starved and self.mid_frame):
-            return
-        if self.state == "in-block" and self._block_after in DOUBT:
-            self._end_block_in_doubt()
-            return
+    def _time_out(self) -> None:
         self._outlasts_silence = True
         self._body_was_read = False
         if self.state == "in-body":
             partial = self._parts.join(b"")
             self._begin_doubt(partial, ParseFailure("length-mismatch"), self._buffer.offset - len(partial))
             return
-        if self.state == "in-block" and not self._losses.open:
+        if self.state == "in-block":
             self._losses.begin(InvalidRequest("malformed-header"), self._buffer.offset)
         # The loss of a body that is being skipped began with its block. Its bytes were dropped unread, since lexing them
         # would cost more than parsing. So its end can't be recognised, and only a block may follow.
@@ -522,7 +603,7 @@ class ContentLengthParser:
         self.state = "in-body" if reason is None else "skipping-body"
 
     def _in_body(self) -> Frame | NeedData | None:
-        if self._losses.due and self._body_left <= self._buffer.ahead:
+        if self._losses.due and self._body_left <= self._buffer.size:
             self._report_before("in-body")
             return None
         began = self._buffer.offset - self._parts.size

@@ -54,8 +54,8 @@ class Losses:
 
 Framing: TypeAlias = Literal["content-length", "newline"]
 
-Silence: TypeAlias = Literal["short", "long"]
-"""How long the input has to be silent: the channel knows what that is in seconds."""
+Clock: TypeAlias = Literal["frame", "short", "long"]
+"""What a parser may wait for: the frame time-out, or a silence of the input. The channel knows what these are in seconds."""
 
 MIN_HEADER_LIMIT: Final = 64
 """Bytes. A block of one `Content-Length` line with 18 digits must fit: `content_length` reads it without checking."""

@@ -1,4 +1,6 @@
-"""The parser of newline framing: one JSON text per line (MCP and ACP hosts, shell pipes). Never reads, waits or logs.
+"""The parser of newline framing: one JSON text per line (MCP and ACP hosts, shell pipes); and the choice between framings.
+
+Never reads, never waits, never logs.
 
 A line ends in LF or CR LF, blank lines are skipped, and the last line may lack its end. Whatever is wrong with a line, the
 next one begins after its end, so there is no doubt as in `content_length`:
@@ -22,9 +24,8 @@ import re
 from typing import Final, Literal, TypeAlias, final
 
 from ..errors.failures import InvalidRequest, ParseFailure
-from .buffer import BodyBuffer, InputBuffer
-from .content_length import RefusedBlock
-from .events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame, FrameLimits, Framing, Losses, NeedData, Silence
+from .content_length import BodyBuffer, ContentLengthParser, InputBuffer, RefusedBlock
+from .events import END_OF_INPUT, NEED_DATA, Clock, Event, Fault, Frame, FrameLimits, Framing, Losses, NeedData
 
 LineState: TypeAlias = Literal["in-step", "undecided", "in-line", "dropping", "late-rest", "other-framing", "reporting"]
 
@@ -74,41 +75,34 @@ class NewlineParser:
                 self._last_line = buffer.pos - start
                 self.progress += 1
                 return Frame(data[start:end].rstrip(_BLANKS))
-            if start == len(data) and not (buffer.pending or buffer.ended):
+            if start == len(data) and not buffer.ended:
                 self._last_line = 0
                 return NEED_DATA
         return self._next_event_slowly()
 
     def _next_event_slowly(self) -> Event:
         self._last_line = 0
-        while True:
-            match self.state:
-                case "in-step" | "undecided" | "in-line":
-                    event = self._in_line()
-                case "dropping":
-                    event = self._dropping()
-                case "late-rest":
-                    event = self._late_rest()
-                case "other-framing":
-                    event = NEED_DATA
-                case "reporting":
-                    event = self._report(self._state_after)
-            if event is not NEED_DATA:
-                return event
-            if not self._buffer.load_more():
-                return self._at_end() if self._buffer.ended else NEED_DATA
+        match self.state:
+            case "in-step" | "undecided" | "in-line":
+                event = self._in_line()
+            case "dropping":
+                event = self._dropping()
+            case "late-rest":
+                event = self._late_rest()
+            case "other-framing":
+                event = NEED_DATA
+            case "reporting":
+                event = self._report(self._state_after)
+        if event is not NEED_DATA:
+            return event
+        self._buffer.starved = True
+        return self._at_end() if self._buffer.ended else NEED_DATA
 
     @property
-    def idle(self) -> bool:
-        return self.state == self._line_due
-
-    @property
-    def mid_frame(self) -> bool:
-        return self.state == "in-line" or (self.state == "dropping" and not self._timed_out)
-
-    @property
-    def awaited_silence(self) -> Silence | None:
-        return "long" if self.state == "dropping" and self._timed_out else None
+    def clock(self) -> Clock | None:
+        if self.state == "dropping" and self._timed_out:
+            return "long"
+        return "frame" if self.state in ("in-line", "dropping") else None
 
     @property
     def pending(self) -> int:
@@ -123,7 +117,7 @@ class NewlineParser:
         self._buffer.append(data)
 
     def end_of_input(self) -> None:
-        self._buffer.end()
+        self._buffer.ended = True
 
     def settle(self) -> None:
         """The framing is decided: lines."""
@@ -143,12 +137,12 @@ class NewlineParser:
         self._begin_refused(self._last_body)
         self._report_before(self._after_refused())
 
-    def input_fell_silent(self) -> None:
-        if self._buffer.starved and self.awaited_silence is not None:
+    def clock_expired(self) -> None:
+        clock = self.clock
+        if clock is None or not self._buffer.starved:
+            return
+        if clock == "long":
             self._report_before("late-rest")
-
-    def frame_timed_out(self) -> None:
-        if not (self._buffer.starved and self.mid_frame):
             return
         if self.state == "in-line":
             self._drop_line(ParseFailure("length-mismatch"))
@@ -266,3 +260,104 @@ class NewlineParser:
         if self.state == "in-line":
             return self._line(self._pieces.join(b""))
         return self._report(self._after_refused()) if self.state == "dropping" else END_OF_INPUT
+
+
+# -- the choice of a framing -------------------------------------------------------------------------------------------
+#
+# `{` and `[` mean newline framing, but a log line (`[info] starting`) may begin like this too. So the choice stands only from
+# the first line that is a JSON text. Until then the framing is the other one as soon as a header begins, also behind a log line
+# without an end: the lines inside such a frame's body must not run (docs/protocol.md, section 1.1).
+#
+# What is answered decides too, because a peer reads one framing. So the faults of the first lines are held back until the
+# framing is known: by a line that is JSON, by a header, by silence or the end of input, which mean lines, or when they are many.
+
+MOST_HELD: Final = 64
+"""Faults that are held back. So many lines that are no JSON are told, whatever follows."""
+
+
+@final
+class AutoParser:
+    """Implements `Parser`. `framing` is what the peer is answered in: it never changes after a frame or a fault was returned.
+
+    What is read may be frames although `framing` is "newline": headers that come after faults were told.
+    """
+
+    def __init__(self, limits: FrameLimits) -> None:
+        self.framing: Framing | None = None
+        self._limits = limits
+        self._lines = NewlineParser(limits, undecided=True)
+        self._parser: ContentLengthParser | NewlineParser = self._lines
+        self._undecided = True
+        self._held: list[Fault] = []
+        self._told = False  # faults are not held back any more
+        self._in_doubt = False  # the last call of `next_event` returned a line, and it was not refused since
+
+    def next_event(self) -> Event:
+        if not (self._undecided or self._held):
+            return self._parser.next_event()
+        if self._in_doubt:
+            self._decide_for_lines()
+        while self._undecided and not (self._held and self._told):
+            event = self._lines.next_event()
+            if self._lines.begun:
+                self.framing = "newline"
+            if isinstance(event, Frame):
+                self._in_doubt = True
+                return event
+            if isinstance(event, Fault):
+                self._held.append(event)
+                self._told = self._told or len(self._held) >= MOST_HELD
+            elif self._lines.state == "other-framing":
+                self._change_framing()
+            elif event is END_OF_INPUT:
+                self._decide_for_lines()
+            else:
+                return NEED_DATA
+        return self._held.pop(0) if self._held else self._parser.next_event()
+
+    def _decide_for_lines(self) -> None:
+        self._undecided = self._in_doubt = False
+        self._lines.settle()
+
+    def _change_framing(self) -> None:
+        self._undecided = False
+        if not self._told:
+            self.framing = "content-length"
+        rest, offset, ended = self._lines.rest()
+        self._parser = ContentLengthParser(self._limits, offset=offset, refused=self._lines.declared)
+        if rest:
+            self._parser.receive_data(rest)
+        if ended:
+            self._parser.end_of_input()
+
+    def receive_data(self, data: bytes) -> None:
+        self._parser.receive_data(data)
+
+    def leftover(self) -> bytes | None:
+        return None if self._held or self.framing not in (None, self._parser.framing) else self._parser.leftover()
+
+    def end_of_input(self) -> None:
+        self._parser.end_of_input()
+
+    def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:
+        self._in_doubt = False
+        self._parser.refuse_body(failure)
+
+    def clock_expired(self) -> None:
+        self._told = self._told or bool(self._held)
+        if not (
+            self._held and self._parser.clock == "frame"
+        ):  # of faults that are held back, only a silence is awaited
+            self._parser.clock_expired()
+
+    @property
+    def progress(self) -> int:
+        return self._parser.progress
+
+    @property
+    def clock(self) -> Clock | None:
+        return "long" if self._held else self._parser.clock
+
+    @property
+    def pending(self) -> int:
+        return self._parser.pending

@@ -1,7 +1,7 @@
 """Turns bytes into frames and faults: one interface for both framings. Never reads, never waits, has no clock.
 
-Pass in what happened (`receive_data`, `end_of_input`, `frame_timed_out`, `input_fell_silent`), then call `next_event`
-until it returns `NEED_DATA`. Then `idle`, `mid_frame` and `awaited_silence` tell which clock must run.
+Pass in what happened (`receive_data`, `end_of_input`, `clock_expired`), then call `next_event` until it returns `NEED_DATA`.
+Then `clock` tells which clock must run.
 """
 
 from __future__ import annotations
@@ -10,35 +10,7 @@ from typing import Literal, Protocol, TypeAlias, assert_never
 
 from ..errors.failures import InvalidRequest, ParseFailure
 from .content_length import ContentLengthParser
-from .events import (
-    DEFAULT_LIMITS,
-    END_OF_INPUT,
-    NEED_DATA,
-    EndOfInput,
-    Event,
-    Fault,
-    Frame,
-    FrameLimits,
-    Framing,
-    NeedData,
-    Silence,
-)
-
-__all__ = [
-    "DEFAULT_LIMITS",
-    "END_OF_INPUT",
-    "NEED_DATA",
-    "EndOfInput",
-    "Event",
-    "Fault",
-    "Frame",
-    "FrameLimits",
-    "Framing",
-    "FramingChoice",
-    "NeedData",
-    "Parser",
-    "parser_for",
-]
+from .events import DEFAULT_LIMITS, Clock, Event, FrameLimits, Framing
 
 FramingChoice: TypeAlias = Literal["content-length", "newline", "auto"]
 
@@ -56,24 +28,16 @@ class Parser(Protocol):
         ...
 
     @property
-    def idle(self) -> bool:
-        """True while no frame has begun and no silence is awaited. No clock need run."""
-        ...
-
-    @property
-    def mid_frame(self) -> bool:
-        """True while a frame has begun and not ended: the frame time-out runs."""
+    def clock(self) -> Clock | None:
+        """The clock that runs: `frame` while a frame has begun and not ended; a silence where it would change something, because
+        bytes are being dropped, a body is in doubt, or a fault is due.
+        """
         ...
 
     @property
     def progress(self) -> int:
         """Changes with every frame, and with the bytes of oversize bodies that are discarded: the frame time-out then starts
         anew."""
-        ...
-
-    @property
-    def awaited_silence(self) -> Silence | None:
-        """How long a silence would change something: bytes are being dropped, a body is in doubt, or a fault is due."""
         ...
 
     @property
@@ -114,12 +78,8 @@ class Parser(Protocol):
         """
         ...
 
-    def frame_timed_out(self) -> None:
-        """The frame time-out has passed: drop the partial frame. Ignored unless `mid_frame` and after `NEED_DATA`."""
-        ...
-
-    def input_fell_silent(self) -> None:
-        """Note that the input was silent for as long as `awaited_silence` says. Ignored if it is None and before `NEED_DATA`."""
+    def clock_expired(self) -> None:
+        """The time of `clock` has passed: a partial frame is dropped, or what awaits silence ends. Ignored before `NEED_DATA`."""
         ...
 
 
@@ -133,7 +93,7 @@ def parser_for(framing: FramingChoice, limits: FrameLimits = DEFAULT_LIMITS) -> 
 
             return NewlineParser(limits)
         case "auto":
-            from .auto import AutoParser
+            from .newline import AutoParser
 
             return AutoParser(limits)
         case _:

@@ -83,7 +83,7 @@ class StrayOutputReader:
     ) -> None:
         import threading  # late: the first reply may leave before this class is needed
 
-        self._streams = {stray_out: TimedTextBuffer("stdout"), stray_err: TimedTextBuffer("stderr")}
+        self._streams = {stray_out: TextBuffer("stdout"), stray_err: TextBuffer("stderr")}
         self._pipe_reader = (pipe_reader or _open_pipe_reader)(stray_out, stray_err)
         self._lock = threading.Lock()  # guards the listener and the texts held for it
         self._listener: TextListener | None = None
@@ -172,57 +172,26 @@ class StrayOutputReader:
 
 
 @final
-class TimedTextBuffer:
-    """The text buffer of one stream, and the time at which its text is due. Times are those of `time.monotonic`."""
+class TextBuffer:
+    """Turns the bytes of one stream into texts, in bounded memory. Lines end with LF, CR or both. Times are monotonic seconds."""
 
-    def __init__(self, name: StreamName) -> None:
+    def __init__(self, name: StreamName = "stdout") -> None:
         self.name: StreamName = name
-        self._buffer = TextBuffer()
+        self._data = b""
+        self._skipping_line = False  # the rest of a line that was cut
         self._oldest = 0.0  # when the oldest buffered byte arrived
         self._latest = 0.0
 
     @property
     def due(self) -> float | None:
         """When `due_texts` will return something; None while the buffer is empty."""
-        if self._buffer.is_empty:
-            return None
-        return min(self._latest + IDLE_SECONDS, self._oldest + MAX_HOLD_SECONDS)
+        return min(self._latest + IDLE_SECONDS, self._oldest + MAX_HOLD_SECONDS) if self._data else None
 
     def feed(self, data: bytes, now: float) -> list[str]:
         """Add bytes; returns the texts that are full."""
-        if self._buffer.is_empty:
+        if not self._data:
             self._oldest = now
         self._latest = now
-        return self._buffer.feed(data)
-
-    def due_texts(self, now: float) -> list[str]:
-        """The whole text if the stream is idle, its whole lines if they were held for long enough."""
-        if now >= self._latest + IDLE_SECONDS:
-            return self.take_all()
-        if now >= self._oldest + MAX_HOLD_SECONDS:
-            self._oldest = now
-            return self._buffer.take_lines()
-        return []
-
-    def take_all(self) -> list[str]:
-        """All that is buffered, in one text or none."""
-        return self._buffer.take_all()
-
-
-@final
-class TextBuffer:
-    """Turns the bytes of one stream into texts, in bounded memory. Lines end with LF, CR or both. Has no clock."""
-
-    def __init__(self) -> None:
-        self._data = b""
-        self._skipping_line = False  # the rest of a line that was cut
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._data
-
-    def feed(self, data: bytes) -> list[str]:
-        """Add bytes; returns the texts that are full."""
         texts: list[str] = []
         self._data += self._after_cut_line(data)
         while len(self._data) > MAX_TEXT_BYTES:
@@ -233,6 +202,15 @@ class TextBuffer:
                 self._skipping_line = True
                 self._data = self._after_cut_line(self._data[MAX_TEXT_BYTES:])
         return texts
+
+    def due_texts(self, now: float) -> list[str]:
+        """The whole text if the stream is idle, its whole lines if they were held for long enough."""
+        if now >= self._latest + IDLE_SECONDS:
+            return self.take_all()
+        if now >= self._oldest + MAX_HOLD_SECONDS:
+            self._oldest = now
+            return self.take_lines()
+        return []
 
     def take_lines(self) -> list[str]:
         """The whole lines that are buffered, in one text or none."""

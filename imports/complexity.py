@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final, Literal, TypeAlias, final, get_args
 from urllib.parse import unquote
 
-from ..daemon.schemas.cycles import circles
+from ..schemas.cycles import circles
 from .model import JsonSchema
 
 MOST_IN_PLACE: Final = 20_000

@@ -7,19 +7,16 @@ and are never read. `format` is an annotation, as the specification has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, Final, TypeAlias, final
 
 from msgspec import Struct
 
 from ..daemon.operations.input_errors import is_plain, unknown_member
-from ..daemon.schemas.phrases import closed_list, describe_schema, json_kind, part_at
 from ..errors.failures import InvalidParams, JsonScalar
+from ..schemas.phrases import closed_list, describe_schema, json_kind, part_at
 from .archive import objects_in
 from .complexity import TooMuchWork, Unbounded, Workload
 from .model import ImportFailed, JsonSchema
-
-INSTALL: Final = "pip install 'discreet[openapi]'"
 
 _Path: TypeAlias = Sequence[str | int]
 
@@ -27,12 +24,6 @@ _MOST_BRANCHES: Final = 16
 """How far the search goes into alternatives in alternatives."""
 _NAMED_ALTERNATIVES: Final = 8
 """How many alternatives that all fit are named."""
-
-
-def require_validator(extra: str = "openapi") -> None:
-    """Raises `ImportFailed` where the library is not installed. `extra` brings it."""
-    if find_spec("jsonschema_rs") is None:
-        raise ImportFailed(f"imported operations need jsonschema-rs: pip install 'discreet[{extra}]'")
 
 
 class Fault(Struct, frozen=True):

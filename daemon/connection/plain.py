@@ -10,6 +10,7 @@ import msgspec
 
 from ...errors.decoders import ExternalSchema
 from ...errors.redaction import scrub_known
+from .. import plugins
 from ..logs import log, parse_level
 from ..operations.context import Context
 from ..operations.registry import LazyOperations, Registry
@@ -230,7 +231,6 @@ def _in_words(spec: OperationSpec) -> tuple[list[str], str]:
     given, result = spec.input.type, spec.returns
     if not isinstance(given, ExternalSchema):
         return spec.describe_params(), spec.describe_result()
-    from ..schemas.phrases import describe_members, describe_value  # late: only imported operations need it
-
-    described = describe_value(result.load()) if isinstance(result, ExternalSchema) else spec.describe_result()
-    return describe_members(given.load()), described
+    phrases = plugins.load("schemas", "phrases")  # late: only imported operations need it
+    described = phrases.describe_value(result.load()) if isinstance(result, ExternalSchema) else spec.describe_result()
+    return phrases.describe_members(given.load()), described

@@ -24,7 +24,7 @@ from .responder import Responder, note_ignored
 from .scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from ..tracing.tracing import Tracing
+    from ..tracing import Tracing
 
 
 class _Taken(msgspec.Struct):

@@ -17,10 +17,9 @@ import msgspec
 from msgspec import UnsetType
 from msgspec.structs import replace
 
-from ...errors.exceptions import ExternalError, FailureError, OperationError
+from ...errors.exceptions import ExternalError, FailureError, OperationError, failure_of
 from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
 from ...errors.redaction.safe_call import type_name
-from ...errors.wire import failure_of
 from ...lazy import anyio
 from ..logs import log
 from ..logs.logger import BOUND, INLINE, add_names

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..operations.registry import Registry
     from ..operations.spec import OperationSpec
     from ..rpc.envelope import Rendering
-    from ..tracing.tracing import Tracing
+    from ..tracing import Tracing
     from .scheduler import Scheduler
 
 

@@ -16,7 +16,7 @@ from ..rpc.envelope import Call, Reply
 from .request import BACKSLASH, EventSink, Inflight, Outcome, Request, RequestCounts, id_key
 
 if TYPE_CHECKING:
-    from ..tracing.span import Span
+    from ..tracing import Span
 
 
 # What the log says of requests: one line per failure, at the level that the table gives it.

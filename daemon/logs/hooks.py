@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias, final
 
 from .logger import BOUND, bound, log
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
     import asyncio
     import threading
     from types import TracebackType
-
-
-# Logs what is written to stdout and stderr past the daemon, as `<stream>.stray`.
-#
-# What a handler prints is taken before it is written, so that its event names the request. All else comes through the pipes.
 
 
 def log_stray_output(stream: str, text: str) -> None:
@@ -61,7 +57,8 @@ MAX_LINE: Final = 8 * 1024
 
 @final
 class PrintedTexts:
-    """Takes what is printed while a request is being handled. A `stdio_guard.TextTaker`."""
+    """Takes what is printed while a request is being handled, before it is written, so that its event names the request. A
+    `stdio_guard.TextTaker`."""
 
     def take(self, name: str, text: str) -> bool:
         """Take a text that was printed to this stream; False where no request is known for it."""
@@ -134,13 +131,14 @@ def _install(module: str) -> None:
         _undo[module] = _HOOKS[module]()
 
 
-def _hook_sys() -> Undo:
-    before, before_unraisable = sys.excepthook, sys.unraisablehook
+def _replace(module: ModuleType, **hooks: object) -> Undo:
+    """Set these attributes of a module. The result sets them back."""
+    before = {name: getattr(module, name) for name in hooks}
 
     def undo() -> None:
-        sys.excepthook, sys.unraisablehook = before, before_unraisable
+        vars(module).update(before)
 
-    sys.excepthook, sys.unraisablehook = _uncaught, _unraisable
+    vars(module).update(hooks)
     return undo
 
 
@@ -155,18 +153,6 @@ def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     """Logs only the type of the object: a reference would resurrect an object that is being destroyed."""
     where = type(unraisable.object).__qualname__
     log.error("python.unraisable", where=where, message=unraisable.err_msg, exc=unraisable.exc_value)
-
-
-def _hook_threading() -> Undo:
-    import threading
-
-    before = threading.excepthook
-
-    def undo() -> None:
-        threading.excepthook = before
-
-    threading.excepthook = _uncaught_in_thread
-    return undo
 
 
 def _uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
@@ -194,11 +180,7 @@ def _hook_warnings() -> Undo:
         text = safe_call(lambda: str(message), lambda fault: "")  # a warning's `__str__` may be foreign code
         log.warning("python.warning", category=category.__name__, message=text, where=f"{filename}:{lineno}")
 
-    def undo() -> None:
-        warnings.showwarning = before
-
-    warnings.showwarning = show
-    return undo
+    return _replace(warnings, showwarning=show)
 
 
 def _hook_logging() -> Undo:
@@ -214,8 +196,8 @@ def _hook_structlog() -> Undo:
 
 
 _HOOKS: Final[dict[str, Callable[[], Undo]]] = {
-    "sys": _hook_sys,
-    "threading": _hook_threading,
+    "sys": lambda: _replace(sys, excepthook=_uncaught, unraisablehook=_unraisable),
+    "threading": lambda: _replace(sys.modules["threading"], excepthook=_uncaught_in_thread),
     "warnings": _hook_warnings,
     "logging": _hook_logging,
     "structlog": _hook_structlog,

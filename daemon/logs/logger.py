@@ -8,25 +8,17 @@ from __future__ import annotations
 
 from _thread import get_ident
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextvars import ContextVar
+from itertools import takewhile
 from time import time
-from typing import Final, Literal, Protocol, TypeAlias, final
+from typing import Any, Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 
-# The bounded queue between the threads that log and the one that writes. Never blocks, never formats, never raises.
-#
-# There is no lock, so that nothing can wait here: a signal handler, a destructor or a thread that was stopped half-way
-# could otherwise block all others. `deque.append` and `deque.popleft` are atomic, and CPython does not switch threads
-# where the counters change. On a build without the global lock a counter may lose an update under contention: sizes are
-# approximate anyway, and are corrected whenever the queue runs empty.
-
-
-# Copies the fields of an event for the queue, and estimates their size. Never calls code of the values.
-#
-# Containers are copied, because the caller may change them before the writer thread renders them. Everything else is kept
-# by reference and rendered later. So nothing here can raise or wait.
+# Copies the fields of an event for the queue, and estimates their size. Containers are copied, because the caller may change
+# them before the writer thread renders them; everything else is kept by reference. No code of the values is called, so
+# nothing here can raise or wait.
 
 
 FLAT_BYTES: Final = 32
@@ -69,37 +61,23 @@ _KEYS: Final = frozenset({str, int, float, bool, type(None)})
 """Keys of other types may run code of their own when they are hashed; their type names replace them."""
 
 
-def _copy(value: object, budget: list[int], depth: int) -> object:
+def _copy(value: Any, budget: list[int], depth: int) -> object:  # Any: the kind of a container is its type
     kind = type(value)
-    budget[0] -= len(value) if kind is str else FLAT_BYTES  # type: ignore[arg-type]
+    budget[0] -= len(value) if kind is str else FLAT_BYTES
     if budget[0] < 0 or depth == 0:
         return CUT
     if kind is dict:
-        return _copy_dict(value, budget, depth)  # type: ignore[arg-type]
+        items = takewhile(lambda _: budget[0] >= 0, value.copy().items())
+        return {_copy_key(key, budget): _copy(item, budget, depth - 1) for key, item in items}
     if kind in _CONTAINERS:
-        return _copy_items(value, budget, depth)  # type: ignore[arg-type]
+        return [_copy(item, budget, depth - 1) for item in takewhile(lambda _: budget[0] >= 0, list(value))]
     return value
 
 
-def _copy_dict(value: dict[object, object], budget: list[int], depth: int) -> dict[object, object]:
-    result: dict[object, object] = {}
-    for key, item in value.copy().items():
-        if budget[0] < 0:
-            break
-        if type(key) is str:
-            budget[0] -= len(key)
-        plain = key if type(key) in _KEYS else f"<{type(key).__name__}>"
-        result[plain] = _copy(item, budget, depth - 1)
-    return result
-
-
-def _copy_items(value: Iterable[object], budget: list[int], depth: int) -> list[object]:
-    result: list[object] = []
-    for item in list(value):
-        if budget[0] < 0:
-            break
-        result.append(_copy(item, budget, depth - 1))
-    return result
+def _copy_key(key: object, budget: list[int]) -> object:
+    if type(key) is str:
+        budget[0] -= len(key)
+    return key if type(key) in _KEYS else f"<{type(key).__name__}>"
 
 
 MAX_EVENTS: Final = 4096
@@ -129,7 +107,12 @@ def _no_writer() -> None:
 
 @final
 class LogQueue:
-    """Events in the order of their `put`. A full queue refuses the newest event and counts it in `refused`."""
+    """Events in the order of their `put`. A full queue refuses the newest event and counts it in `refused`.
+
+    There is no lock, so that nothing can wait here: a signal handler, a destructor or a thread that was stopped half-way
+    could otherwise block all others. `append` and `popleft` of a deque are atomic. On a build without the global lock a counter
+    may lose an update: sizes are approximate anyway, and are corrected whenever the queue runs empty.
+    """
 
     __slots__ = ("_bytes", "_events", "_wake", "annotate", "lost", "open", "refused", "writer", "writer_idle")
 
@@ -220,15 +203,6 @@ class LogQueue:
         self._bytes = self.refused = self.lost = 0
 
 
-# Names the request that the running code works for in the log: method, id, and an agent's task.
-#
-# Handlers run with it in a context variable, so that tasks and calls that they begin have it too; threads that they start by
-# themselves have not, before Python 3.14. Inline handlers begin nothing and must cost nothing: for them it stands in `INLINE`.
-
-
-# The four log levels, their order, and the names that users may write. Knows nothing else of logs.
-
-
 Level: TypeAlias = Literal["debug", "info", "warn", "error"]
 
 AnyLevel: TypeAlias = Level | Literal["warning"]
@@ -274,6 +248,8 @@ class LoggedTask(msgspec.Struct, frozen=True):
 Bound: TypeAlias = LoggedCall | LoggedTask
 
 BOUND: Final[ContextVar[Bound | None]] = ContextVar("discreet_bound", default=None)
+"""What the running code works for. Tasks and calls that a handler begins have it too; threads that it starts by itself have not,
+before Python 3.14. Inline handlers begin nothing and must cost nothing: for them it stands in `INLINE`."""
 
 
 @final

@@ -14,10 +14,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ...errors.decoders import build_decoder, json_encoder, type_info
-from ...errors.exceptions import OperationError
+from ...errors.exceptions import OperationError, hidden_facts
 from ...errors.failures import Failure
 from ...errors.nearest import nearest_hint
-from ...errors.wire import hidden_facts
 from ..declarations import Offer
 from .access import AccessRule
 from .json_types import require_defaults, require_finite, require_json_members, unencodable_member

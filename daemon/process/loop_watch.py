@@ -170,6 +170,11 @@ def _start_thread(run: Callable[[], None]) -> None:
     threading.Thread(target=run, name="discreet-loop-watch", daemon=True).start()
 
 
+def place_of(frame: FrameType) -> str:
+    """Where a frame stands: `app.py:12 function`."""
+    return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_qualname}"
+
+
 def _stack(frame: FrameType | None) -> str:
     """The frames of the program, innermost first: `app.py:12 function < app.py:30 handler`."""
     from ...errors.redaction.tracebacks import is_ours  # late: what is never blocked never needs it
@@ -180,6 +185,6 @@ def _stack(frame: FrameType | None) -> str:
         if ours and frame.f_code.co_name in _MARKERS:
             break
         if not ours:
-            found.append(f"{basename(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_qualname}")
+            found.append(place_of(frame))
         frame = frame.f_back
     return " < ".join(found)

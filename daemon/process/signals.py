@@ -15,7 +15,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, Final, final
 
-from ...framing.transports.interface import watch_readable
+from ...framing.transports.stdio import watch_readable
 from ...lazy import anyio
 
 # Wakes the event loop from worker threads and signal handlers, by a byte in a pipe.

@@ -19,7 +19,7 @@ from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFai
 
 if TYPE_CHECKING:
     from ..logs.logger import Bound
-    from ..tracing.span import Span
+    from ..tracing import Span
 
 
 # Checks JSON text where the decoder can't: its encoding, and envelopes that are nested too deeply. Decodes no values.

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...errors.exceptions import FailureError
 from ...errors.failures import MethodNotFound
 from ...errors.redaction import scrub_known
+from .. import plugins
 from ..operations.context import Context
 from ..operations.service import Service
 from ..operations.spec import Forward, OperationKind, OperationSpec
@@ -57,12 +58,10 @@ def discovery(catalogue: DiscoveryHost) -> Service:
     @service.query(inline=True)
     def schema(ctx: Context, name: str) -> Any:  # Any: a document of JSON Schemas
         """Tell the whole specification of one operation: kind, access, and the schemas of input, output and errors."""
-        from ..schemas.documents import operation_schema  # late: only those who ask pay for it
-
         wanted = name.removeprefix("/")
         for spec in catalogue.offered(ctx):
             if spec.name == wanted:
-                return operation_schema(spec)
+                return plugins.load("schemas", "operation")(spec)
         raise FailureError(MethodNotFound())
 
     @service.query(inline=True)
@@ -87,8 +86,7 @@ def rpc_discovery(catalogue: DiscoveryHost) -> Service:
     @service.query(inline=True, name="rpc.discover")
     def discover(ctx: Context) -> Any:  # Any: an OpenRPC document
         """Describe everything that the caller may call as an OpenRPC document."""
-        from ..schemas.openrpc import openrpc_document  # late: only those who ask pay for it
-
+        openrpc_document = plugins.load("schemas", "openrpc")
         return documents.get(
             ctx.identity,
             lambda: _encode(openrpc_document(catalogue.offered(ctx), version=catalogue.version)),

@@ -2,14 +2,15 @@
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
 from ...errors.nearest import closest_match
-from .option import Option, RawValue, UsageError
+from .option import KINDS, MANY, Option, RawValue, UsageError
 from .resolution import SettingsFile
-from .table import OPTIONS
+from .table import OPTION_OF, OPTIONS
 
 _WIDTH: Final = 100
 """Columns of the help text. Fixed, so that help looks the same everywhere, and asking the terminal costs an import."""
@@ -19,24 +20,6 @@ _SIMILAR: Final = 0.6
 
 PARAM: Final = "NAME=VALUE"
 """The metavar of arguments that are params of a call, which are easily taken for flags."""
-
-_METAVARS: Final = {
-    "integer": "N",
-    "seconds": "SECONDS",
-    "directory": "DIR",
-    "file": "FILE",
-    "words": "WORD",
-    "tokens": "WORD",
-    "files": "NAME=FILE",
-    "imports": "NAME=SOURCE",
-    "object": "APP",
-    "store": "STORE",
-    "readable": "FILE",
-    "address": "ADDRESS",
-    "url": "URL",
-    "word": "WORD",
-    "keys": "URL|FILE",
-}
 
 
 class Flag(Struct, frozen=True):
@@ -99,9 +82,8 @@ class FlagParser(argparse.ArgumentParser):
             return "no flag holds a token; --token-env NAME names the variable that does, --token-file FILE the file"
         if name in ("--port", "--host", "--bind") and "--http" in known:
             return "where to listen is given with --http HOST:PORT"
-        if any(name in (option.flag, *option.info.flag_aliases) for option in OPTIONS):
-            option = next(option for option in OPTIONS if name in (option.flag, *option.info.flag_aliases))
-            variable = f", or set {option.variable}" if name == "--debug" else ""
+        if any(name in option.flags for option in OPTIONS):
+            variable = f", or set {OPTION_OF['debug'].variable}" if name == "--debug" else ""
             return "a flag of serve" + (f": put it into --server{variable}" if "--server" in known else "")
         if name == "-o" and "--output" not in known:
             return "unknown flag; what is printed is put into a file with > FILE"
@@ -128,12 +110,10 @@ class FlagParser(argparse.ArgumentParser):
 
 def add_setting_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `serve` to a parser. Values stay text, so that errors are the same for each source."""
-    groups: dict[str, argparse._ArgumentGroup] = {}
-    for option in OPTIONS:
-        title = option.info.group
-        if title not in groups:
-            groups[title] = parser.add_argument_group(title)
-        _add(groups[title], option)
+    for title, options in groupby(OPTIONS, lambda option: option.group):
+        group = parser.add_argument_group(title)
+        for option in options:
+            _add(group, option)
     add_file_flags(parser.add_argument_group("sources"))
     parser.add_argument("--stdio", action="store_true", help="accepted and ignored: editors send it")
 
@@ -160,15 +140,14 @@ def from_flags(args: argparse.Namespace) -> dict[str, RawValue]:
     found: dict[str, RawValue] = {}
     for option in OPTIONS:
         value = getattr(args, option.field)
-        if option.kind == "apps" and "" in value:  # such as an empty shell variable in quotes
-            raise UsageError(f"{option.flag}: expected {option.expected}")
         if option.kind == "apps":
+            if "" in value:  # such as an empty shell variable in quotes
+                raise UsageError(f"{option.flag}: expected {option.expected}")
             value = value or None
         elif isinstance(value, list):
-            value = " ".join(value) if value or option.kind in ("words", "tokens", "files", "imports") else None
+            value = " ".join(value)
         if value is not None:
-            source = "/".join((option.flag, *option.info.flag_aliases))
-            found[option.field] = RawValue(value, source, typed=option.kind == "switch")
+            found[option.field] = RawValue(value, "/".join(option.flags), typed=option.kind == "switch")
     return found
 
 
@@ -189,16 +168,13 @@ def to_argv(values: Mapping[str, RawValue], file: SettingsFile | None = None) ->
 
 
 def _add(group: "argparse._ArgumentGroup", option: Option) -> None:
-    help_text = f"{option.info.help} (default: {option.default_text})".replace("%", "%%")
-    names = (option.flag, *option.info.flag_aliases)
-    match option.kind:
-        case "apps":
-            group.add_argument(option.field, nargs="*", metavar=option.flag, help=help_text)
-        case "switch":
-            group.add_argument(*names, dest=option.field, action="store_true", default=None, help=option.info.help)
-        case "words" | "tokens" | "files" | "imports":
-            metavar = _METAVARS[option.kind]
-            group.add_argument(*names, dest=option.field, action="append", metavar=metavar, help=help_text)
-        case kind:
-            metavar = f"{{{','.join(option.choices)}}}" if option.choices else _METAVARS[kind]
-            group.add_argument(*names, dest=option.field, metavar=metavar, help=help_text)
+    more: dict[str, Any] = {"help": f"{option.row.help} (default: {option.default_text})".replace("%", "%%")}
+    metavar = KINDS[option.kind][0] or f"{{{','.join(option.choices)}}}"
+    if option.kind == "apps":
+        group.add_argument(option.field, nargs="*", metavar=metavar, **more)
+        return
+    if option.kind == "switch":
+        more = {"action": "store_true", "default": None, "help": option.row.help}
+    else:
+        more |= {"metavar": metavar, "action": "append" if option.kind in MANY else "store"}
+    group.add_argument(*option.flags, dest=option.field, **more)

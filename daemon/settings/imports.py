@@ -1,7 +1,7 @@
 """What a settings file says of the operations that are imported: a table `[import.NAME]` each. Reads no document."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -9,9 +9,12 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ...errors.decoders import convert
 from ...errors.nearest import nearest_hint
+from ...errors.printable import cut
 
 Command: TypeAlias = tuple[str, ...]
 URL_SCHEMES: Final = ("http://", "https://")
+_MAX_SHOWN: Final = 200
+"""Characters of a name in a message."""
 
 
 class ImportSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,34 +58,37 @@ class ImportSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 _KINDS: Final = ("openapi", "mcp", "daemon")
 _ONLY_OPENAPI: Final = ("base_url", "credentials", "tags", "paths", "methods", "variables", "outside", "error_bodies")
-_EXPECTED: Final[Mapping[str, str]] = {
-    "openapi": "a file or a URL",
-    **dict.fromkeys(("mcp", "daemon"), "a URL, or a command line as an array of strings"),
-    **dict.fromkeys(("base_url", "credential", "cwd"), "a string"),
-    **dict.fromkeys(("credentials", "rename", "variables", "env"), "a table of strings"),
-    **dict.fromkeys(("include", "exclude", "tags", "paths", "methods", "scopes"), "an array of strings"),
-    "expose": "true, false, or an array of patterns of names",
-    "validate": "on, log or off",
-    **dict.fromkeys(("timeout", "max_age"), "a number of seconds"),
-    **dict.fromkeys(("allow_private", "outside", "error_bodies"), "true or false"),
+_PHRASES: Final[Mapping[object, str]] = {
+    str: "a string",
+    bool: "true or false",
+    float | UnsetType: "a number of seconds",
+    tuple[str, ...]: "an array of strings",
+    Mapping[str, str]: "a table of strings",
+    str | Command: "a URL, or a command line as an array of strings",
+    bool | tuple[str, ...]: "true, false, or an array of patterns of names",
+    Literal["on", "log", "off"] | UnsetType: "on, log or off",
 }
+_EXPECTED: Final[Mapping[str, str]] = {
+    key: _PHRASES[kind] for key, kind in ImportSettings.__annotations__.items() if key != "name"
+} | {"openapi": "a file or a URL"}
 
 
 class WrongImport(ValueError):
-    """What is wrong with an import: where in its table, and what was expected."""
-
-    def __init__(self, place: str, problem: str) -> None:
-        super().__init__(f"{place}: {problem}")
-        self.place = place
-        self.problem = problem
+    """What is wrong with an import: `.NAME.KEY: PROBLEM`, to be put behind the key of the table that it stands in."""
 
 
-def import_of_flag(text: str, directory: str) -> ImportSettings | None:
-    """The import that `NAME=SOURCE` stands for, all of whose operations are exposed; None for another text."""
-    name, _, source = text.partition("=")
-    if not (name and source):
-        return None
-    return ImportSettings(name=name, openapi=_absolute(source, directory), expose=True)
+def imports_of_flags(words: Sequence[Any], directory: str) -> tuple[ImportSettings, ...] | None:  # Any: also TOML
+    """The imports that `NAME=SOURCE` stand for, all of whose operations are exposed; None where one is another text. Raises
+    `WrongImport`."""
+    found: dict[str, ImportSettings] = {}
+    for word in words:
+        name, _, source = word.partition("=") if isinstance(word, str) else ("", "", "")
+        if not (name and source):
+            return None
+        if name in found:
+            raise WrongImport(f": import {cut(name, _MAX_SHOWN)} is given twice")
+        found[name] = ImportSettings(name=name, openapi=_absolute(source, directory), expose=True)
+    return tuple(found.values())
 
 
 def imports_of_tables(tables: Mapping[str, Any], directory: str) -> tuple[ImportSettings, ...]:  # Any: TOML
@@ -92,53 +98,46 @@ def imports_of_tables(tables: Mapping[str, Any], directory: str) -> tuple[Import
 
 def _import_of_table(name: str, table: Any, directory: str) -> ImportSettings:
     if not isinstance(table, dict):
-        raise WrongImport(name, "expected a table")
+        raise WrongImport(f".{name}: expected a table")
     given = {key.replace("-", "_"): value for key, value in table.items()}
     for key, value in given.items():
-        place = f"{name}.{key}"
         if key not in _EXPECTED:
-            raise WrongImport(place, f"unknown key{nearest_hint(key, list(_EXPECTED))}")
+            raise WrongImport(f".{name}.{key}: unknown key{nearest_hint(key, list(_EXPECTED))}")
         try:
             convert({key: value}, ImportSettings)
         except msgspec.ValidationError:
-            raise WrongImport(place, f"expected {_EXPECTED[key]}") from None
+            raise WrongImport(f".{name}.{key}: expected {_EXPECTED[key]}") from None
     made: ImportSettings = convert(given | {"name": name}, ImportSettings)
-    _check(name, made, given)
+    is_command = any(source and not _is_url(source) for source in (made.mcp, made.daemon))
+    if problem := _problem(made, given, is_command=is_command):
+        raise WrongImport(f".{name}{problem}")
     return msgspec.structs.replace(
         made,
         openapi=_absolute(made.openapi, directory) if made.openapi else "",
-        cwd=_folder(made.cwd, directory) if _is_command(made) else "",
+        cwd=os.path.join(directory, made.cwd) if is_command and made.cwd else directory if is_command else "",
     )
 
 
-def _check(name: str, made: ImportSettings, given: Mapping[str, Any]) -> None:
-    """Raises `WrongImport` for keys that exclude each other, and numbers out of range."""
+def _problem(made: ImportSettings, given: Mapping[str, Any], *, is_command: bool) -> str:
+    """Which keys exclude each other, or which number is out of range; empty for none."""
     kinds = [kind for kind in _KINDS if getattr(made, kind)]
     if len(kinds) != 1:
-        raise WrongImport(name, f"expected one of {', '.join(_KINDS)}")
-    is_command = _is_command(made)
-    for key in ("env", "cwd"):
-        if key in given and not is_command:
-            raise WrongImport(f"{name}.{key}", "is for a command alone")
-    if "max_age" in given and made.daemon:
-        raise WrongImport(f"{name}.max_age", "is for openapi and mcp alone")
-    misplaced = [key for key in _ONLY_OPENAPI if key in given and kinds != ["openapi"]]
-    if misplaced:
-        raise WrongImport(f"{name}.{misplaced[0]}", "is for openapi alone")
+        return f": expected one of {', '.join(_KINDS)}"
+    for keys, allowed, owners in (
+        (("env", "cwd"), is_command, "a command"),
+        (("max_age",), not made.daemon, "openapi and mcp"),
+        (_ONLY_OPENAPI, bool(made.openapi), "openapi"),
+    ):
+        for key in keys:
+            if key in given and not allowed:
+                return f".{key}: is for {owners} alone"
     if made.credential and made.credentials:
-        raise WrongImport(name, "credential and credentials exclude each other")
-    if isinstance(made.timeout, float | int) and not made.timeout > 0:
-        raise WrongImport(f"{name}.timeout", f"expected {_EXPECTED['timeout']} above 0")
-    if isinstance(made.max_age, float | int) and not made.max_age >= 0:
-        raise WrongImport(f"{name}.max_age", f"expected {_EXPECTED['max_age']}, 0 or more")
-
-
-def _is_command(made: ImportSettings) -> bool:
-    return any(source and not _is_url(source) for source in (made.mcp, made.daemon))
-
-
-def _folder(path: str, directory: str) -> str:
-    return os.path.join(directory, path) if path else directory
+        return ": credential and credentials exclude each other"
+    if made.timeout is not UNSET and not made.timeout > 0:
+        return f".timeout: expected {_EXPECTED['timeout']} above 0"
+    if made.max_age is not UNSET and not made.max_age >= 0:
+        return f".max_age: expected {_EXPECTED['max_age']}, 0 or more"
+    return ""
 
 
 def _is_url(source: str | Command) -> bool:

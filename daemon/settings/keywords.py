@@ -7,31 +7,43 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...errors.nearest import nearest_hint
-from .option import Option, RawValue, UsageError
-from .table import OPTIONS
+from .option import MANY, NONE_WORD, Option, RawValue, UsageError
+from .table import OPTION_OF, OPTIONS
 
-_OPTION_OF_FIELD: Final = {option.field: option for option in OPTIONS}
 _FIELD_OF_KEY: Final = {option.key: option.field for option in OPTIONS}
-_LISTS: Final = ("words", "tokens", "files", "apps", "imports")
 
 
 def from_keywords(arguments: Mapping[str, Any]) -> dict[str, RawValue]:
     """The values by field, where None stands for the option's word for it. Raises `TypeError` for an unknown setting,
     and for a string in place of a list; `UsageError` for a value that is no number or no bool where one belongs.
     """
-    for field in arguments:
-        if field not in _OPTION_OF_FIELD:
+    found: dict[str, RawValue] = {}
+    for field, value in arguments.items():
+        option = OPTION_OF.get(field)
+        if option is None:
             spelled = _FIELD_OF_KEY.get(field)
-            near = f"; nearest: {spelled}" if spelled else nearest_hint(field, _OPTION_OF_FIELD)
+            near = f"; nearest: {spelled}" if spelled else nearest_hint(field, OPTION_OF)
             raise TypeError(f"there is no setting {field}{near}")
-        if _OPTION_OF_FIELD[field].kind in _LISTS and isinstance(arguments[field], str):
-            raise TypeError(f"{field} must be a list of strings, not one string")
-        _check_type(_OPTION_OF_FIELD[field], arguments[field])
-    return {
-        field: RawValue(_text(field, value), field, typed=isinstance(value, bool))
-        for field, value in arguments.items()
-        if value is not None or _OPTION_OF_FIELD[field].info.none_word
-    }
+        if value is None:
+            if option.has_none_word:
+                found[field] = RawValue(NONE_WORD, field)
+            continue
+        found[field] = RawValue(_raw(option, value), field, typed=isinstance(value, bool))
+    return found
+
+
+def _raw(option: Option, value: Any) -> object:
+    """The value as a flag has it."""
+    if option.kind in MANY:
+        if isinstance(value, str):
+            raise TypeError(f"{option.field} must be a list of strings, not one string")
+        return list(value) if option.kind == "apps" else " ".join(value)
+    is_bool = isinstance(value, bool)
+    if option.kind == "switch" and not is_bool:
+        raise UsageError(f"{option.field}: expected True or False, not {type(value).__name__}")
+    if option.kind in ("integer", "seconds") and (is_bool or not isinstance(value, int | float)):
+        raise UsageError(f"{option.field}: expected a number, not {type(value).__name__}")
+    return value if is_bool else str(value)
 
 
 def in_keywords(message: str) -> str:
@@ -45,22 +57,3 @@ def _keyword(flag: str, value: str) -> str:
 
 
 _FLAG: Final = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: ([A-Z]+(?::[A-Z]+)*))?(?![\w:])")
-
-
-def _check_type(option: Option, value: object) -> None:
-    if value is None:
-        return
-    if option.kind == "switch" and not isinstance(value, bool):
-        raise UsageError(f"{option.field}: expected True or False, not {type(value).__name__}")
-    if option.kind in ("integer", "seconds") and not (isinstance(value, int | float) and not isinstance(value, bool)):
-        raise UsageError(f"{option.field}: expected a number, not {type(value).__name__}")
-
-
-def _text(field: str, value: Any) -> object:
-    if _OPTION_OF_FIELD[field].kind == "apps":
-        return list(value)
-    if value is None:
-        return _OPTION_OF_FIELD[field].info.none_word
-    if isinstance(value, list | tuple | set | frozenset):
-        return " ".join(value)
-    return value if isinstance(value, bool) else str(value)

@@ -1,17 +1,18 @@
-"""One setting: its names, its type, and how a user's text becomes its value. Knows no setting by name."""
+"""One setting: its names, its kind, and how a user's text becomes its value. Knows no setting by name."""
 
 import os
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from types import NoneType
-from typing import Any, Final, Literal, TypeAlias, assert_never, final, get_args, get_origin
+from typing import Any, Final, Literal, TypeAlias, final, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
 
 from ...errors.printable import cut
 from .. import plugins
-from .imports import WrongImport, import_of_flag, imports_of_tables
+from .imports import URL_SCHEMES, WrongImport, imports_of_flags, imports_of_tables
 
 # What an app is called: an attribute of an installed module, or of a file. Reads text, imports nothing.
 
@@ -55,20 +56,16 @@ def read_reference(text: object) -> Reference | None:
 
 def absolute_reference(text: str, directory: str) -> str:
     """The same with an absolute path, where it has one."""
-    match read_reference(text):
-        case FileReference(path, attribute):
-            return f"{os.path.normpath(os.path.join(directory, path))}:{attribute}"
-        case _:
-            return text
+    found = read_reference(text)
+    if isinstance(found, FileReference):
+        return f"{os.path.normpath(os.path.join(directory, found.path))}:{found.attribute}"
+    return text
 
 
 def without_folder(text: str) -> str:
     """The same without the folder of a file: for those who must not learn where it is."""
-    match read_reference(text):
-        case FileReference(path, attribute):
-            return f"./{os.path.basename(path)}:{attribute}"
-        case _:
-            return text
+    found = read_reference(text)
+    return f"./{os.path.basename(found.path)}:{found.attribute}" if isinstance(found, FileReference) else text
 
 
 def _is_dotted_name(text: str) -> bool:
@@ -119,28 +116,22 @@ def read_address(text: str) -> Address | None:
     return Address(host or "127.0.0.1", int(port))
 
 
-def about_wrong_address(text: str) -> str:
+def _about_wrong_address(text: str) -> str:
     """The end of a message on a text that is no address: what is wrong with it; empty for no idea. Repeats nothing of it."""
     host, colon, _ = text.rpartition(":")
-    if not text:
-        return ""
-    if text.startswith(UNIX):
-        return "; the path is missing"
-    if "://" in text:
-        return "; without http://, and without a path"
-    if text.startswith((os.sep, os.curdir)):
-        return "; the path of a unix socket is written unix:PATH"
-    if "/" in text:
-        return "; without a path"
-    if text.isdecimal():
-        return "; the host is missing, such as 127.0.0.1:8000"
-    if host.count(":") and _IPV6(text):
-        return "; an IPv6 address stands in brackets, such as [::1]:8000"
-    if not colon or text.endswith((":", "]")):
-        return "; the port is missing, such as 127.0.0.1:8000"
-    if host == "*":
-        return "; all addresses of this machine are 0.0.0.0"
-    return f"; the port is a number from 0 to {MAX_PORT}" if _HOST(host) or host.endswith("]") else ""
+    hints = {
+        "": not text,
+        "; the path is missing": text.startswith(UNIX),
+        "; without http://, and without a path": "://" in text,
+        "; the path of a unix socket is written unix:PATH": text.startswith((os.sep, os.curdir)),
+        "; without a path": "/" in text,
+        "; the host is missing, such as 127.0.0.1:8000": text.isdecimal(),
+        "; an IPv6 address stands in brackets, such as [::1]:8000": ":" in host and _IPV6(text),
+        "; the port is missing, such as 127.0.0.1:8000": not colon or text.endswith((":", "]")),
+        "; all addresses of this machine are 0.0.0.0": host == "*",
+        f"; the port is a number from 0 to {MAX_PORT}": _HOST(host) or host.endswith("]"),
+    }
+    return next((hint for hint, applies in hints.items() if applies), "")
 
 
 def _is_loopback(host: str) -> bool:
@@ -169,17 +160,11 @@ def is_key_address(text: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
 
 
-def absolute_address(text: str, directory: str) -> str:
-    """The same with an absolute path, where it has one."""
-    return UNIX + os.path.join(directory, text.removeprefix(UNIX)) if text.startswith(UNIX) else text
-
-
 # The text that declares a bearer token: its form, and its parts. Hashes nothing, compares nothing.
 
 
 TOKEN_FORM: Final = "SUBJECT:SHA256[:SCOPE+SCOPE], with the SHA-256 of the token in 64 hex digits"
-_DIGEST_DIGITS: Final = 64
-_HEX: Final = frozenset("0123456789abcdef")
+_TOKEN: Final = re.compile(r"([^:]+):([0-9A-Fa-f]{64})(?::(.*))?", re.DOTALL).fullmatch
 
 
 class TokenText(Struct, frozen=True):
@@ -192,35 +177,10 @@ class TokenText(Struct, frozen=True):
 
 def read_token(text: str) -> TokenText | None:
     """The parts of `SUBJECT:SHA256[:SCOPE+SCOPE…]`; None for a text of another form."""
-    subject, _, rest = text.partition(":")
-    digest, _, scopes = rest.partition(":")
-    digest = digest.lower()
-    if not subject or len(digest) != _DIGEST_DIGITS or not _HEX.issuperset(digest):
-        return None
-    return TokenText(subject, digest, frozenset(filter(None, scopes.split("+"))))
+    found = _TOKEN(text)
+    scopes = frozenset(filter(None, (found[3] or "").split("+"))) if found else frozenset()
+    return TokenText(found[1], found[2].lower(), scopes) if found else None
 
-
-OptionKind: TypeAlias = Literal[
-    "switch",
-    "integer",
-    "seconds",
-    "choice",
-    "dialect",
-    "directory",
-    "file",
-    "words",
-    "tokens",
-    "files",
-    "apps",
-    "imports",
-    "object",
-    "store",
-    "readable",
-    "address",
-    "url",
-    "word",
-    "keys",
-]
 
 FoundFile: TypeAlias = Literal["yes", "lower", "no"]
 """What a file may do with a setting that nobody named, but that merely stands in the working directory: set it, set it to
@@ -233,15 +193,14 @@ SERVICES: Final = "services"
 SQLITE: Final = "sqlite:"
 POSTGRES: Final = ("postgresql://", "postgres://")
 REDIS: Final = ("redis://", "rediss://", "unix://")
+NONE_WORD: Final = "none"
 _MAX_SHOWN: Final = 200
 """Characters of the name of an app in a message. Values of other settings are not shown."""
 _LONGEST_INTEGER: Final = 18
 """Digits: more than any setting needs, and far below the limit of `int` itself."""
-_SWITCH_WORDS: Final = {"1": True, "true": True, "yes": True, "on": True} | {
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
+_SWITCH_WORDS: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
 }
 
 
@@ -250,20 +209,46 @@ class UsageError(Exception):
     """A flag, variable or settings file is wrong. `str()` is one sentence for the user; the exit status is 2."""
 
 
-class OptionInfo(Struct, frozen=True, kw_only=True):
+MANY: Final = ("words", "tokens", "files", "apps", "imports")
+"""The kinds whose values are tuples."""
+
+KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "switch": ("", "true or false"),
+    "integer": ("N", "a whole number from {} to {}"),
+    "seconds": ("SECONDS", "seconds from {} to {}"),
+    "choice": ("", "one of "),
+    "dialect": ("", "one of "),
+    "directory": ("DIR", "an existing directory"),
+    "file": ("FILE", "a file name, or - for stderr"),
+    "readable": ("FILE", "an existing file"),
+    "word": ("WORD", "a word without blanks or commas"),
+    "words": ("WORD", "words without blanks or commas"),
+    "tokens": ("WORD", TOKEN_FORM),
+    "files": ("NAME=FILE", "NAME=FILE"),
+    "object": ("APP", EXPECTED),
+    "apps": ("APP", EXPECTED),
+    "imports": ("NAME=SOURCE", "NAME=FILE or NAME=URL of an OpenAPI document"),
+    "store": ("STORE", "memory, sqlite:PATH, postgresql://..., or redis://..."),
+    "address": ("ADDRESS", ADDRESS_FORM),
+    "url": ("URL", "an address that begins with http:// or https://"),
+    "keys": ("URL|FILE", KEYS_FORM),
+}
+"""What stands for a value in the help, and what it must be, as a phrase that follows "expected"."""
+
+_KIND_OF_TYPE: Final = {bool: "switch", int: "integer", float: "seconds", str: "word", tuple: "words"}
+
+
+class Row(Struct, frozen=True):
     """What the type of a setting does not say. Part of the `Annotated[...]` of its field."""
 
-    group: str
     help: str
-    found_file: FoundFile
-    """Without a default: every setting has to decide."""
-    unit: str = ""
-    minimum: float = 0
-    maximum: float = 0
-    kind: OptionKind | None = None
-    """Needed where the type is ambiguous: a string is a `directory` or a `file`, a tuple holds `words` or `apps`."""
-    key: str = ""
-    """The name that users write, if it is not the field's."""
+    group: str = ""
+    """The title of the group that begins here; empty for that of the row before."""
+    found_file: FoundFile = "no"
+    limits: tuple[float, float] = (0, 0)
+    """The least and the greatest number."""
+    kind: str = ""
+    """One of `KINDS`, where the type does not say it."""
     variable: str = ""
     """The environment variable, if it is not made from the key."""
     presence_variable: str = ""
@@ -271,21 +256,21 @@ class OptionInfo(Struct, frozen=True, kw_only=True):
     flag_aliases: tuple[str, ...] = ()
     synonyms: dict[str, str] = {}
     """Other words for a choice, by the word."""
-    none_word: str = ""
-    """The word for None. Zero means None too."""
-    default_text: str = ""
+    default: str = ""
     """The default in words, where its value would not explain itself."""
 
 
 class Option(Struct, frozen=True, kw_only=True):
-    """One row of the table of settings, with all its names."""
+    """One setting, with all its names. `optional`: it may be None, which zero and the word `none` mean for seconds."""
 
     field: str
     key: str
-    kind: OptionKind
+    kind: str
+    group: str
     choices: tuple[str, ...]
     default: Any  # of the field's type
-    info: OptionInfo
+    optional: bool
+    row: Row
 
     @property
     def flag(self) -> str:
@@ -293,53 +278,37 @@ class Option(Struct, frozen=True, kw_only=True):
         return "APP" if self.kind == "apps" else f"--{self.key}"
 
     @property
+    def flags(self) -> tuple[str, ...]:
+        """All its flags."""
+        return self.flag, *self.row.flag_aliases
+
+    @property
     def variable(self) -> str:
         """The environment variable."""
-        return self.info.variable or PREFIX + self.key.replace("-", "_").upper()
+        return self.row.variable or PREFIX + self.key.replace("-", "_").upper()
 
     @property
     def default_text(self) -> str:
         """The default as the documentation shows it."""
-        if self.info.default_text:
-            return self.info.default_text
+        if self.row.default or self.default in (None, ()):
+            return self.row.default or NONE_WORD
         return str(self.default).lower() if self.kind == "switch" else str(self.default).removesuffix(".0")
+
+    @property
+    def has_none_word(self) -> bool:
+        """Whether zero and the word `none` stand for None."""
+        return self.optional and self.kind == "seconds"
 
     @property
     def expected(self) -> str:
         """What a value must be, as a phrase that follows "expected"."""
-        bounds = f"from {self.info.minimum:.15g} to {self.info.maximum:.15g}"
-        match self.kind:
-            case "integer":
-                return f"a whole number {bounds}"
-            case "seconds":
-                return f"seconds {bounds}" + (f", or {self.info.none_word}" if self.info.none_word else "")
-            case "choice" | "dialect":
-                return f"one of {', '.join(self.choices)}"
-            case kind:
-                return _EXPECTED[kind]
+        phrase = KINDS[self.kind][1].format(*(f"{limit:.15g}" for limit in self.row.limits))
+        return phrase + ", ".join(self.choices) + (f", or {NONE_WORD}" if self.has_none_word else "")
 
     def in_range(self, number: float) -> bool:
         """Whether a number is within the setting's limits; false for NaN."""
-        return self.info.minimum <= number <= self.info.maximum
-
-
-_EXPECTED: Final[dict[OptionKind, str]] = {
-    "switch": "true or false",
-    "directory": "an existing directory",
-    "file": "a file name, or - for stderr",
-    "words": "words without blanks or commas",
-    "tokens": TOKEN_FORM,
-    "files": "NAME=FILE",
-    "apps": EXPECTED,
-    "imports": "NAME=FILE or NAME=URL of an OpenAPI document",
-    "object": EXPECTED,
-    "store": "memory, sqlite:PATH, postgresql://..., or redis://...",
-    "readable": "an existing file",
-    "address": ADDRESS_FORM,
-    "url": "an address that begins with http:// or https://",
-    "word": "a word without blanks or commas",
-    "keys": KEYS_FORM,
-}
+        least, most = self.row.limits
+        return least <= number <= most
 
 
 class RawValue(Struct, frozen=True):
@@ -352,101 +321,153 @@ class RawValue(Struct, frozen=True):
     """Where its relative paths start, if that is not the working directory."""
 
 
-def option_from_field(field: str, annotation: object, default: object) -> Option:
-    """The row of the field `field: Annotated[type, OptionInfo(...)] = default`."""
-    declared, info = get_args(annotation)
-    union = get_args(declared) if NoneType in get_args(declared) else (declared,)
-    plain = next(member for member in union if member is not NoneType)
-    choices = get_args(plain) if get_origin(plain) is Literal else ()
-    if info.kind == "dialect":
-        choices = (*plugins.BUILT_IN["dialect"], plugins.AUTO)
-    plain_kinds: dict[object, OptionKind] = {bool: "switch", int: "integer", float: "seconds"}
-    kind: OptionKind = info.kind or ("choice" if choices else plain_kinds[plain])
-    key = info.key or field.replace("_", "-")
-    return Option(field=field, key=key, kind=kind, choices=choices, default=default, info=info)
+def options_of(settings: Any) -> Iterator[Option]:  # Any: a struct of defaults
+    """The options of the fields `field: Annotated[type, Row(...)] = default`."""
+    group = ""
+    for field in settings.__struct_fields__:
+        declared, row = get_args(type(settings).__annotations__[field])
+        types = [each for each in (get_args(declared) or (declared,)) if each is not NoneType]
+        optional = NoneType in get_args(declared)
+        plain = types[0] if optional else declared
+        choices = get_args(plain) if get_origin(plain) is Literal else ()
+        if row.kind == "dialect":
+            choices = (*plugins.BUILT_IN["dialect"], plugins.AUTO)
+        kind = row.kind or ("choice" if choices else _KIND_OF_TYPE[get_origin(plain) or plain])
+        key = field.replace("_", "-")
+        if kind in MANY and kind != "apps":
+            key = key.removesuffix("s")  # it is given once for each
+        group = row.group or group
+        yield Option(
+            field=field,
+            key=key,
+            kind=kind,
+            group=group,
+            choices=choices,
+            default=getattr(settings, field),
+            optional=optional,
+            row=row,
+        )
 
 
-def parse_value(option: Option, given: RawValue, directory: str) -> object:  # noqa: C901, PLR0912 - a table, one line a kind
+def parse_value(option: Option, given: RawValue, directory: str) -> object:
     """The checked value, with absolute paths.
 
     Raises `UsageError`, which names the source and what was expected, and of values only the names of apps.
     """
-    value = given.value if given.typed or isinstance(given.value, list) else _read(option.kind, str(given.value))
-    directory = given.directory or directory
-    match option.kind, value:
-        case "switch", bool():
-            return value
-        case _, bool():
-            pass  # Python counts a bool as an int
-        case "seconds", 0 | option.info.none_word if option.info.none_word:
-            return None
-        case "integer", int() if option.in_range(value):
-            return value
-        case "seconds", int() | float() if option.in_range(value):
-            return float(value)
-        case "choice", str() if (word := _choice(option, value)) in option.choices:
-            return word
-        case "dialect", str() if (word := value.lower()) in option.choices:
-            return word
-        case "dialect", str() if plugins.is_known("dialect", value):
-            return value
-        case "directory", str() if value and os.path.isdir(absolute(value, directory)):
-            return absolute(value, directory)
-        case "file", "-":
-            return ""
-        case "file", str() if value:
-            return absolute(value, directory)
-        case ("words", list()) if all(_is_word(word) for word in value):
-            return tuple(value)
-        case ("tokens", list()) if all(map(_is_token, value)):
-            return tuple(value)
-        case ("files", list()) if all(map(_is_named_file, value)):
-            return tuple(
-                f"{name}={absolute(path, directory)}" for name, _, path in (word.partition("=") for word in value)
-            )
-        case ("imports", list()) if all(isinstance(word, str) and import_of_flag(word, directory) for word in value):
-            imports = [found for word in value if (found := import_of_flag(word, directory)) is not None]
-            names = [each.name for each in imports]
-            if twice := [name for name in names if names.count(name) > 1]:
-                raise UsageError(f"{given.source}: import {cut(twice[0], _MAX_SHOWN)} is given twice")
-            return tuple(imports)
-        case "imports", dict() if value:
+    is_text = not given.typed and not isinstance(given.value, list)
+    value = _read_text(option.kind, str(given.value)) if is_text else given.value
+    if option.has_none_word and value in (0, NONE_WORD) and not isinstance(value, bool):
+        return None
+    try:
+        found = _checked(option, value, given.directory or directory)
+    except WrongImport as exc:
+        raise UsageError(f"{given.source}{exc}") from None
+    if found is None:
+        raise UsageError(f"{given.source}: {_about_wrong(option, given, value)}")
+    return found
+
+
+def _read_text(kind: str, text: str) -> object:
+    """The value that a text stands for; the text itself where it stands for none."""
+    match kind:
+        case "switch":
+            return _SWITCH_WORDS.get(text.lower(), text)
+        case "integer":
+            return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_INTEGER else text
+        case "seconds":
             try:
-                return imports_of_tables(value, directory)
-            except WrongImport as exc:
-                raise UsageError(f"{given.source}.{exc}") from None
-        case "object", str() if read_reference(value):
-            return absolute_reference(value, directory)
-        case "store", str() if value == MEMORY:
-            return value
-        case "store", str() if value.startswith(SQLITE) and value != SQLITE:
-            return SQLITE + absolute(value.removeprefix(SQLITE), directory)
-        case "store", str() if value.startswith((*POSTGRES, *REDIS)) and value.split() == [value]:
-            return value  # commas stand between hosts
-        case "store", str() if _is_added_store(value):
-            return value
-        case "word", str() if _is_word(value):
-            return value
-        case "keys", str() if is_key_address(value):
-            return value
-        case "readable" | "keys", str() if value and os.path.isfile(absolute(value, directory)):
-            return absolute(value, directory)
-        case "address", str() if read_address(value) is not None:
-            return absolute_address(value, directory)
-        case "url", str() if value.startswith(("http://", "https://")) and _is_word(value):
-            return value
-        case ("apps", list()) if all(map(read_reference, value)):
-            return tuple(absolute_reference(word, directory) for word in value)
+                return float(text)
+            except ValueError:
+                return text.lower()
         case _:
-            pass
-    if _is_array(option, given):
-        raise UsageError(f"{given.source}: expected an array of {option.expected}{_as_array(option, given)}")
-    if option.kind == "apps":
-        raise UsageError(f"{given.source}: {_about_wrong_app(value)}")
-    hint = about_wrong_address(str(value)) if option.kind == "address" else ""
-    if option.kind in ("dialect", "store"):
-        hint = f", or of installed packages {', '.join(added)}" if (added := plugins.added(option.kind)) else ""
-    raise UsageError(f"{given.source}: expected {option.expected}{hint}")
+            return text.replace(",", " ").split() if kind in MANY else text
+
+
+def _checked(option: Option, value: Any, directory: str) -> Any:  # Any: a value of TOML, and one of the field's type
+    """The value of the field's type; None for a wrong one. Raises `WrongImport`."""
+    match option.kind, value:
+        case ("switch", bool()):
+            return value
+        case (_, bool()):
+            return None  # Python counts a bool as an int
+        case ("integer", int()) | ("seconds", int() | float()) if option.in_range(value):
+            return float(value) if option.kind == "seconds" else value
+        case (("choice" | "dialect"), str()):
+            word = option.row.synonyms.get(value.lower(), value.lower())
+            if word in option.choices:
+                return word
+            return value if option.kind == "dialect" and plugins.is_known("dialect", value) else None
+        case "imports", dict() if value:
+            return imports_of_tables(value, directory)
+        case "imports", list():
+            return imports_of_flags(value, directory)
+        case kind, list() if kind in MANY:
+            read = tuple(_read_one(kind, text, directory) if isinstance(text, str) else None for text in value)
+            return None if None in read else read
+        case kind, str() if kind not in MANY:
+            return _read_one(kind, value, directory)
+        case _:
+            return None
+
+
+def _read_one(kind: str, text: str, directory: str) -> Any:
+    """The value of one text; None for a wrong one."""
+    path = absolute(text, directory)
+    name, _, rest = text.partition("=")
+    is_word = [text] == text.replace(",", " ").split()
+    match kind:
+        case "directory":
+            return path if text and os.path.isdir(path) else None
+        case "file":
+            return "" if text == "-" else path if text else None
+        case "keys" if is_key_address(text):
+            return text
+        case "readable" | "keys":
+            return path if text and os.path.isfile(path) else None
+        case "url":
+            return text if is_word and text.startswith(URL_SCHEMES) else None
+        case "word" | "words":
+            return text if is_word else None
+        case "tokens":
+            return text if is_word and read_token(text) else None
+        case "files":
+            return f"{name}={absolute(rest, directory)}" if is_word and name and rest else None
+        case "object" | "apps":
+            return absolute_reference(text, directory) if read_reference(text) else None
+        case "store":
+            return _read_store(text, directory)
+        case "address" if found := read_address(text):
+            return UNIX + os.path.join(directory, found.path) if found.path else text
+        case _:
+            return None
+
+
+def _read_store(text: str, directory: str) -> str | None:
+    """The address of a store: in memory, in a file, on a server, or `NAME:` and a line for one of an installed package."""
+    name, colon, path = text.partition(":")
+    if text.startswith(SQLITE):
+        return SQLITE + absolute(path, directory) if path else None
+    if text.startswith((*POSTGRES, *REDIS)):
+        return text if text.split() == [text] else None  # commas stand between hosts
+    is_added = (
+        colon and text.isprintable() and name not in plugins.BUILT_IN["store"] and plugins.is_known("store", name)
+    )
+    return text if text == MEMORY or is_added else None
+
+
+def _about_wrong(option: Option, given: RawValue, value: object) -> str:
+    """What was expected instead of this value."""
+    if given.typed and option.kind in MANY:
+        return f"expected an array of {option.expected}{_as_array(option, given)}"
+    hint = ""
+    match option.kind:
+        case "apps":
+            return _about_wrong_app(value)
+        case "address":
+            hint = _about_wrong_address(str(value))
+        case "dialect" | "store" if added := plugins.added("store" if option.kind == "store" else "dialect"):
+            hint = f", or of installed packages {', '.join(added)}"
+    return f"expected {option.expected}{hint}"
 
 
 def _about_wrong_app(value: object) -> str:
@@ -469,71 +490,6 @@ def _as_array(option: Option, given: RawValue) -> str:
 def absolute(path: str, directory: str) -> str:
     """The path relative to the directory. Links and `..` are kept: only the file system can resolve them."""
     return directory if path == os.curdir else os.path.join(directory, path)
-
-
-def _read(kind: OptionKind, text: str) -> object:
-    """The value that a text stands for; the text itself where it stands for none."""
-    match kind:
-        case "switch":
-            return _SWITCH_WORDS.get(text.lower(), text)
-        case "integer":
-            return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_INTEGER else text
-        case "seconds":
-            try:
-                return float(text)
-            except ValueError:
-                return text.lower()
-        case "words" | "tokens" | "files" | "apps" | "imports":
-            return text.replace(",", " ").split()
-        case (
-            "choice"
-            | "dialect"
-            | "directory"
-            | "file"
-            | "object"
-            | "store"
-            | "readable"
-            | "address"
-            | "url"
-            | "word"
-            | "keys"
-        ):
-            return text
-        case _:
-            assert_never(kind)
-
-
-def _choice(option: Option, text: str) -> str:
-    word = text.lower()
-    return option.info.synonyms.get(word, word)
-
-
-def _is_word(word: object) -> bool:
-    return isinstance(word, str) and [word] == word.replace(",", " ").split()
-
-
-def _is_token(word: object) -> bool:
-    return isinstance(word, str) and _is_word(word) and read_token(word) is not None
-
-
-def _is_named_file(word: object) -> bool:
-    name, _, path = word.partition("=") if isinstance(word, str) and _is_word(word) else ("", "", "")
-    return bool(name and path)
-
-
-def _is_array(option: Option, given: RawValue) -> bool:
-    return given.typed and option.kind in ("words", "tokens", "files", "apps", "imports")
-
-
-def _is_added_store(value: str) -> bool:
-    """Whether this is the address of a store that an installed package adds: `NAME:`, and anything in one line."""
-    name, colon, _ = value.partition(":")
-    return (
-        bool(colon)
-        and value.isprintable()
-        and name not in plugins.BUILT_IN["store"]
-        and plugins.is_known("store", name)
-    )
 
 
 def without_password(store: str) -> str:

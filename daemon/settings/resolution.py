@@ -1,4 +1,7 @@
-"""Chooses among the sources of each setting: flags, then the environment, then the file, then the default."""
+"""Chooses among the sources of each setting: flags, then the environment, then the file, then the default.
+
+What reads a source checks the names in it, and no values.
+"""
 
 import os
 import sys
@@ -9,10 +12,7 @@ from msgspec import Struct
 
 from ...errors.nearest import closest_match, nearest_hint
 from .option import PREFIX, Option, RawValue, UsageError, absolute, parse_value
-from .table import HTTP, OPTIONS, Settings
-
-# Reads settings from the environment and from a file. Checks their names, never their values.
-
+from .table import HTTP, OPTION_OF, OPTIONS, Settings
 
 OWN_FILE: Final = "discreet.toml"
 PROJECT_FILE: Final = "pyproject.toml"
@@ -110,9 +110,8 @@ def _closest_variable(name: str) -> str:
 def _variable(option: Option, environ: Mapping[str, str]) -> RawValue | None:
     if text := environ.get(option.variable):
         return RawValue(text, option.variable)
-    if option.info.presence_variable and environ.get(option.info.presence_variable):
-        return RawValue(True, option.info.presence_variable, typed=True)
-    return None
+    presence = option.row.presence_variable
+    return RawValue(True, presence, typed=True) if presence and environ.get(presence) else None
 
 
 def _table(text: str, name: str) -> tuple[dict[str, Any], str]:
@@ -208,16 +207,16 @@ def resolve_settings(
     if file.isolated and file.named is not None:
         raise UsageError("--isolated reads no file, and --config names one")
     given = {**({} if file.isolated else from_environment(environ)), **flags}
-    ignored = ""
+    ignored: dict[str, RawValue] = {}
     if file.named is not None:
         given = from_named_file(file.named, directory) | given
     elif not file.isolated:
-        found = {field: value for field, value in from_found_file(directory).items() if field not in given}
-        allowed = {
-            option.field for option in OPTIONS if option.field in found and _may_set(option, found[option.field])
-        }
-        ignored = _ignored({key: value for key, value in found.items() if key not in allowed})
-        given |= {field: found[field] for field in allowed}
+        for field, value in from_found_file(directory).items():
+            if field not in given:
+                if _may_set(OPTION_OF[field], value):
+                    given[field] = value
+                else:
+                    ignored[field] = value
     values: dict[str, Any] = {  # checked: `parse_value` gives what the option's field declares
         option.field: parse_value(option, given[option.field], directory) for option in OPTIONS if option.field in given
     }
@@ -227,7 +226,7 @@ def resolve_settings(
         raise UsageError(f"{given['reload'].source}: not available on Windows")
     if settings.backend != "asyncio":
         _require_installed(settings.backend, given["backend"].source)
-    return Resolved(settings, {field: value.source for field, value in given.items()}, ignored)
+    return Resolved(settings, {field: value.source for field, value in given.items()}, _about_ignored(ignored))
 
 
 def require_listener(flags: Mapping[str, RawValue], settings: Settings) -> None:
@@ -238,35 +237,26 @@ def require_listener(flags: Mapping[str, RawValue], settings: Settings) -> None:
         if option.field == "no_stdio" and settings.role == "worker":  # its work comes from the store
             continue
         given = flags.get(option.field)
-        if option.info.group == HTTP and given is not None and given.value is not False:
+        if option.group == HTTP and given is not None and given.value is not False:
             raise UsageError(f"{given.source} is for HTTP; add --http HOST:PORT")
 
 
 def _may_set(option: Option, given: RawValue) -> bool:
     """Whether a file that was merely found may set this value. Raises `UsageError` for a value that is none."""
-    match option.info.found_file:
-        case "yes":
-            return True
-        case "lower":
-            value = parse_value(option, given, given.directory)
-            return isinstance(value, int | float) and value <= option.default
-        case "no":
-            return False
+    if option.row.found_file != "lower":
+        return option.row.found_file == "yes"
+    value = parse_value(option, given, given.directory)
+    return isinstance(value, int | float) and value <= option.default
 
 
-def _ignored(values: Mapping[str, RawValue]) -> str:
-    if not values:
+def _about_ignored(values: Mapping[str, RawValue]) -> str:
+    keys = ""
+    for field, value in values.items():
+        file, _, key = value.source.partition(": ")
+        keys += f", {key}" + (" (not below the default)" if OPTION_OF[field].row.found_file == "lower" else "")
+    if not keys:
         return ""
-    file = next(iter(values.values())).source.partition(": ")[0]
-    keys = [
-        values[option.field].source.partition(": ")[2]
-        + (" (not below the default)" if option.info.found_file == "lower" else "")
-        for option in OPTIONS
-        if option.field in values
-    ]
-    return (
-        f"{file}: ignored: {', '.join(keys)}: a file that is merely found may not set that; --config {file} applies it"
-    )
+    return f"{file}: ignored: {keys[2:]}: a file that is merely found may not set that; --config {file} applies it"
 
 
 def _require_installed(backend: str, source: str) -> None:

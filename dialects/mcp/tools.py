@@ -104,8 +104,7 @@ class Tool:
 
     @cached_property
     def _nested(self) -> bool:
-        """Whether arguments may hold others."""
-        from ...daemon.schemas.phrases import schema_kinds  # late, as above
+        from ...schemas.phrases import schema_kinds  # late, as above
 
         schema = self.described.input_schema
         parts = schema.get("properties", {}).values()

@@ -1,135 +1,21 @@
-"""Runs the layers over one text, in order, line by line, until a round changes nothing. Never exceeds the work budget."""
+"""Runs the layers over one text, in order, line by line, until a round changes nothing. Never exceeds the work budget.
+
+Layers 2 to 5 also read what a text spells in another way: in escapes that it does not need, in hexadecimal, letter by letter.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from .layers.encodings import MIN_ENCODED_LENGTH, may_hold_encoded, scrub_encoded
-from .layers.entropy import MIN_RUN_LENGTH, looks_random, scrub_random_runs
-from .layers.false_positives import is_placeholder, is_secret
-from .layers.names import scrub_folded_cookies, scrub_named_values, scrub_values_below
-from .layers.paths import PathScrubber
-from .layers.rules import PATTERNS, PEM, PREFIXES, Pattern, Prefilter, Prefix
-from .layers.sensitivity import SENSITIVE_STEMS, Sensitivity
-from .layers.tables import scrub_inserts, scrub_tables
-from .limits import CUT, REDACTED, BudgetExhaustedError, Replace, ScrubLimits, WorkBudget, nothing_to_redact
-
-# Layer 3: applies the table of token formats. Compiles a rule when a line first contains one of its literals.
-
-
-# What may stand before a token: no letter or digit, except that of an escape (`\n`, `%20`, a terminal's colour).
-_BEFORE = (r"(?<![A-Za-z0-9]{})", r"(?<=\\[nrtbf0]{})", r"(?<=%[0-9A-Fa-f]{{2}}{})", r"(?<=[;\[][0-9]{{1}}m{})",
-           r"(?<=[;\[][0-9]{{2}}m{})")  # fmt: skip
-_PUBLIC_USERS = frozenset({"git", "hg", "svn", "anonymous", "ftp"})
-"""User names in URLs that choose a protocol and need no password."""
-
-
-class RuleScrubber:
-    """Applies one rule of the table."""
-
-    def __init__(self, rule: Prefix | Pattern) -> None:
-        self.rule = rule
-
-    def __repr__(self) -> str:
-        return f"<RuleScrubber {self.rule.family}>"
-
-    def scrub(self, text: str, replace: Replace) -> str:
-        rule = self.rule
-
-        def replacement(match: re.Match[str]) -> str:
-            secret = match["s"]
-            if nothing_to_redact(secret) or secret in _PUBLIC_USERS:
-                return match[0]
-            if rule.random and not looks_random(match["t"] if isinstance(rule, Prefix) else secret):
-                return match[0]
-            if isinstance(rule, Pattern) and rule.password and not is_secret(secret, Sensitivity.PROBABLE):
-                return match[0]
-            return text[match.start() : match.start("s")] + replace(secret) + text[match.end("s") : match.end()]
-
-        return _pattern_of(rule).sub(replacement, text)
-
-
-@cache
-def _pattern_of(rule: Prefix | Pattern) -> re.Pattern[str]:
-    if isinstance(rule, Pattern):
-        return re.compile(rule.pattern.replace("START", _token_start("")), re.ASCII)
-    prefixes = [re.escape(prefix) for prefix in sorted(rule.prefixes.split(), key=len, reverse=True)]
-    if not rule.anywhere:  # checked after the prefix, so that `re` can search for the prefix itself
-        prefixes = [prefix + _token_start(prefix) for prefix in prefixes]
-    return re.compile(rf"(?P<s>(?:{'|'.join(prefixes)})(?P<t>{rule.tail}{{{rule.min_tail},}}+))", re.ASCII)
-
-
-def _token_start(prefix: str) -> str:
-    """A pattern that matches after `prefix` (a pattern of fixed length) if a token may begin there."""
-    return f"(?:{'|'.join(before.format(prefix) for before in _BEFORE)})"
-
-
-def literal_rules() -> Iterable[tuple[str, RuleScrubber]]:
-    """Every literal with the rule to apply to lines that contain it."""
-    rules: list[Prefix | Pattern] = [*PREFIXES, *PATTERNS]
-    for rule in rules:
-        scrubber = RuleScrubber(rule)
-        literals = rule.prefixes if isinstance(rule, Prefix) else rule.literals
-        for literal in literals.split():
-            yield literal.replace("^", " "), scrubber
-
-
-def length_rules() -> list[tuple[int, RuleScrubber]]:
-    """The rules without a literal, each with the length of the shortest word that it can match."""
-    return [(rule.min_word, RuleScrubber(rule)) for rule in PATTERNS if not rule.literals]
-
-
-@cache
-def _pem() -> re.Pattern[str]:
-    return re.compile(PEM, re.DOTALL)
-
-
-def scrub_pem(text: str, replace: Replace) -> str:
-    """Replace PEM blocks of any kind, over any number of lines."""
-    return _pem().sub(lambda match: replace(match[0]), text)
-
-
-# Redacts the values of Kubernetes Secrets, whatever their names, in YAML and one-line JSON. Other kinds stay.
-
-
-_KIND = re.compile(r"(?i)(?<!\w)[\"']?kind[\"']?:[ \t]{0,8}[\"']?secret(?!\w)")
-_BLOCK = re.compile(r"(?m)^([ \t]{0,64})(?:stringData|data):[ \t]*\r?\n(?:(?:\1[ \t]+\S.*|[ \t]*\r?)(?:\n|\Z))+")
-_ENTRY = re.compile(r"(?m)^([ \t]+[\w.-]{1,253}:[ \t]*|[ \t]+)([^\s#].*?)[ \t]*\r?$")
-_OBJECT = re.compile(r"\"(?:stringData|data)\":\s{0,8}\{([^{}\n]*)\}")
-_STRING = re.compile(r"(:\s{0,8}\")((?:[^\"\\]|\\.)*+)(\")")
-_SCALAR = re.compile(r"[|>][-+0-9]{0,2}|\"\"|''")
-
-
-def scrub_kubernetes_secrets(text: str, replace: Replace) -> str:
-    """The text without the values under `data` and `stringData` of Kubernetes Secrets."""
-    if "data" not in text.lower() or not _KIND.search(text):
-        return text
-    documents = re.split(r"(?m)^(---[ \t]*\r?\n)", text)
-    return "".join(_scrub_document(document, replace) if _KIND.search(document) else document for document in documents)
-
-
-def _scrub_document(document: str, replace: Replace) -> str:
-    def entry(match: re.Match[str]) -> str:
-        value = match[2]
-        if _SCALAR.fullmatch(value) or nothing_to_redact(value) or is_placeholder(value):
-            return match[0]
-        if not match[1].rstrip().endswith(":") and value.endswith(":"):
-            return match[0]  # a name whose value is on the next line
-        return match[1] + replace(value)
-
-    def string(match: re.Match[str]) -> str:
-        return match[0] if nothing_to_redact(match[2]) else match[1] + replace(match[2]) + match[3]
-
-    def block(match: re.Match[str]) -> str:
-        head, newline, body = match[0].partition("\n")
-        return head + newline + _ENTRY.sub(entry, body)
-
-    document = _BLOCK.sub(block, document)
-    return _OBJECT.sub(lambda match: _STRING.sub(string, match[0]), document)
-
+from .known_secrets import decode_escapes
+from .limits import CUT, PATH, REDACTED, USER, BudgetExhaustedError, Replace, ScrubLimits, WorkBudget
+from .names import scrub_folded_cookies, scrub_inserts, scrub_named_values, scrub_tables, scrub_values_below
+from .paths import PathScrubber
+from .secret_values import MIN_RUN_LENGTH, looks_random, scrub_random_runs
+from .sensitivity import SENSITIVE_STEMS
+from .token_formats import Prefilter, RuleScrubber, length_rules, literal_rules, scrub_kubernetes_secrets, scrub_pem
 
 _MAX_ROUNDS = 6  # over one line or text; two are usual: one that changes it and one that confirms
 _CUT_BACK = 256  # characters: how far back a cut looks for white space, so that it splits no secret
@@ -199,6 +85,10 @@ class Pipeline:
         """Run layers 1 to 4; returns the text and the number of replacements."""
         scrubbed, replaced = self.find_secrets(text)
         return scrubbed, len(replaced)
+
+    def holds_known(self, text: str) -> bool:
+        """Whether layer 1 would change the text."""
+        return any(store.scrub(text, lambda _: REDACTED) != text for store in self._known)
 
     def _new_budget(self, text: str) -> WorkBudget:
         return WorkBudget(self._limits.steps, min(len(text), self._limits.characters))
@@ -344,3 +234,113 @@ def _truncate(text: str, limit: int) -> str:
     if space > 0:
         kept = kept[: len(kept) - len(kept[-_CUT_BACK:]) + space + 1]
     return kept + CUT
+
+
+# -- other spellings ---------------------------------------------------------------------------------------------------
+#
+# Decodes a part of the text, has the other layers read it, and replaces what they would have replaced. Known secrets are not
+# looked for here: their encodings are looked for directly.
+
+MIN_ENCODED_LENGTH = 24
+"""Characters of the shortest word that is searched for hexadecimal and for spread characters."""
+_MIN_SPREAD = 16  # characters with something between each two of them
+_MIN_BYTES = 12  # in hexadecimal, one after the other
+_SHORT_WORDS = 5  # characters of a word and its space: in lines with longer ones, few characters stand alone
+_BEFORE = 256  # characters before an escape that are read with it: its name, the beginning of the token
+_AFTER = 512  # characters after an escape
+
+# Letters, digits, and the signs of paths and URLs, which no encoder has to escape: where a text has one of these escaped,
+# it may have escaped anything. In a URL the signs may need it.
+_CODES = "2[df]|3[0-9ad]|4[0-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9a]"
+_NEEDLESS = re.compile(
+    rf"(?i)\\u00(?:{_CODES})|\\x(?:{_CODES})|\\u\{{(?:{_CODES})\}}|%(?:2d|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9a])"
+    rf"|&#x0{{0,4}}(?:{_CODES});|&#0{{0,4}}(?:4[5-9]|5[0-8]|6[14-9]|[78][0-9]|9[0-57-9]|1[01][0-9]|12[0-2]);"
+)
+# Bytes of printable ASCII only, which random digits hardly ever are.
+_HEX_RUN = re.compile(
+    rf"[2-7](?<![0-9A-Za-wyz].)(?<![^0]x.)[0-9a-fA-F][ :-]?(?:[2-7][0-9a-fA-F][ :-]?){{{_MIN_BYTES - 1},}}+(?![0-9a-fA-F])"
+)
+_SPREAD = {
+    between: re.compile(
+        rf"(?<!\w)(?:[\w$+/=~.:-]{re.escape(between)}){{{_MIN_SPREAD - 1},}}+(?:[\w=](?!\w))?", re.ASCII
+    )
+    for between in " -."
+}
+"""Characters one by one, by what stands between two of them."""
+_NO_HEX = re.compile(r"[ :-]")
+
+
+def may_hold_encoded(line: str, words: int, long_words: list[str]) -> bool:
+    """Whether `scrub_encoded` could find anything; quick. Gets the number of words, and those of `MIN_ENCODED_LENGTH`."""
+    if len(line) < _SHORT_WORDS * words or "\\" in line or "%" in line or "&#" in line:
+        return True
+    return any(  # a list is made faster than a generator runs
+        [  # noqa: C419
+            _HEX_RUN.search(word) or word.count("-") >= _MIN_SPREAD - 1 or word.count(".") >= _MIN_SPREAD - 1
+            for word in long_words
+        ]
+    )
+
+
+def scrub_encoded(line: str, scrub: Callable[[str], str], replace: Replace) -> str:
+    """The line without what `scrub` would remove from it if it were not encoded."""
+
+    def run(match: re.Match[str], decode: Callable[[str], str] = _from_hex) -> str:
+        decoded = decode(match[0])
+        return match[0] if scrub(decoded) == decoded else replace(match[0])
+
+    if "\\" in line or "%" in line or "&#" in line:
+        line = _scrub_escaped(line, scrub, replace)
+    line = _HEX_RUN.sub(run, line)
+    for between, pattern in _SPREAD.items():
+        if line.count(between) >= _MIN_SPREAD - 1:
+            line = pattern.sub(lambda match: run(match, lambda text: text[::2]), line)
+    return line
+
+
+def _from_hex(run: str) -> str:
+    """The text of the bytes; empty if they are no text."""
+    try:
+        decoded = bytes.fromhex(_NO_HEX.sub("", run)).decode("ascii")
+    except ValueError:
+        return ""
+    return decoded if decoded.isprintable() else ""
+
+
+def _scrub_escaped(line: str, scrub: Callable[[str], str], replace: Replace) -> str:
+    """Decode the surroundings of each escape that is not needed, and scrub them."""
+    pieces: list[str] = []
+    done = 0
+    for begin, end in _surroundings(line):
+        pieces += line[done:begin], _scrub_decoded(line[begin:end], scrub, replace)
+        done = end
+    return "".join((*pieces, line[done:])) if pieces else line
+
+
+def _surroundings(line: str) -> Iterator[tuple[int, int]]:
+    """Where needless escapes stand, with the words around them."""
+    begin = end = -1
+    for found in _NEEDLESS.finditer(line):
+        if found.start() < end:
+            end = max(end, min(len(line), found.end() + _AFTER))
+            continue
+        if begin >= 0:
+            yield begin, end
+        begin, end = max(0, end, found.start() - _BEFORE), min(len(line), found.end() + _AFTER)
+    if begin >= 0:
+        yield begin, end
+
+
+def _scrub_decoded(text: str, scrub: Callable[[str], str], replace: Replace) -> str:
+    decoded, ends = decode_escapes(text)
+    scrubbed = scrub(decoded)
+    if scrubbed == decoded:
+        return text
+    shortest = min(len(decoded), len(scrubbed))
+    first = next((at for at in range(shortest) if decoded[at] != scrubbed[at]), shortest)
+    same = next((at for at in range(shortest - first) if decoded[-at - 1] != scrubbed[-at - 1]), shortest - first)
+    last = len(decoded) - same
+    begin = ends[first - 1] if first else 0
+    end = ends[last - 1] if last else 0
+    mark = scrubbed[first : len(scrubbed) - (len(decoded) - last)]
+    return text[:begin] + (mark if mark in (PATH, USER) else replace(text[begin:end])) + text[end:]

@@ -5,26 +5,23 @@ Cheap to import: the layers, and with them every pattern, are loaded by the firs
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from .layers.known_secrets import KnownSecrets
-from .limits import MAX_FIELD_CHARACTERS, ScrubLimits
+from .known_secrets import KnownSecrets
+from .limits import MAX_FIELD_CHARACTERS, REDACTED, ScrubLimits
 from .safe_call import call_or_none, pairs_of, text_of
+from .sensitivity import Sensitivity, name_sensitivity
 
 if TYPE_CHECKING:
-    from .environment import SensitiveValues
-    from .limits import Replace
     from .pipeline import Pipeline
 
 
-# Keeps the secrets that callers send, in a store of their own: they never displace or forget the program's own.
-#
 # A caller chooses its credentials. If any text were redacted, a caller could make the log unreadable with a credential such
-# as `request.failed`. So only what looks random is redacted, and only for an hour after its last use.
-
+# as `request.failed`. So only what looks random is redacted, and it never displaces the program's own secrets.
 
 MAX_CALLER_SECRETS: Final = 256
 """Secrets of callers that are kept."""
@@ -36,56 +33,7 @@ MAX_CALLER_SECRET_LENGTH: Final = 16 * 1024
 """Characters of the longest secret that is kept: more than HTTP servers accept in a header."""
 
 LIFETIME_SECONDS: Final = 3600.0
-"""How long after its last use a secret is kept."""
-
-
-@final
-class CallerSecrets:
-    """Bounded in number, characters and time; the least recently used secret goes first. Safe to use from any thread."""
-
-    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
-        """`clock` gives the time in seconds."""
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._known = KnownSecrets()
-        self._last_use: dict[str, float] = {}  # by secret, the least recently used first
-        self._characters = 0
-
-    def __len__(self) -> int:
-        return len(self._last_use)
-
-    def add(self, secret: str) -> None:
-        """Redact this secret from now on, or mark it as just used. A secret that does not look random is ignored."""
-        from .layers.entropy import looks_random  # late: compiles patterns
-
-        with self._lock:
-            if secret in self._last_use:
-                self._last_use[secret] = self._last_use.pop(secret)
-            elif len(secret) > MAX_CALLER_SECRET_LENGTH or not looks_random(secret):
-                return
-            else:
-                self._known.add(secret)
-                self._characters += len(secret)
-            self._last_use[secret] = self._clock()
-        self._forget_surplus()
-
-    def scrub(self, text: str, replace: Replace) -> str:
-        """Replace every secret that is kept, in any encoding."""
-        if not self._last_use:
-            return text
-        self._forget_surplus()
-        return self._known.scrub(text, replace)
-
-    def _forget_surplus(self) -> None:
-        with self._lock:
-            while self._last_use:
-                oldest, used = next(iter(self._last_use.items()))
-                is_surplus = len(self._last_use) > MAX_CALLER_SECRETS or self._characters > MAX_CALLER_CHARACTERS
-                if not is_surplus and self._clock() - used < LIFETIME_SECONDS:
-                    return
-                del self._last_use[oldest]
-                self._characters -= len(oldest)
-                self._known.discard(oldest)
+"""How long after its last use a caller's secret is kept."""
 
 
 @final
@@ -96,14 +44,22 @@ class Scrubber:
     cover is replaced by `<cut>`, never let through. Scrubbing a scrubbed text changes nothing.
     """
 
-    def __init__(self, *, limits: ScrubLimits = ScrubLimits(), fast: bool = True) -> None:  # noqa: B008 - immutable
-        """`fast=False` uses the prefilter in plain Python even where `ahocorasick_rs` is installed."""
+    def __init__(
+        self,
+        *,
+        limits: ScrubLimits = ScrubLimits(),  # noqa: B008 - immutable
+        fast: bool = True,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """`fast=False` uses the prefilter in plain Python even where `ahocorasick_rs` is installed. `clock` is in seconds."""
         self._limits = limits
         self._fast = fast
         self._known = KnownSecrets()
-        self._callers = CallerSecrets()
+        self._callers = KnownSecrets(
+            most=MAX_CALLER_SECRETS, most_characters=MAX_CALLER_CHARACTERS, lifetime=LIFETIME_SECONDS, clock=clock
+        )
         self._lock = threading.Lock()
-        self._environments: list[SensitiveValues] = []
+        self._environments: list[_SensitiveValues] = []
         self._built: Pipeline | None = None
 
     @property
@@ -139,13 +95,15 @@ class Scrubber:
         A caller chooses its credentials: words would make logs unreadable. Callers have a store of their own, of at most
         256 secrets, and never displace a registered value.
         """
-        self._callers.add(text_of(secret))
+        from .secret_values import looks_random  # late: compiles patterns
+
+        text = text_of(secret)
+        if len(text) <= MAX_CALLER_SECRET_LENGTH and looks_random(text):
+            self._callers.add(text)
 
     def load_environment(self, environ: Mapping[str, str]) -> None:
         """Register the secrets of an environment, and redact its account names and home directories from now on."""
-        from .environment import find_sensitive_values
-
-        found = find_sensitive_values({name: text_of(value) for name, value in pairs_of(environ)})
+        found = _sensitive_values({name: text_of(value) for name, value in pairs_of(environ)})
         for secret in found.secrets:
             self._known.add(secret)
         with self._lock:
@@ -177,8 +135,6 @@ class Scrubber:
 
     def scrub_known(self, text: str) -> str:
         """The text without registered secrets; nothing else is looked for."""
-        from .limits import REDACTED  # late: compiles patterns
-
         return self._known.scrub(text_of(text), lambda _: REDACTED)
 
     def finds_secret(self, text: str) -> bool:
@@ -211,12 +167,14 @@ class Scrubber:
             self._pipeline, pairs_of(fields), program_names=program_names, whole_paths=whole_paths, cap=cap
         )
 
-    def scrub_details(self, value: object) -> tuple[object, int]:
-        """A JSON value without secrets in its texts, and the number of replacements; without any, the same object."""
-        from .limits import REDACTED  # late: compiles patterns
+    def scrub_details(self, value: object, *, declared: Collection[str] = ()) -> tuple[object, int]:
+        """A JSON value without secrets in its texts, and the number of replacements; without any, the same object.
+
+        `declared` are texts that are known to be none, such as the members of a closed list.
+        """
         from .values import scrub_json
 
-        return call_or_none(lambda: scrub_json(self._pipeline, value)) or (REDACTED, 1)
+        return call_or_none(lambda: scrub_json(self._pipeline, value, declared)) or (REDACTED, 1)
 
     def redactions(self) -> int:
         """How many secrets were replaced so far, about. Paths don't count."""
@@ -231,6 +189,45 @@ class Scrubber:
 
         text = call_or_none(lambda: render_exception(exc, self._pipeline, source=source))
         return self.scrub(exc) if text is None else text
+
+
+_ACCOUNT_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
+_HOME_VARIABLES = ("HOME", "USERPROFILE")
+_DIRECTORIES = frozenset({"PWD", "OLDPWD"})  # POSIX: working directories, not passwords
+_MIN_ACCOUNT_LENGTH = 3
+# Account names that are ordinary words of logs: replacing them everywhere would make the log unreadable.
+_SHARED_ACCOUNTS = frozenset(
+    "root admin administrator user users daemon nobody ubuntu debian fedora centos alpine runner app application node"
+    " python www www-data web nginx postgres mysql redis jenkins gitlab github build builder ci deploy docker test"
+    " tester guest default system service vagrant pi dev developer path redacted cut home data worker server client"
+    " agent main master local localhost public".split()
+)
+_URL_PASSWORD = r"://[^\s:/@]{0,128}:([^\s@/]{1,256})@"
+
+
+class _SensitiveValues(NamedTuple):
+    """The sensitive values of an environment."""
+
+    secrets: tuple[str, ...]
+    users: tuple[str, ...]
+    homes: tuple[str, ...]
+
+
+def _sensitive_values(environ: Mapping[str, str]) -> _SensitiveValues:
+    """Values of variables with a sensitive name, passwords in the URLs of any variable, accounts and home directories."""
+    secrets = [
+        value
+        for name, value in environ.items()
+        if name_sensitivity(name) is Sensitivity.CERTAIN and name not in _DIRECTORIES
+    ]
+    secrets += [found[1] for value in environ.values() if "://" in value and (found := re.search(_URL_PASSWORD, value))]
+    homes = tuple(home for name in _HOME_VARIABLES if (home := environ.get(name, "")))
+    accounts = {environ.get(name, "") for name in _ACCOUNT_VARIABLES}
+    accounts |= {re.split(r"[\\/]", home.rstrip("\\/"))[-1] for home in homes}
+    users = sorted(
+        name for name in accounts if len(name) >= _MIN_ACCOUNT_LENGTH and name.lower() not in _SHARED_ACCOUNTS
+    )
+    return _SensitiveValues(tuple(secrets), tuple(users), homes)
 
 
 DEFAULT = Scrubber()

@@ -15,8 +15,8 @@ from pathlib import PurePath
 from types import CodeType, ModuleType, TracebackType
 from typing import final
 
-from .layers.paths import reduce_path
 from .limits import CUT
+from .paths import reduce_path
 from .pipeline import Pipeline
 from .safe_call import call_or_none, type_name
 

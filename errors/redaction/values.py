@@ -12,11 +12,11 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar, cast, final
 
-from .layers.names import redact_by_name
-from .layers.sensitivity import Sensitivity, name_sensitivity
 from .limits import CUT, REDACTED, nothing_to_redact
+from .names import redact_by_name
 from .pipeline import Pipeline
 from .safe_call import call_or_none, text_of, type_name
+from .sensitivity import Sensitivity, name_sensitivity
 
 _ItemT = TypeVar("_ItemT")
 _MAX_DEPTH = 16  # levels of nesting
@@ -235,31 +235,43 @@ def _is_redacted(value: object) -> bool:
             return value is None or isinstance(value, bool)
 
 
-def scrub_json(pipeline: Pipeline, value: object, name: str = "", depth: int = _MAX_DEPTH * 4) -> tuple[object, int]:
+def scrub_json(
+    pipeline: Pipeline, value: object, declared: Collection[str] = (), *, name: str = "", depth: int = _MAX_DEPTH * 4
+) -> tuple[object, int]:
     """Run layers 1 to 4 over the texts of a JSON value; returns the result and the number of replacements.
 
-    Without a replacement the result is the same object.
+    Without a replacement the result is the same object. Texts that are `declared` stay, and as names they do not tell of what
+    is nested below them. Of bytes only known secrets are looked for: the other layers would take any base64 for a secret.
     """
+    go_on = partial(scrub_json, pipeline, declared=declared, depth=depth - 1)
     if depth < 0:
         return CUT, 1
     match value:
         case str():
             value = text_of(value)
+            if value in declared:
+                return value, 0
             scrubbed, count = pipeline.scrub_secrets(value)
             redacted = redact_by_name(name, value) if name else None
             pipeline.redactions += redacted is not None and not count
             return (redacted, max(count, 1)) if redacted is not None else (scrubbed if count else value, count)
         case Mapping():
             pairs = [
-                (pipeline.scrub_secrets(key), scrub_json(pipeline, item, _name_below(name, key), depth - 1))
+                ((key, 0), go_on(item, name=key))
+                if key in declared
+                else (pipeline.scrub_secrets(key), go_on(item, name=_name_below(name, key)))
                 for key, item in [(text_of(key), item) for key, item in value.items()]
             ]
             total = sum(key[1] + item[1] for key, item in pairs)
             return ({key[0]: item[0] for key, item in pairs}, total) if total else (value, 0)
         case list() | tuple():
-            items = [scrub_json(pipeline, item, name, depth - 1) for item in value]
+            items = [go_on(item, name=name) for item in value]
             total = sum(count for _, count in items)
             return ([item for item, _ in items], total) if total else (value, 0)
+        case bytes() | bytearray() | memoryview():
+            from base64 import b64encode  # late: few errors hold bytes
+
+            return (REDACTED, 1) if pipeline.holds_known(b64encode(value).decode()) else (value, 0)
         case _:
             return value, 0
 

@@ -11,6 +11,7 @@ import select
 import stat
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, final
 
 from ...lazy import anyio
@@ -20,6 +21,7 @@ from .interface import (
     DescriptorReader,
     DescriptorWriter,
     PeerGone,
+    asyncio_loop,
     do_nothing,
     enlarge_pipe,
     is_always_ready,
@@ -27,7 +29,6 @@ from .interface import (
     is_readable,
     require_output,
     send_all,
-    watch_readable,
 )
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
 # * A thread (`threaded`): for the rest, such as a terminal that can't be opened anew, and for all of Windows.
 
 
-assert sys.platform != "win32"  # for type checkers; `stdio` never loads this module there
-
 LARGE_TRANSFER_BYTES = 1024 * 1024
 """Bytes that justify a larger pipe: so many read without a short read, or passed to one `write`."""
 
@@ -62,8 +61,8 @@ LARGE_PIPE_BYTES = 1024 * 1024
 """The capacity of an enlarged pipe: the most that Linux gives an unprivileged user. An echo of 8 MiB then takes 60 % of the
 time. Not done at the start: all pipes of a user share a budget (64 MiB), and most daemons see only small messages."""
 
-PTMX = os.makedev(5, 2)
-"""The controlling side of a Linux pseudo-terminal. Opened anew it is another terminal, not the same one."""
+PTMX = (5, 2)
+"""The device numbers of the controlling side of a Linux pseudo-terminal. Opened anew it is another terminal, not the same one."""
 
 
 def polled_reader(fd: int) -> DescriptorReader | None:
@@ -166,7 +165,8 @@ def _reopen_nonblocking(fd: int) -> int | None:
 
     On macOS and the BSDs, opening `/dev/fd/N` returns the shared description itself, so only terminals can be reopened.
     """
-    if os.fstat(fd).st_rdev == PTMX:
+    device = os.fstat(fd).st_rdev
+    if (os.major(device), os.minor(device)) == PTMX:
         return None
     try:
         path = f"/proc/self/fd/{fd}" if sys.platform == "linux" else os.ttyname(fd)
@@ -379,3 +379,36 @@ class StdioTransport:
         if self._waiters and what is not None:
             with suppress(RuntimeError):  # the event loop has failed, and its tasks with it
                 anyio.notify_closing(what)
+
+
+def watch_readable(what: int | socket.socket, on_readable: Callable[[], None]) -> Callable[[], object] | None:
+    """Have the running event loop call `on_readable()` in each of its turns in which `what` is readable.
+
+    Returns what ends that. None where the loop has no such way: trio, and asyncio's loop for Windows. What can be waited for
+    by `anyio.wait_readable` can be watched; not both at once.
+    """
+    loop = asyncio_loop()
+    if loop is None:
+        return None
+    try:
+        loop.add_reader(what, _named(on_readable))
+    except NotImplementedError:
+        return None
+    return partial(loop.remove_reader, what)
+
+
+def _named(call: Callable[[], None]) -> Callable[[], None]:
+    """The same, told to run on asyncio where anyio asks sniffio, which looks for a task. There is none in a callback."""
+    sniffio = sys.modules.get("sniffio")
+    if sniffio is None:
+        return call
+    state = sniffio.thread_local
+
+    def named() -> None:
+        before, state.name = state.name, "asyncio"
+        try:
+            call()
+        finally:
+            state.name = before
+
+    return named

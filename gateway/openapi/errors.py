@@ -11,10 +11,6 @@ from typing import Any, Final, TypeAlias, final
 from msgspec import UNSET, Struct
 
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.schemas.documents import ErrorSchema
-from ...daemon.schemas.json_schema import JsonSchema, json_schema
-from ...daemon.schemas.named_types import SHARED, NamedTypes
-from ...errors.call_error import OPTIONAL_DETAILS, PROTOCOL_DETAILS
 from ...errors.codes import ERROR_TABLE
 from ...errors.failures import (
     AuthenticationRequired,
@@ -28,6 +24,10 @@ from ...errors.failures import (
     TimedOut,
     Unavailable,
 )
+from ...errors.wire import OPTIONAL_DETAILS, PROTOCOL_DETAILS
+from ...schemas.documents import ErrorSchema
+from ...schemas.json_schema import JsonSchema, json_schema
+from ...schemas.named_types import SHARED, NamedTypes
 from .examples import example_of
 from .objects import Example, Header, MediaType, Response
 
@@ -78,8 +78,6 @@ _DETAILS: Final[Mapping[type, object]] = {
 
 
 class _Error(Struct, frozen=True):
-    """One error: its code, its schema, what it means, and an example of it."""
-
     code: str
     schema: JsonSchema
     meaning: str
@@ -102,7 +100,10 @@ class ErrorResponses:
         """The responses of a call that fails, by their status."""
         found: dict[int, list[_Error]] = {}
         for error in declared:
-            found.setdefault(error.http_status, []).append(self._declared_error(error))
+            schema = _error_schema(error.code, retryable=error.retryable, message=error.message, details=error.schema)
+            meaning = error.description or error.message
+            told = self._error(schema, _type_name(error.code), meaning, example_of(schema, schema))
+            found.setdefault(error.http_status, []).append(told)
         own = frozenset(found)
         timed = spec.timeout is not None and spec.mode != "inline"
         rule = spec.access
@@ -115,19 +116,10 @@ class ErrorResponses:
             status: _response(status, errors) if status in own else self._share(status, errors)
             for status, errors in found.items()
         }
-        responses.setdefault(HEAD_TOO_LARGE, self._head_too_large())
-        return {str(status): response for status, response in sorted(responses.items())}
-
-    def _head_too_large(self) -> Response:
         name = f"HeadTooLarge{HEAD_TOO_LARGE}"
         self.shared.setdefault(name, Response("The URL and the headers are too large together."))
-        return Response(ref=f"{RESPONSES}{name}")
-
-    def _declared_error(self, error: ErrorSchema) -> _Error:
-        schema = _error_schema(error.code, retryable=error.retryable, message=error.message, details=error.schema)
-        return self._error(
-            schema, _type_name(error.code), error.description or error.message, example_of(schema, schema)
-        )
+        responses.setdefault(HEAD_TOO_LARGE, Response(ref=f"{RESPONSES}{name}"))
+        return {str(status): response for status, response in sorted(responses.items())}
 
     def _protocol_error(self, failure: type) -> _Error:
         row = next(row for row in ERROR_TABLE if row.failure is failure)
@@ -161,7 +153,7 @@ _USED: Final = frozenset(failure for _, failure in (*ALWAYS, *OF_CALLERS, *OF_SC
 
 
 def _error_schema(code: str, *, retryable: bool, message: str, details: JsonSchema | None) -> JsonSchema:
-    """The schema of an error of this code as `errors.call_error` writes it, with the types that its details refer to."""
+    """The schema of an error of this code as `errors.wire` writes it, with the types that its details refer to."""
     properties: JsonSchema = {
         "code": {"type": "string", "const": code},
         "message": {"type": "string", "examples": [message]},

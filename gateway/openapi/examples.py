@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from ...daemon.schemas.json_schema import JsonSchema
-from ...daemon.schemas.keywords import NUMERIC, accepts, dereference, json_types
-from ...daemon.schemas.named_types import Schema
+from ...schemas.json_schema import JsonSchema
+from ...schemas.keywords import NUMERIC, accepts, dereference, json_types
+from ...schemas.named_types import Schema
 
 MAX_DEPTH: Final = 16
 """Of values within values. A type that needs more, such as one that always holds itself, has no example."""
@@ -115,7 +115,6 @@ def _object(schema: JsonSchema, root: JsonSchema, depth: int) -> dict[str, Any]:
 
 
 def _array(schema: JsonSchema, root: JsonSchema, depth: int) -> list[Any]:
-    """One item, or as many as there must be."""
     items = [_example(item, root, depth + 1) for item in schema.get("prefixItems", ())]
     least = schema.get("minItems", 0)
     if least > MAX_ITEMS:

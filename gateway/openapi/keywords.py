@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ...daemon.schemas.json_schema import DURATION, JsonSchema
-from ...daemon.schemas.named_types import Schema, with_inner
+from ...schemas.json_schema import DURATION, JsonSchema
+from ...schemas.named_types import Schema, with_inner
 
 _YEAR: Final = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _MONTH_DAY: Final = (

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
-from ...daemon.schemas.json_schema import JsonSchema
-from ...daemon.schemas.named_types import Schema
+from ...schemas.json_schema import JsonSchema
+from ...schemas.named_types import Schema
 
 OPENAPI_VERSION: Final = "3.1.1"
 """The version of the specification that the document follows."""

@@ -10,10 +10,10 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from ...daemon.schemas.json_schema import JsonSchema
-from ...daemon.schemas.keywords import dereference
-from ...daemon.schemas.named_types import Schema
-from ...daemon.schemas.phrases import exact_kind, schema_kinds
+from ...schemas.json_schema import JsonSchema
+from ...schemas.keywords import dereference
+from ...schemas.named_types import Schema
+from ...schemas.phrases import exact_kind, schema_kinds
 
 Form: TypeAlias = Literal["text", "scalar", "json"]
 
@@ -77,7 +77,6 @@ def _repeated(schema: Schema, root: JsonSchema) -> tuple[Form, Schema] | None:
 
 
 def _narrowed(schema: Schema, root: JsonSchema, kinds: frozenset[str]) -> Schema:
-    """The schema for values of these JSON types alone."""
     if isinstance(schema, bool) or schema_kinds(schema, root) <= kinds:
         return schema
     rest = {keyword: value for keyword, value in schema.items() if keyword not in ("default", "examples")}

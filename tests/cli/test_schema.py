@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.daemon.schemas.documents import read_snapshot
+from discreet.schemas.documents import read_snapshot
 
 APP = """
 import os, subprocess, sys

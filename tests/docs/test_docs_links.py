@@ -83,7 +83,7 @@ def linked(page: Path) -> set[Path]:
 
 
 def test_every_page_of_the_docs_is_linked_from_the_index() -> None:
-    pages = {page.resolve() for page in DOCS.glob("*.md")} - {(DOCS / "index.md").resolve()}
+    pages = {page.resolve() for page in DOCS.rglob("*.md")} - {(DOCS / "index.md").resolve()}
     assert pages - linked(DOCS / "index.md") == set()
 
 

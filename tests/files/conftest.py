@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def root(place: Path) -> Iterator[Root]:
-    with Root(str(place)) as opened:
+    with closing(Root(str(place))) as opened:
         yield opened
 
 
@@ -36,7 +37,7 @@ def fs(root: Root) -> FileSystem:
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, FileSystem]]:
     """One folder for all examples of a property, and the service over it."""
     folder = tmp_path_factory.mktemp("scratch")
-    with Root(str(folder)) as root:
+    with closing(Root(str(folder))) as root:
         yield folder, FileSystem(root)
 
 

@@ -9,6 +9,7 @@ import re
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -49,8 +50,8 @@ ON_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="names of any byte
 
 DECLARED = {
     "read": types.READ_ERRORS,
-    "list": types.LIST_ERRORS,
-    "stat": types.STAT_ERRORS,
+    "list": types.PATH_ERRORS,
+    "stat": types.PATH_ERRORS,
     "search": types.SEARCH_ERRORS,
     "write": types.WRITE_ERRORS,
 }
@@ -228,7 +229,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileSystem]:
     place = tmp_path_factory.mktemp("crowd")
     for number in range(20_000):
         os.mkdir(place / f"{number:05}-{'x' * 100}")
-    with Root(str(place)) as root:
+    with closing(Root(str(place))) as root:
         yield FileSystem(root)
 
 

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -277,8 +277,8 @@ def test_a_closed_root_answers_nothing_and_closes_twice(place: Path) -> None:
 
 def test_descriptors_are_not_inherited_by_children(place: Path) -> None:
     before = inheritance()
-    with Root(str(place)) as root, root.open_directory(("a",)):
-        fd = root.open_file(("top.txt",))
+    with closing(Root(str(place))) as root, root.open_parent("top.txt") as (directory, name):
+        fd = directory.open_file(name)
         ours = inheritance().items() - before.items()
         os.close(fd)
     assert [inheritable for _, inheritable in ours] == [False, False, False]

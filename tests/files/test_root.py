@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -54,7 +55,7 @@ def test_an_absolute_path_that_begins_with_the_root_is_taken(fs: FileSystem, pla
 
 def test_a_root_opened_through_a_link_answers_to_both_spellings(place: Path, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to("root")
-    with Root(str(tmp_path / "alias")) as opened:
+    with closing(Root(str(tmp_path / "alias"))) as opened:
         fs = FileSystem(opened)
         assert fs.read(CTX, f"{tmp_path}/alias/top.txt").content == "inside top"
         assert fs.read(CTX, str(place / "top.txt")).content == "inside top"
@@ -66,7 +67,7 @@ def test_a_root_spelled_with_dots_behind_a_link_does_not_answer_to_what_the_spel
     (tmp_path / "real" / "inner").mkdir(parents=True)
     (tmp_path / "real" / "file").write_text("real")
     (tmp_path / "link").symlink_to("real/inner")
-    with Root(f"{tmp_path}/link/..") as opened:
+    with closing(Root(f"{tmp_path}/link/..")) as opened:
         fs = FileSystem(opened)
         assert fs.read(CTX, f"{tmp_path}/real/file").content == "real"
         assert isinstance(refusal(lambda: fs.read(CTX, f"{tmp_path}/file")), OutsideRoot)
@@ -111,7 +112,7 @@ def test_a_root_renamed_while_open_stays_the_root(fs: FileSystem, place: Path, t
 
 
 def test_all_of_the_machine_may_be_the_root(place: Path) -> None:
-    with Root("/") as opened:
+    with closing(Root("/")) as opened:
         assert FileSystem(opened).read(CTX, str(place.resolve() / "top.txt")).content == "inside top"
         assert FileSystem(opened).stat(CTX, "/").kind == "directory"
 
@@ -244,7 +245,7 @@ paths = st.one_of(
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileSystem]:
-    with Root(str(lay_out(tmp_path_factory.mktemp("shared")))) as opened:
+    with closing(Root(str(lay_out(tmp_path_factory.mktemp("shared"))))) as opened:
         yield FileSystem(opened)
 
 

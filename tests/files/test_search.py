@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -225,7 +226,7 @@ def test_a_search_that_is_resumed_finds_what_one_without_limits_finds(
     tmp_path: Path, path: str, words: bool, limit: int, limits: SearchLimits
 ) -> None:
     order = [name for name in plant(tmp_path) if path == "." or name.startswith(path)]
-    with Root(str(tmp_path)) as root:
+    with closing(Root(str(tmp_path))) as root:
         whole = search(root, CTX, path, SearchQuery("x", words=words, limit=1000))
         pages = list(resumed(root, SearchQuery("x", words=words, limit=limit), limits, path))
     assert list(dict.fromkeys(match.path for match in whole.matches)) == order
@@ -236,7 +237,7 @@ def test_a_search_that_is_resumed_finds_what_one_without_limits_finds(
 def test_the_time_of_one_search_is_bounded_also_within_a_file(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("ab" * 500_000 + " ab ")
     query = SearchQuery("ab", words=True, limit=1000)
-    with Root(str(tmp_path)) as root:
+    with closing(Root(str(tmp_path))) as root:
         pages = list(resumed(root, query, SearchLimits(seconds=0)))
     assert len(pages) > 5
     assert [match.offset for page in pages for match in page.matches] == [1_000_001]
@@ -246,7 +247,7 @@ def test_a_directory_of_many_names_is_searched_with_few_of_them_in_memory(tmp_pa
     names = [f"{number:04}" for number in range(1000)]
     for name in names:
         (tmp_path / name).write_text("x")
-    with Root(str(tmp_path)) as root:
+    with closing(Root(str(tmp_path))) as root:
         found = search(root, CTX, ".", SearchQuery("x", limit=1000), SearchLimits(names=1))
     assert [match.path for match in found.matches] == names
 
@@ -285,11 +286,10 @@ class CancelledRequest:
             raise Cancelled
 
 
-@pytest.mark.parametrize(("text", "query"), [("ab" * (1 << 20), "ab"), ("ä\n" * (1 << 20), "y")])
-def test_a_search_is_cancelled_within_a_file(fs: FileSystem, tmp_path: Path, text: str, query: str) -> None:
-    (tmp_path / "f").write_text(text, encoding="utf-8")
+def test_a_search_is_cancelled_within_a_file(fs: FileSystem, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("ab" * (1 << 20))
     with pytest.raises(Cancelled):
-        fs.search(CancelledRequest(), query, "f", words=True, case="ignore")
+        fs.search(CancelledRequest(), "ab", "f", words=True, case="ignore")
 
 
 def test_words_that_overlap_what_is_no_word_are_found(fs: FileSystem, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -68,7 +68,7 @@ def test_a_socket_is_no_file(fs: FileSystem, place: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("device", ["null", "zero", "tty"])
 def test_a_device_is_no_file(device: str) -> None:
-    with Root("/dev") as opened:
+    with closing(Root("/dev")) as opened:
         assert isinstance(refusal(lambda: FileSystem(opened).read(CTX, device)), NotAFile)
 
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def watching(tmp_path: Path, request: pytest.FixtureRequest) -> Open:
 
     @asynccontextmanager
     async def run(path: str = ".", **params: Any) -> AsyncIterator[Watch]:
-        with Root(str(tmp_path)) as root:
+        with closing(Root(str(tmp_path))) as root:
             events = FileWatcher(root, native=request.param).watch(Request(), path, **{"interval": 0.1, **params})
             watch = Watch(events)
             try:
@@ -222,7 +222,7 @@ async def test_the_example_of_the_document_is_what_happens(serving: Any, tmp_pat
 
 async def test_more_names_than_can_be_watched_end_the_watch_with_an_error(tmp_path: Path) -> None:
     put(tmp_path / "one", "")
-    with Root(str(tmp_path)) as root:
+    with closing(Root(str(tmp_path))) as root:
         events = FileWatcher(root, native=False, max_entries=2).watch(Request(), interval=0.1)
         assert (await anext(events)).changes == ()
         put(tmp_path / "two", "")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from discreet.framing.auto import MOST_HELD, AutoParser
 from discreet.framing.content_length import ContentLengthParser
 from discreet.framing.encoder import encode_frame
-from discreet.framing.newline import NewlineParser
-from discreet.framing.parser import Event, Fault, Frame, FrameLimits, Parser
+from discreet.framing.events import Event, Fault, Frame, FrameLimits
+from discreet.framing.newline import MOST_HELD, AutoParser, NewlineParser
+from discreet.framing.parser import Parser
 
 LIMITS = FrameLimits(max_body=12_000, max_header=12_000)
 

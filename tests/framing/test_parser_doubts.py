@@ -180,15 +180,6 @@ def time_outs() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
             TWO,
         ],
     )
-    yield (
-        "time-out-in-a-block-in-doubt",
-        [f(CUT) + A[:9], "time-out", A[9:] + EVIL_FRAME, "silence", B],
-        [
-            CUT,
-            "invalid-json",
-            TWO,
-        ],
-    )
     yield "many-time-outs", [begun, "time-out", "silence"] * 3 + [B], [mismatch, mismatch, mismatch, TWO]
     yield "time-out-between-frames-is-none", [A, "time-out", B], [ONE, TWO]
 

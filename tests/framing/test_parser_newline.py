@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from discreet.errors.failures import ParseFailure
-from discreet.framing.auto import AutoParser
 from discreet.framing.content_length import ContentLengthParser
 from discreet.framing.encoder import encode_frame
-from discreet.framing.newline import NewlineParser
-from discreet.framing.parser import END_OF_INPUT, NEED_DATA, Fault, FrameLimits, parser_for
+from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, FrameLimits
+from discreet.framing.newline import AutoParser, NewlineParser
+from discreet.framing.parser import parser_for
 
 LIMITS = FrameLimits(max_body=20, max_header=64)
 
@@ -93,15 +93,15 @@ def test_lines_give_these_frames_and_faults_in_any_chunks(
     assert outline(every_chunking(lambda: NewlineParser(LIMITS), steps)) == expected
 
 
-# (steps, state, mid_frame, waits_for_silence)
-STATES: dict[str, tuple[list[Any], str, bool, bool]] = {
-    "a line is due": ([b"\n "], "in-step", False, False),
-    "in a line": ([ONE], "in-line", True, False),
-    "in an oversize line": ([LONG * 2], "dropping", True, False),
-    "after a time-out": ([ONE, "time-out"], "dropping", False, True),
-    "after a time-out and silence": ([ONE, "time-out", "silence", b" "], "late-rest", False, False),
-    "in the late rest": ([ONE, "time-out", "silence", ONE], "dropping", True, False),
-    "after a time-out in an oversize line": ([LONG * 2, "time-out"], "dropping", False, True),
+# (steps, state, clock)
+STATES: dict[str, tuple[list[Any], str, str | None]] = {
+    "a line is due": ([b"\n "], "in-step", None),
+    "in a line": ([ONE], "in-line", "frame"),
+    "in an oversize line": ([LONG * 2], "dropping", "frame"),
+    "after a time-out": ([ONE, "time-out"], "dropping", "long"),
+    "after a time-out and silence": ([ONE, "time-out", "silence", b" "], "late-rest", None),
+    "in the late rest": ([ONE, "time-out", "silence", ONE], "dropping", "frame"),
+    "after a time-out in an oversize line": ([LONG * 2, "time-out"], "dropping", "long"),
 }
 
 
@@ -110,7 +110,7 @@ def test_silence_means_what_the_state_says(drive: Any, name: str) -> None:
     steps, *expected = STATES[name]
     parser = NewlineParser(LIMITS)
     drive(parser, steps)
-    assert [parser.state, parser.mid_frame, parser.awaited_silence is not None] == expected
+    assert [parser.state, parser.clock] == expected
 
 
 def test_an_oversize_line_is_not_held_and_restarts_the_frame_deadline(drive: Any) -> None:
@@ -225,7 +225,7 @@ def test_before_the_choice_nothing_is_held_and_no_silence_means_anything() -> No
     parser = AutoParser(LIMITS)
     parser.receive_data(b" \r\n")
     assert parser.next_event() is NEED_DATA
-    assert (parser.pending, parser.mid_frame, parser.awaited_silence, parser.progress) == (0, False, None, 0)
+    assert (parser.pending, parser.clock, parser.progress) == (0, None, 0)
 
 
 @pytest.mark.parametrize("framing", ["content-length", "newline", "auto"])

@@ -20,7 +20,6 @@ from discreet.framing.stdio_guard import (
     StrayOutputReader,
     StreamName,
     TextBuffer,
-    TimedTextBuffer,
 )
 from discreet.framing.transports.stdio import PollingPipeReader
 from discreet.framing.transports.threaded import ThreadedPipeReader
@@ -118,7 +117,7 @@ def test_texts_before_the_listener_are_kept_up_to_a_bound_and_the_rest_counted(p
 
 
 def test_a_text_is_due_when_its_stream_is_idle_and_at_least_once_a_second() -> None:
-    buffer = TimedTextBuffer("stdout")
+    buffer = TextBuffer("stdout")
     assert buffer.due is None
     now = 100.0
     while now < 100 + MAX_HOLD_SECONDS:  # it is never idle
@@ -136,7 +135,7 @@ def test_a_text_is_due_when_its_stream_is_idle_and_at_least_once_a_second() -> N
 
 def texts_of(*chunks: bytes) -> list[str]:
     buffer = TextBuffer()
-    texts = [text for chunk in chunks for text in buffer.feed(chunk)]
+    texts = [text for chunk in chunks for text in buffer.feed(chunk, 0)]
     return texts + buffer.take_all()
 
 
@@ -168,12 +167,12 @@ def test_lines_that_come_one_by_one_stay_together() -> None:
 
 def test_whole_lines_can_be_taken_without_the_one_that_is_being_written() -> None:
     buffer = TextBuffer()
-    buffer.feed(b"50%\r75%\r100")
+    buffer.feed(b"50%\r75%\r100", 0)
     assert buffer.take_lines() == ["50%\n75%"]
     assert buffer.take_lines() == []
-    buffer.feed(b"%\n")
+    buffer.feed(b"%\n", 0)
     assert buffer.take_all() == ["100%"]
-    assert buffer.is_empty
+    assert buffer.due is None
 
 
 lines = st.lists(st.text("ab é", max_size=40).map(str.encode) | st.just(b"z" * (MAX_TEXT_BYTES - 1)), max_size=30)
@@ -195,7 +194,7 @@ def test_no_split_of_the_bytes_loses_a_line_or_grows_a_text(written: list[bytes]
 def test_any_bytes_at_all_give_texts(chunks: list[bytes]) -> None:
     buffer = TextBuffer()
     for chunk in chunks:
-        for text in buffer.feed(chunk):
+        for text in buffer.feed(chunk, 0):
             assert text.strip("\n") == text != ""
     assert len(buffer.take_all()) <= 1
-    assert buffer.is_empty
+    assert buffer.due is None

@@ -19,7 +19,7 @@ import pytest
 
 from discreet.daemon.operations.registry import Registry
 from discreet.daemon.operations.service import Service
-from discreet.daemon.schemas.documents import OperationSchema, snapshot
+from discreet.schemas.documents import OperationSchema, snapshot
 from support.requirements import missing
 
 HERE: Final = Path(__file__).parent

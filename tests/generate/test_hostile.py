@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema
 from discreet.generate import SchemaError, python_client, typescript_client
-from discreet.generate.python_types import docstring
+from discreet.generate.python_client import docstring
+from discreet.schemas.documents import ErrorSchema, OperationSchema
 
 WORDS = ["", "a", "A", "B", "TimeText", "Struct", "str", "list", "from", "constructor", "self", "a/b", '"', "\\", '\\"', "*/", "${x}",
          "`", "\n", "\u2028", "é", "None", "Session", "Base64", "is", "__proto__", "x" * 40]  # fmt: skip

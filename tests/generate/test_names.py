@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discreet.daemon.schemas.documents import ErrorSchema, OperationSchema
 from discreet.generate import python_client, typescript_client
 from discreet.generate.text import constant_name, error_name, member_name, type_name
+from discreet.schemas.documents import ErrorSchema, OperationSchema
 
 KEYWORDS = frozenset(keyword.kwlist)
 

@@ -18,8 +18,8 @@ import discreet
 from discreet import Context
 from discreet.client import InvalidParams, OperationFailed, Peer, connect
 from discreet.daemon.operations.service import Service
-from discreet.daemon.schemas.documents import OperationSchema, operation_schema
 from discreet.generate import python_client
+from discreet.schemas.documents import OperationSchema, operation_schema
 from discreet.testing import in_memory
 from support.programs import environment, for_type_checkers
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import discreet
-from discreet.daemon.schemas.documents import OperationSchema
 from discreet.generate import typescript_client
+from discreet.schemas.documents import OperationSchema
 from support.programs import finished
 
 HERE = Path(__file__).parent

@@ -14,8 +14,8 @@ import pytest
 
 from discreet import Service
 from discreet.daemon.operations.registry import Registry
-from discreet.daemon.schemas.documents import OperationSchema, snapshot
 from discreet.generate import python_client, typescript_client
+from discreet.schemas.documents import OperationSchema, snapshot
 from discreet.testing import in_memory
 
 

@@ -19,9 +19,9 @@ import jsonschema
 import yaml
 
 from discreet import from_openapi
-from discreet.daemon.schemas.documents import operation_schema
 from discreet.dialects.mcp.tools import tools_of
 from discreet.gateway.openapi.document import About, document_text, openapi_document
+from discreet.schemas.documents import operation_schema
 from support.requirements import missing
 
 DOCUMENTS = (

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.debugger import sockets
+from discreet.debugger import sockets
 from support.backends import BACKENDS
 from support.waits import DEADLINE_SECONDS
 

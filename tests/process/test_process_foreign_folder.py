@@ -173,7 +173,7 @@ def test_no_verb_runs_anything_of_the_folder(words: str, folder: Path, program: 
 
 
 def test_the_settings_above_are_all_that_a_found_file_may_not_set() -> None:
-    assert set(UNSAFE) == {option.key for option in OPTIONS if option.info.found_file == "no"}
+    assert set(UNSAFE) == {option.key for option in OPTIONS if option.row.found_file == "no"}
 
 
 @pytest.mark.parametrize("name", ["discreet.toml", "pyproject.toml"])

@@ -34,7 +34,8 @@ ANSWERS = {-32603, -32000, -32602}
 
 PARSING = """
 import resource, sys
-from discreet.framing.parser import NEED_DATA, FrameLimits, parser_for
+from discreet.framing.events import NEED_DATA, FrameLimits
+from discreet.framing.parser import parser_for
 
 opening, end, good = (sys.argv[2].encode(), b"\\n", b"1\\n")
 if sys.argv[1] == "content-length":

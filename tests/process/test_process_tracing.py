@@ -48,7 +48,7 @@ app = Service("app")
 
 @app.query
 async def loaded() -> list[str]:
-    return [name for name in sys.modules if "opentelemetry" in name or name.startswith("discreet.daemon.tracing.")]
+    return [name for name in sys.modules if "opentelemetry" in name or name.startswith("discreet.gateway")]
 """
 
 WITHOUT_EXTRA = (

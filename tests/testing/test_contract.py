@@ -14,7 +14,7 @@ from msgspec import Struct
 from discreet import CallFailed, Context, OperationError, Service
 from discreet.client import OperationFailed, Peer
 from discreet.daemon.operations.service import Changes
-from discreet.daemon.schemas.documents import snapshot, snapshot_text
+from discreet.schemas.documents import snapshot, snapshot_text
 from discreet.testing import ContractBroken, Example, Violation, check_contract, in_memory
 from discreet.testing.contract import OperationObserver
 

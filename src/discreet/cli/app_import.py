@@ -10,10 +10,10 @@ from ..daemon.hosting import hosted_access
 from ..daemon.operations.registry import Registry
 from ..daemon.operations.service import DeclarationError
 from ..daemon.plugins import PluginError
-from ..daemon.schemas.documents import Snapshot, snapshot, snapshot_text
 from ..daemon.settings import Settings, UsageError
 from ..framing.stdio_guard import STDERR, STDOUT
 from ..gateway.openapi.document import about, document_text, openapi_document
+from ..schemas.documents import Snapshot, snapshot, snapshot_text
 from ..version import __version__
 
 

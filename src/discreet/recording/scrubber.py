@@ -18,11 +18,11 @@ from msgspec import Raw
 
 from ..client.json_path import Path, format_path
 from ..errors.redaction import find_secrets, scrub
-from ..errors.redaction.layers.false_positives import is_placeholder, is_secret
-from ..errors.redaction.layers.known_secrets import KnownSecrets
-from ..errors.redaction.layers.names import redact_by_name
-from ..errors.redaction.layers.sensitivity import Sensitivity, name_sensitivity
+from ..errors.redaction.known_secrets import KnownSecrets
 from ..errors.redaction.limits import MIN_SECRET_LENGTH, REDACTED, nothing_to_redact
+from ..errors.redaction.names import redact_by_name
+from ..errors.redaction.secret_values import is_placeholder, is_secret
+from ..errors.redaction.sensitivity import Sensitivity, name_sensitivity
 from ..errors.redaction.values import scrub_arguments
 from .format import Json
 

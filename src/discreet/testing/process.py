@@ -10,10 +10,9 @@ from typing import Any
 from ..async_block import async_block
 from ..client import Peer, connect
 from ..client.peer import DEFAULT_TIMEOUT
-from ..client.stderr import StderrMode
-from ..client.validation import StrPath
+from ..client.validation import StderrMode, StrPath
 from ..daemon.settings import Settings
-from .settings import client_framing, flags_of
+from .memory import client_framing, flags_of
 
 
 @async_block

@@ -7,7 +7,7 @@ import pytest
 from discreet.a2a.types import Authentication, PushConfig
 from discreet.agents.notifier import MAX_FAILURES, PushNotifier
 from discreet.agents.stores.interface import PushTarget
-from discreet.client.outbound.ssrf import EXPECTED_PUBLIC_URL, EXPECTED_URL
+from discreet.client.outbound.network import EXPECTED_PUBLIC_URL, EXPECTED_URL
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 from discreet.errors.redaction import scrub

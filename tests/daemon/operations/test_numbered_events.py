@@ -10,7 +10,7 @@ import pytest
 
 from discreet import Context, ServerEvent, Service
 from discreet.daemon.operations.service import DeclarationError
-from discreet.daemon.schemas.documents import operation_schema
+from discreet.schemas.documents import operation_schema
 
 pytestmark = pytest.mark.anyio
 

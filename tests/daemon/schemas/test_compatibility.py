@@ -11,10 +11,10 @@ import pytest
 from msgspec import Meta
 
 from discreet import OperationError, Service
-from discreet.daemon.schemas.compatibility import additions, breaking_changes
-from discreet.daemon.schemas.documents import Snapshot, read_snapshot, snapshot, snapshot_text
-from discreet.daemon.schemas.json_schema import json_schema
-from discreet.daemon.schemas.subschema import incompatibilities
+from discreet.compatibility.changes import additions, breaking_changes
+from discreet.compatibility.subschema import incompatibilities
+from discreet.schemas.documents import Snapshot, read_snapshot, snapshot, snapshot_text
+from discreet.schemas.json_schema import json_schema
 
 
 def made(name: str, *fields: Any, **options: Any) -> Any:

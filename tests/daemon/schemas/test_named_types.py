@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet.daemon.schemas.named_types import NamedTypes
+from discreet.schemas.named_types import NamedTypes
 
 
 def row(count: int, last: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from discreet import OperationError, Service
-from discreet.daemon.schemas.openrpc import openrpc_document
+from discreet.schemas.openrpc import openrpc_document
 
 Serving = Callable[..., AbstractAsyncContextManager[Any]]
 

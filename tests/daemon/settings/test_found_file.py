@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,60 +9,23 @@ import pytest
 from discreet.daemon.settings import OPTIONS, Option, Settings, SettingsFile, UsageError, resolve_settings
 from support.command_lines import load_settings
 
-NO = {
-    "apps": '["./evil.py:app"]',
-    "app_dir": '"."',
-    "root": '"/"',
-    "allow_write": "true",
-    "tokens": '["a:0"]',
-    "identity": '"evil:who"',
-    "jwt_issuer": '"https://evil"',
-    "jwt_audience": '"evil"',
-    "jwt_jwks": '"https://evil/keys"',
-    "jwt_algorithms": '["PS256"]',
-    "credentials": '["key=/etc/passwd"]',
-    "imports": '["evil=https://evil"]',
-    "import_private": "true",
-    "store": '"sqlite:x.db"',
-    "role": '"front"',
-    "max_ended_tasks": "0",
-    "ended_task_seconds": "1",
-    "push_private": "true",
-    "dialect": '"lsp"',
-    "tcp": '"127.0.0.1:80"',
-    "framing": '"newline"',
-    "http": '"0.0.0.0:80"',
-    "no_stdio": "true",
-    "http_mcp": "true",
-    "http_operations": "true",
-    "otel": "true",
-    "http_metrics": "true",
-    "http_open": "true",
-    "http_page": "true",
-    "http_url": '"http://evil"',
-    "http_hosts": '["evil"]',
-    "http_origins": '["*"]',
-    "http_cert": '"/etc/passwd"',
-    "http_key": '"/etc/passwd"',
-    "parent_pid": "1",
-    "reload": "true",
-    "debug": "true",
-    "backend": '"trio"',
-    "log_file": '"x.log"',
-}
-YES = {
-    "scopes": '["a"]',
-    "ordered": "true",
-    "blocked_after": "9",
-    "http_keep_alive": "9",
-    "log_level": '"debug"',
-    "log_format": '"json"',
-    "no_color": "true",
-}
+from .test_settings import sample_of
+
+NO = (
+    "apps app_dir root allow_write tokens identity jwt_issuer jwt_audience jwt_jwks jwt_algorithms credentials "
+    "imports import_private store role max_ended_tasks ended_task_seconds push_private dialect tcp framing http "
+    "no_stdio http_mcp http_operations otel http_metrics http_open http_page http_url http_hosts http_origins "
+    "http_cert http_key parent_pid reload debug backend log_file"
+).split()
+YES = ("scopes ordered blocked_after http_keep_alive log_level log_format no_color").split()
 FILES = {"discreet.toml": "", "pyproject.toml": "[tool.discreet]\n"}
 
 of = {option.field: option for option in OPTIONS}
 every_file = pytest.mark.parametrize("name", FILES)
+
+
+def toml_of(field: str) -> str:
+    return sample_of(of[field]).toml
 
 
 def written(directory: Path, name: str, **values: str) -> str:
@@ -73,9 +35,9 @@ def written(directory: Path, name: str, **values: str) -> str:
 
 
 def test_every_setting_says_what_a_found_file_may_do() -> None:
-    assert {option.field for option in OPTIONS if option.info.found_file == "no"} == set(NO)
-    assert {option.field for option in OPTIONS if option.info.found_file == "yes"} == set(YES)
-    lower = [option for option in OPTIONS if option.info.found_file == "lower"]
+    assert {option.field for option in OPTIONS if option.row.found_file == "no"} == set(NO)
+    assert {option.field for option in OPTIONS if option.row.found_file == "yes"} == set(YES)
+    lower = [option for option in OPTIONS if option.row.found_file == "lower"]
     assert {option.kind for option in lower} == {"integer", "seconds"}
     assert len(NO) + len(YES) + len(lower) == len(OPTIONS)
 
@@ -84,13 +46,13 @@ def test_every_setting_says_what_a_found_file_may_do() -> None:
 @pytest.mark.parametrize("field", NO)
 def test_what_could_run_code_or_loosen_a_limit_is_ignored_with_one_line(field: str, name: str, tmp_path: Path) -> None:
     plain = load_settings([], {}, str(tmp_path))
-    found = resolve_settings({}, {}, written(tmp_path, name, **{field: NO[field]}))
+    found = resolve_settings({}, {}, written(tmp_path, name, **{field: toml_of(field)}))
     assert found.settings == plain
     assert found.sources == {}
     assert of[field].key in found.ignored
     assert f"--config {name}" in found.ignored
     assert "\n" not in found.ignored
-    assert "evil" not in found.ignored
+    assert toml_of(field).strip('"') not in found.ignored.partition("ignored")[2] or of[field].kind == "switch"
 
 
 @pytest.mark.parametrize("toml", ["{}", "3", '"no such thing"', "[[1]]"])
@@ -102,28 +64,29 @@ def test_what_is_ignored_need_not_even_be_a_value(field: str, toml: str, tmp_pat
 @every_file
 @pytest.mark.parametrize("field", YES)
 def test_what_can_do_neither_is_set(field: str, name: str, tmp_path: Path) -> None:
-    found = resolve_settings({}, {}, written(tmp_path, name, **{field: YES[field]}))
-    value = tomllib.loads(f"x = {YES[field]}")["x"]
-    assert getattr(found.settings, field) == (tuple(value) if isinstance(value, list) else value)
+    found = resolve_settings({}, {}, written(tmp_path, name, **{field: toml_of(field)}))
+    assert getattr(found.settings, field) == sample_of(of[field]).value
     assert not found.ignored
 
 
-@pytest.mark.parametrize("option", [o for o in OPTIONS if o.info.found_file == "lower"], ids=lambda o: o.key)
+@pytest.mark.parametrize("option", [o for o in OPTIONS if o.row.found_file == "lower"], ids=lambda o: o.key)
 def test_a_limit_may_be_lowered_and_not_raised(option: Option, tmp_path: Path) -> None:
-    for value, allowed in ((option.info.minimum, True), (option.default, True), (option.info.maximum, False)):
+    for value, allowed in ((option.row.limits[0], True), (option.default, True), (option.row.limits[1], False)):
         found = resolve_settings({}, {}, written(tmp_path, "discreet.toml", **{option.field: f"{value:.15g}"}))
         assert getattr(found.settings, option.field) == (value if allowed else option.default)
         assert bool(found.ignored) is not allowed
-    if option.info.none_word:
-        found = resolve_settings(
-            {}, {}, written(tmp_path, "discreet.toml", **{option.field: f'"{option.info.none_word}"'})
-        )
+    if option.has_none_word:
+        found = resolve_settings({}, {}, written(tmp_path, "discreet.toml", **{option.field: '"none"'}))
         assert getattr(found.settings, option.field) == option.default
         assert found.ignored
 
 
 def test_all_that_is_ignored_is_one_line(tmp_path: Path) -> None:
-    found = resolve_settings({}, {}, written(tmp_path, "discreet.toml", **NO, max_threads="1000", **YES))
+    found = resolve_settings(
+        {},
+        {},
+        written(tmp_path, "discreet.toml", **{field: toml_of(field) for field in (*NO, *YES)}, max_threads="1000"),
+    )
     assert all(of[field].key in found.ignored for field in [*NO, "max_threads"])
     assert set(found.sources) == set(YES)
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,98 +20,84 @@ from support.command_lines import load_settings
 HERE = "/"
 """A directory without a settings file."""
 
-ADA, BOB = f"ada:{'0' * 64}", f"bob:{'a' * 64}:read"
-
 NAMED = ["--config=discreet.toml"]
 """A file that somebody named may set everything."""
 
 
 class Sample(Struct, frozen=True):
-    """One setting as each source writes it, and the value that it has to become."""
+    """One setting as each source writes it, and the value that it has to become. `values` are those of its flags."""
 
-    flags: list[str]
+    values: list[str]
     text: str
     toml: str
     value: object
 
 
+def one(text: str, toml: str | None = None, value: object = None) -> Sample:
+    return Sample([text], text, toml or f'"{text}"', text if value is None else value)
+
+
+def many(*texts: str) -> Sample:
+    return Sample([*texts], ", ".join(texts), str([*texts]), texts)
+
+
 SAMPLES = {
-    "apps": Sample(
-        ["app:one", "/pkg/mod.py:two"],
-        "app:one, /pkg/mod.py:two",
-        '["app:one", "/pkg/mod.py:two"]',
-        ("app:one", "/pkg/mod.py:two"),
+    "switch": Sample([""], "yes", "true", True),
+    "integer": one("17", "17", 17),
+    "seconds": Sample(["0.5e2"], "50", "50", 50.0),
+    "directory": one("/"),
+    "file": one("/tmp/log"),
+    "readable": one(__file__),
+    "word": one("https://i/"),
+    "words": many("a:r", "b:w"),
+    "tokens": many(f"ada:{'0' * 64}", f"bob:{'a' * 64}:read"),
+    "files": many("a=/f", "b=/g"),
+    "object": one("app:who"),
+    "apps": many("app:one", "/pkg/mod.py:two"),
+    "store": one("sqlite:/t.db"),
+    "address": one("unix:/run/d.sock"),
+    "url": one("https://a.b/"),
+    "keys": one("https://i/k"),
+    "dialect": one("mcp"),
+    "imports": msgspec.structs.replace(
+        many("a=/a.json", "b=https://b/c"),
+        value=tuple(
+            ImportSettings(name=n, openapi=s, expose=True) for n, s in (("a", "/a.json"), ("b", "https://b/c"))
+        ),
     ),
-    "app_dir": Sample(["--app-dir", "/"], "/", '"/"', "/"),
-    "root": Sample(["--root", "/"], "/", '"/"', "/"),
-    "allow_write": Sample(["--allow-write"], "yes", "true", True),
-    "scopes": Sample(["--scope", "a:r", "--scope=b:w"], "a:r b:w", '["a:r", "b:w"]', ("a:r", "b:w")),
-    "tokens": Sample(["--token", ADA, f"--token={BOB}"], f"{ADA} {BOB}", f'["{ADA}", "{BOB}"]', (ADA, BOB)),
-    "imports": Sample(
-        ["--import", "a=/a.json", "--import=b=https://b/c"],
-        "a=/a.json b=https://b/c",
-        '["a=/a.json", "b=https://b/c"]',
-        tuple(ImportSettings(name=n, openapi=s, expose=True) for n, s in (("a", "/a.json"), ("b", "https://b/c"))),
-    ),
-    "import_private": Sample(["--import-private"], "yes", "true", True),
-    "identity": Sample(["--identity", "app:who"], "app:who", '"app:who"', "app:who"),
-    "jwt_issuer": Sample(["--jwt-issuer", "https://i/"], "https://i/", '"https://i/"', "https://i/"),
-    "jwt_audience": Sample(["--jwt-audience", "api://a"], "api://a", '"api://a"', "api://a"),
-    "jwt_jwks": Sample(["--jwt-jwks", "https://i/k"], "https://i/k", '"https://i/k"', "https://i/k"),
-    "jwt_algorithms": Sample(["--jwt-algorithm", "ES256"], "ES256", '["ES256"]', ("ES256",)),
-    "store": Sample(["--store", "sqlite:/t.db"], "sqlite:/t.db", '"sqlite:/t.db"', "sqlite:/t.db"),
-    "role": Sample(["--role", "front"], "front", '"front"', "front"),
-    "max_runs": Sample(["--max-runs", "7"], "7", "7", 7),
-    "max_ended_tasks": Sample(["--max-ended-tasks", "7"], "7", "7", 7),
-    "ended_task_seconds": Sample(["--ended-task-seconds", "0.5e2"], "50", "50", 50.0),
-    "push_private": Sample(["--push-private"], "1", "true", True),
-    "credentials": Sample(["--credential", "a=/f"], "a=/f", '["a=/f"]', ("a=/f",)),
-    "reload": Sample(["--reload"], "on", "true", True),
-    "debug": Sample(["--debug"], "1", "true", True),
-    "dialect": Sample(["--dialect", "mcp"], "mcp", '"mcp"', "mcp"),
-    "tcp": Sample(["--tcp", "127.0.0.1:80"], "127.0.0.1:80", '"127.0.0.1:80"', "127.0.0.1:80"),
-    "framing": Sample(["--framing", "newline"], "newline", '"newline"', "newline"),
-    "ordered": Sample(["--ordered"], "1", "true", True),
-    "max_concurrency": Sample(["--max-concurrency", "7"], "7", "7", 7),
-    "max_threads": Sample(["--max-threads", "7"], "7", "7", 7),
-    "max_memory": Sample(["--max-memory", "99999999"], "99999999", "99999999", 99999999),
-    "max_call_depth": Sample(["--max-call-depth", "7"], "7", "7", 7),
-    "max_message_bytes": Sample(["--max-message-bytes", "1000"], "1000", "1000", 1000),
-    "max_header_bytes": Sample(["--max-header-bytes", "100"], "100", "100", 100),
-    "frame_timeout": Sample(["--frame-timeout", "0.5"], "0.5", "0.5", 0.5),
-    "http": Sample(["--http", "unix:/run/d.sock"], "unix:/run/d.sock", '"unix:/run/d.sock"', "unix:/run/d.sock"),
-    "no_stdio": Sample(["--no-stdio"], "1", "true", True),
-    "http_operations": Sample(["--http-operations"], "yes", "true", True),
-    "http_metrics": Sample(["--http-metrics"], "1", "true", True),
-    "http_open": Sample(["--http-open"], "1", "true", True),
-    "http_page": Sample(["--http-page"], "1", "true", True),
-    "http_url": Sample(["--http-url", "https://a.b/"], "https://a.b/", '"https://a.b/"', "https://a.b/"),
-    "http_hosts": Sample(["--http-host", "a", "--http-host=b"], "a b", '["a", "b"]', ("a", "b")),
-    "http_origins": Sample(["--http-origin", "https://a"], "https://a", '["https://a"]', ("https://a",)),
-    "http_cert": Sample(["--http-cert", __file__], __file__, f'"{__file__}"', __file__),
-    "http_key": Sample(["--http-key", __file__], __file__, f'"{__file__}"', __file__),
-    "http_mcp": Sample(["--http-mcp"], "1", "true", True),
-    "http_max_sessions": Sample(["--http-max-sessions", "5"], "5", "5", 5),
-    "http_session_timeout": Sample(["--http-session-timeout", "5"], "5", "5", 5.0),
-    "http_keep_alive": Sample(["--http-keep-alive", "5"], "5", "5", 5.0),
-    "http_max_connections": Sample(["--http-max-connections", "7"], "7", "7", 7),
-    "http_max_requests": Sample(["--http-max-requests", "7"], "7", "7", 7),
-    "request_timeout": Sample(["--request-timeout", "5"], "5", "5", 5.0),
-    "blocked_after": Sample(["--blocked-after", "0.5"], "0.5", "0.5", 0.5),
-    "drain_timeout": Sample(["--drain-timeout", "0"], "0", "0", 0.0),
-    "parent_pid": Sample(["--parent-pid", "12"], "12", "12", 12),
-    "backend": Sample(["--backend", "trio"], "trio", '"trio"', "trio"),
-    "log_level": Sample(["--log-level", "WARN"], "Warn", '"warn"', "warn"),
-    "log_format": Sample(["--log-format", "json"], "json", '"json"', "json"),
-    "log_file": Sample(["--log-file", "/tmp/log"], "/tmp/log", '"/tmp/log"', "/tmp/log"),
-    "otel": Sample(["--otel"], "1", "true", True),
-    "no_color": Sample(["--no-color"], "on", "true", True),
 }
+"""By the kind of the setting. Of a choice each word is one, and of numbers those within all limits."""
+
+
+def sample_of(option: Option) -> Sample:
+    if option.kind == "choice":
+        last = option.choices[-1]
+        return Sample([last.upper()], last.title(), f'"{last}"', last)
+    if option.kind in ("integer", "seconds") and not option.in_range(SAMPLES[option.kind].value):  # type: ignore[arg-type]
+        return one(
+            f"{option.row.limits[0]:.15g}", f"{option.row.limits[0]:.15g}", type(option.default)(option.row.limits[0])
+        )
+    return SAMPLES[option.kind]
+
+
+def flags_of(option: Option) -> list[str]:
+    """The flags that give the sample: one with `=`, the others without."""
+    first, *rest = sample_of(option).values
+    match option.kind:
+        case "switch":
+            return [option.flag]
+        case "apps":
+            return [first, *rest]
+        case _:
+            return [f"{option.flag}={first}", *(word for each in rest for word in (option.flag, each))]
+
+
 every_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
 
 
-def test_every_setting_has_a_sample() -> None:
-    assert set(SAMPLES) == {option.field for option in OPTIONS} == set(Settings.__struct_fields__)
+def test_every_setting_is_in_the_table() -> None:
+    assert [option.field for option in OPTIONS] == [*Settings.__struct_fields__]
+    assert {option.kind for option in OPTIONS} == {*SAMPLES, "choice"}
 
 
 def test_names_are_unique_in_every_source() -> None:
@@ -124,22 +111,22 @@ def test_without_any_source_all_settings_are_defaults() -> None:
 
 @every_option
 def test_every_setting_can_be_given_as_a_flag(option: Option) -> None:
-    sample = SAMPLES[option.field]
-    settings = load_settings(sample.flags, {}, HERE)
+    sample = sample_of(option)
+    settings = load_settings(flags_of(option), {}, HERE)
     assert getattr(settings, option.field) == sample.value
     assert type(getattr(settings, option.field)) is type(sample.value)
 
 
 @every_option
 def test_every_setting_can_be_given_as_a_variable(option: Option) -> None:
-    sample = SAMPLES[option.field]
+    sample = sample_of(option)
     assert getattr(load_settings([], {option.variable: sample.text}, HERE), option.field) == sample.value
 
 
 @every_option
 @pytest.mark.parametrize("section", ["", "[serve]\n"])
 def test_every_setting_can_be_given_in_the_file(option: Option, section: str, tmp_path: Path) -> None:
-    sample = SAMPLES[option.field]
+    sample = sample_of(option)
     (tmp_path / "discreet.toml").write_text(f"{section}{option.key} = {sample.toml}")
     settings = load_settings(NAMED, {}, str(tmp_path))
     assert getattr(settings, option.field) == sample.value
@@ -196,7 +183,7 @@ def test_the_last_of_a_repeated_flag_wins() -> None:
 def test_flags_can_be_written_again(option: Option) -> None:
     parser = FlagParser("again", "")
     add_setting_flags(parser)
-    once = from_flags(parser.read(SAMPLES[option.field].flags))
+    once = from_flags(parser.read(flags_of(option)))
     assert from_flags(parser.read(to_argv(once))) == once
 
 
@@ -258,14 +245,14 @@ numeric = pytest.mark.parametrize(
 
 @numeric
 def test_limits_themselves_are_accepted(option: Option) -> None:
-    for limit in (option.info.minimum, option.info.maximum):
+    for limit in (option.row.limits[0], option.row.limits[1]):
         assert getattr(load_settings([f"{option.flag}={limit:.15g}"], {}, HERE), option.field) == limit
 
 
 @numeric
 def test_numbers_beyond_the_limits_are_refused(option: Option) -> None:
-    below = option.info.minimum - 1 if option.kind == "integer" else option.info.minimum - 0.0005
-    for number in (below, option.info.maximum + 1, math.nan, math.inf, -math.inf):
+    below = option.row.limits[0] - 1 if option.kind == "integer" else option.row.limits[0] - 0.0005
+    for number in (below, option.row.limits[1] + 1, math.nan, math.inf, -math.inf):
         with pytest.raises(UsageError, match=f"^{option.flag}.*: expected "):
             load_settings([f"{option.flag}={number:.15g}"], {}, HERE)
 

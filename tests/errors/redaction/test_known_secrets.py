@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import redaction
 from discreet.errors.redaction import Scrubber
-from discreet.errors.redaction.layers.known_secrets import MAX_CHARACTERS, MAX_SECRET_LENGTH, MAX_SECRETS, KnownSecrets
+from discreet.errors.redaction.known_secrets import MAX_CHARACTERS, MAX_SECRET_LENGTH, MAX_SECRETS, KnownSecrets
 
 SECRET = 'correct horse+battery/staple\\ "quoted" é%'
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from discreet.errors.redaction import Scrubber
-from discreet.errors.redaction.layers.sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
+from discreet.errors.redaction.sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 
 VALUE = "tr0ub4dor" + "&3"
 

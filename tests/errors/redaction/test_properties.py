@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors.redaction import Scrubber, ScrubLimits, scrub, scrub_secrets
-from discreet.errors.redaction.layers.rules import Prefilter
 from discreet.errors.redaction.pipeline import lower
+from discreet.errors.redaction.token_formats import Prefilter
 
 pytestmark = pytest.mark.again  # the rules are woken by another prefilter
 

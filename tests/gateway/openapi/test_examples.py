@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from msgspec import UNSET, Meta
 
-from discreet.daemon.schemas.json_schema import json_schema
 from discreet.gateway.openapi.examples import example_of
+from discreet.schemas.json_schema import json_schema
 
 
 class Color(enum.Enum):

@@ -11,8 +11,8 @@ import pytest
 from msgspec import UNSET, Meta, UnsetType
 
 from discreet.daemon.operations.params import build_input
-from discreet.daemon.schemas.documents import input_schema
 from discreet.gateway.openapi.query_params import QueryParam, query_params
+from discreet.schemas.documents import input_schema
 
 
 class Color(enum.Enum):

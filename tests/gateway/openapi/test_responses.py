@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from discreet.errors.call_error import PROTOCOL_DETAILS, encode_call_error
 from discreet.errors.codes import row_of
+from discreet.errors.exceptions import failure_of
 from discreet.errors.failures import (
     AuthenticationRequired,
     Failure,
@@ -23,7 +23,7 @@ from discreet.errors.failures import (
     TimedOut,
     Unavailable,
 )
-from discreet.errors.wire import failure_of
+from discreet.errors.wire import PROTOCOL_DETAILS, encode_call_error
 from discreet.gateway.openapi.errors import ALWAYS, OF_BODIES, OF_CALLERS, OF_DEADLINES, OF_SCOPES
 from support.books import Lost, Page, Torn, Wet, book, described, operations, resolved, responses, validator
 

@@ -13,10 +13,10 @@ import pytest
 from msgspec import Meta
 
 from discreet import OperationError, Service
-from discreet.daemon.schemas.compatibility import additions, breaking_changes
-from discreet.daemon.schemas.documents import Snapshot, snapshot, snapshot_text
+from discreet.compatibility.changes import additions, breaking_changes
 from discreet.gateway.openapi.document import About, document_text, openapi_document
 from discreet.gateway.openapi.snapshot import is_openapi, read_openapi
+from discreet.schemas.documents import Snapshot, snapshot, snapshot_text
 
 
 class Tree(msgspec.Struct):

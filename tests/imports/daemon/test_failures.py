@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import get_args
 
+import msgspec
 import pytest
 from msgspec import Raw
 
 from discreet.client.errors import ConnectionFailed, ConnectionLoss, InvalidReply, StreamOverrun
 from discreet.errors import failures
-from discreet.errors.call_error import CallError, call_error, failure_of_call_error
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Failure
-from discreet.imports.daemon.failures import LONGEST_TEXT, raised_for, raised_for_failure
-from discreet.imports.daemon.model import DaemonOperation
+from discreet.errors.wire import CallError, encode_call_error, failure_of_call_error
+from discreet.imports.daemon.calls import LONGEST_TEXT, raised_for, raised_for_failure
+from discreet.imports.daemon.contracts import DaemonOperation
 from discreet.imports.model import UpstreamError
 from support.logged_events import logged_events
 
@@ -112,7 +113,7 @@ def test_what_the_operator_must_know_is_logged_and_the_caller_learns_nothing_of_
     ],
 )
 def test_the_object_of_an_error_is_read_as_the_failure_that_it_was_made_of(failure: Failure) -> None:
-    assert failure_of_call_error(call_error(failure)) == failure
+    assert failure_of_call_error(msgspec.json.decode(encode_call_error(failure), type=CallError)) == failure
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 
 from discreet import DeclarationError, Service, from_daemon, from_openapi
 from discreet.client.errors import MethodNotFound
-from discreet.daemon.schemas.compatibility import additions, breaking_changes
-from discreet.daemon.schemas.documents import Snapshot, snapshot
+from discreet.compatibility.changes import additions, breaking_changes
 from discreet.daemon.settings.imports import ImportSettings
 from discreet.gateway.openapi.document import About, document_text, openapi_document
 from discreet.imports.configured import service_of
+from discreet.schemas.documents import Snapshot, snapshot
 from discreet.testing import in_memory
 from support.far_app import far
 from support.gateways import http_daemon

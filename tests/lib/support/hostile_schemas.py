@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from discreet.daemon.schemas.phrases import describe_schema, schema_kinds
 from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.http.model import HttpImport, HttpOperation
 from discreet.imports.mcp.model import Agreed, Listing, McpImport, McpOperation
@@ -22,6 +21,7 @@ from discreet.imports.model import ImportFailed
 from discreet.imports.openapi.parsing import DocumentError
 from discreet.imports.openapi.reader import read_openapi
 from discreet.imports.validation import Checker
+from discreet.schemas.phrases import describe_schema, schema_kinds
 
 NAMES = ("a", "b")
 PATTERNS = ("a", "b", "^[ab]$", ".")

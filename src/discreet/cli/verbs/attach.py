@@ -9,22 +9,15 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
-from ...daemon.debugger.sockets import SocketUnusable, connect, listening
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
+from ...debugger.sockets import SocketUnusable, connect, listening
 from ..output import require_stdout, write_stderr
 
 READ_BYTES: Final = 65_536
 
 PROMPT: Final = re.compile(r"(\(+\w+\)+|\.\.\.) *")
 """A line that the debugger has not ended: `(Pdb) `, `((Pdb)) `, `(com) `, or what asks for the rest of a statement."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The daemon."""
-    parser.add_argument(
-        "pid", metavar="PID", nargs="?", type=_pid, help="the process (default: the only one there is with --debug)"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,9 +69,3 @@ def _talk(connection: socket.socket) -> None:
                 connection.sendall(f"{line}\n".encode("utf-8", "backslashreplace"))
                 unended = ""
     sys.stdout.write(f"{unended}\n" if unended else "")
-
-
-def _pid(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text)):
-        raise argparse.ArgumentTypeError(f"{text}: must be the number of a process")
-    return int(text)

@@ -1,1 +1,0 @@
-"""What the daemon counts of itself, as figures. Nothing here is loaded before somebody asks for them."""

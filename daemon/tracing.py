@@ -1,0 +1,107 @@
+"""What the daemon asks of a recorder of its work: of OpenTelemetry's, in `gateway/tracing`, which `--otel` loads by its name.
+
+Without it there is no recorder, each `span` is None, and whoever would tell it something looks at that field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol, TypeAlias
+
+from ..errors.failures import Failure
+
+TASK_STATE: Final = "discreet.task.state"
+HTTP_STATUS: Final = "http.response.status_code"
+
+Origin: TypeAlias = Any
+"""The span in which something was asked for that is done later, as the recorder knows it; None where there was none."""
+
+
+class Span(Protocol):
+    """One piece of work that is recorded. It ends once; what is told of it later is dropped. From any thread. Nothing raises."""
+
+    @property
+    def log_fields(self) -> Mapping[str, str]:
+        """What a line of the log says of it."""
+        ...
+
+    def enter(self) -> None:
+        """Make it the current span of the context variables that this runs in, for as long as they live."""
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Make it the current span for a block."""
+        ...
+
+    def lead_to(self, target: str) -> None:
+        """Say that the method only leads to an operation, which has this name."""
+
+    def tell(self, name: str, value: str | int) -> None:
+        """Add an attribute: a name of the program's, or a number of the daemon's own."""
+
+    def record_error(self, error: Failure | str) -> None:
+        """Say what has gone wrong: a failure as it is told to the caller, or a fault by the name of its class or a constant.
+        Never the text of an exception. The first that is told has the name."""
+
+    def end(self, error: Failure | str | None = None) -> None:
+        """Say that the work is over; `error` is what has gone wrong."""
+
+
+class Tracing(Protocol):
+    """Starts spans: whose child each of them is, and what it is called. Used on the loop's thread."""
+
+    def begin(self, name: str, version: str) -> None:
+        """Record from now on, for a service of this name. Raises `AppError`, in one line for the operator."""
+
+    def leave(self) -> None:
+        """Stand outside of any span from now on, with all tasks that begin here."""
+
+    def flush(self, seconds: float) -> None:
+        """Have all that has ended exported, and wait for that, but not longer. Blocks."""
+
+    def origin(self) -> Origin:
+        """Return what is asked for here."""
+
+    def resume(self, origin: Origin) -> None:
+        """Do for this one what happens from now on in these context variables."""
+
+    def resumed(self, origin: Origin) -> AbstractContextManager[None]:
+        """Do for this one what happens in a block."""
+        ...
+
+    def request(
+        self,
+        method: str | None,
+        metadata: Mapping[str, str],
+        *,
+        meta: Mapping[str, object] | None = None,
+        method_attribute: str | None = None,
+        jsonrpc: bool = True,
+    ) -> Span:
+        """Start the span of a request or notification; `method` is None for one that the daemon does not have.
+
+        It is done for what `meta` names, the member `_meta` of its params; else for the HTTP request that it is in, or for the
+        span that is current; else for what `metadata` names. `jsonrpc` is False where it came in another form.
+        """
+        ...
+
+    def inner_call(self, operation: str) -> Span:
+        """Start the span of a call of another operation by the handler that runs here."""
+        ...
+
+    def execution(self, agent: str, task_id: str) -> Span:
+        """Start the span of an agent's work on a task, for what was asked for here."""
+        ...
+
+    def commit(self, origins: Sequence[Origin]) -> Span:
+        """Start the span of storing one change for each of these in a database."""
+        ...
+
+    def push(self, origin: Origin, *, attempt: int) -> tuple[Span, Mapping[str, str]]:
+        """Start the span of an attempt to send a notification, the first one is 1. The headers name it. Where it goes is not
+        told: a caller has chosen that."""
+        ...
+
+    def asking(self, method: str, method_attribute: str | None) -> AbstractContextManager[Mapping[str, str]]:
+        """Record a block as a request to the client, for what runs here. Its value names it."""
+        ...
