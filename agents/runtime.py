@@ -244,21 +244,6 @@ class Runtime:
         self._lost_tasks.add(live)
 
 
-class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is made of; `spawn` runs it. Without an `agent`, the operations of the `services` are its skills. Tasks in
-    memory count in the `budget`. Without `tracing` no spans are recorded."""
-
-    spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
-    agent: Agent | None
-    executor: AgentExecutor
-    services: Sequence[Service]
-    access: Access
-    settings: Settings
-    store: TaskStore
-    budget: MemoryBudget
-    tracing: Tracing | None = None
-
-
 class Composed(msgspec.Struct, frozen=True):
     """The agent's runtime, which starts with the first call; what every call passes; its cards; and `methods(version, …)`, which
     makes those of A2A."""
@@ -269,44 +254,52 @@ class Composed(msgspec.Struct, frozen=True):
     methods: Callable[..., list[OperationSpec]]
 
 
-def compose(parts: AgentParts) -> Composed:
-    """Make the agent."""
-    agent, settings, store = parts.agent, parts.settings, parts.store
+def compose(  # noqa: PLR0913 - what an agent is made of
+    spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+    agent: Agent | None,
+    executor: AgentExecutor,
+    *,
+    services: Sequence[Service],
+    access: Access,
+    settings: Settings,
+    store: TaskStore,
+    budget: MemoryBudget,
+    tracing: Tracing | None,
+) -> Composed:
+    """Make an agent, which `spawn` runs. Without an `agent`, the operations of the `services` are its skills. Tasks in memory
+    count in the `budget`. Without `tracing` no spans are recorded."""
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
     notifier: PushNotifier | None = None
     if wants_push and is_push_available():
-        notifier = PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
+        notifier = PushNotifier(allow_private=settings.push_private, tracing=tracing, budget=budget)
     runtime = Runtime(
-        parts.spawn,
+        spawn,
         store,
-        parts.executor,
+        executor,
         notifier,
         replies_without_task=agent is not None and agent.replies_without_task,
         lacks_push_extra=wants_push and notifier is None,
-        memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
-        tracing=parts.tracing,
+        memory=TaskMemory(budget, durable=store.durable, free=store.free),
+        tracing=tracing,
         role=Role(executes=settings.role != "front", queues=settings.role != "both", max_runs=settings.max_runs),
         name="operations" if agent is None else agent.card.name,
     )
     interfaces, pushes = stdio_interfaces(settings), notifier is not None
-    cards = CardBuilder(parts.services, agent, parts.access, version=__version__, interfaces=interfaces, pushes=pushes)
+    cards = CardBuilder(services, agent, access, version=__version__, interfaces=interfaces, pushes=pushes)
     capabilities = cards.public().capabilities
     pipeline = CallPipeline(
         runtime.handler.ready,
         agent,
-        parts.access,
+        access,
         extensions=capabilities.extensions,
         streaming=bool(capabilities.streaming),
         request_timeout=settings.request_timeout,
     )
+    modes = None if agent is None else agent.input_modes
 
     def methods(*versions: ProtocolVersion) -> list[OperationSpec]:
-        modes = None if agent is None else agent.input_modes
-        return [
-            spec
-            for each in versions
-            for spec in operations(pipeline, each, JsonRpcHandler(pipeline, each, notifier, cards, input_modes=modes))
-        ]
+        handlers = [(each, JsonRpcHandler(pipeline, each, notifier, cards, input_modes=modes)) for each in versions]
+        return [spec for version, handler in handlers for spec in operations(pipeline, version, handler)]
 
     return Composed(runtime, pipeline, cards, methods)
 
