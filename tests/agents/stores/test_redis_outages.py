@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import AsyncIterator, Iterator
-from subprocess import PIPE, Popen
 from typing import Any
 
 import anyio
@@ -187,53 +184,3 @@ async def _is_away(store: TaskStore) -> bool:
     except StoreError:
         return True
     return False
-
-
-# -- daemons that die ------------------------------------------------------------------------------------------
-
-_DAEMON = """
-import sys, anyio
-from discreet.agents.stores.redis.store import RedisStore
-from support.task_changes import a_task, change, said
-async def main():
-    store = RedisStore(sys.argv[1])
-    await store.open()
-    print(store.owner_id, flush=True)
-    tasks = [a_task(f"{n}") for n in range(100)]
-    assert set(await store.commit([change(task, owner=store.owner_id) for task in tasks])) == {None}
-    for n in range(1, 1_000_000):
-        changes = [change(task, said(f"{n}"), said(f"{n}"), expected=2 * n - 1, owner=store.owner_id) for task in tasks]
-        assert set(await store.commit(changes)) == {None}
-        print(n, flush=True)
-anyio.run(main)
-"""
-
-
-def _kill_amid_commits(url: str) -> tuple[str, int]:
-    """Its name, and the number of the last commit that it told of."""
-    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with Popen([sys.executable, "-P", "-c", _DAEMON, url], stdout=PIPE, env={**os.environ, **paths}) as daemon:
-        assert daemon.stdout is not None
-        owner_id = daemon.stdout.readline().decode().strip()
-        last = [int(daemon.stdout.readline()) for _ in range(5)][-1]
-        daemon.kill()
-        return owner_id, max([last, *map(int, daemon.stdout.read().split(b"\n")[:-1])])
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # a lease takes seconds to run out
-async def test_a_daemon_that_is_killed_amid_commits_leaves_whole_ones_and_its_tasks_are_taken_over(
-    url: str, pair: tuple[Any, Any]
-) -> None:
-    """No event is there in part, none that was acknowledged is missing; and its lease runs out."""
-    store, _ = pair
-    owner_id, acknowledged = await anyio.to_thread.run_sync(_kill_amid_commits, url)
-    with anyio.fail_after(DEADLINE_SECONDS):
-        while not (orphans := await store.list_orphans()):
-            await anyio.lowlevel.checkpoint()
-    assert len(orphans) == 100
-    generations = {(await store.load(task_id)).generation for task_id in orphans}
-    assert len(generations) == 1 and generations.pop() in (2 * acknowledged + 1, 2 * acknowledged + 3)
-    taken = change(
-        a_task("0"), expected=(await store.load("0")).generation, owner=store.owner_id, previous_owner=owner_id
-    )
-    assert await store.commit([taken]) == [None]
