@@ -141,5 +141,5 @@ def _left_of_tasks(source: Any) -> list[Any]:  # Any: a connection of SQLite or 
         schema = "" if isinstance(source, sqlite3.Connection) else "discreet."
         tables = ("tasks", "snapshots", "events", "push_targets", "owner_requests")
         return [row for table in tables for row in source.execute(f"SELECT * FROM {schema}{table}").fetchall()]
-    found = {each.decode().partition(":")[2].partition(":")[0] for each in source.session.call("KEYS", source.key("*"))}
+    found = {each.decode().partition(":")[2].partition(":")[0] for each in source.call("KEYS", source.key("*"))}
     return sorted(found - {"store", "counts", "wake", "owners", "lease", "writer"})

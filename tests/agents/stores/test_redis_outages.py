@@ -151,7 +151,7 @@ async def test_a_transaction_that_comes_late_is_refused(url: str, pair: tuple[An
     await store.probe()
     session = store._open_store.open_session()
     with pytest.raises(Exception, match="SUPERSEDED"):
-        WRITING.run(session, key(url, "store"), late)
+        WRITING.run(session, late)
     session.close()
     await store.probe()
 
