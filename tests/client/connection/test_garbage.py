@@ -46,19 +46,6 @@ async def test_calls_fail_when_the_server_ends(wired: Any) -> None:
             await peer.notify("m")
 
 
-async def test_calls_fail_when_the_server_ends_within_a_frame(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.read()
-            await server.transport.send(b'Content-Length: 100\r\n\r\n{"jsonrpc":')
-            server.transport.close()
-
-        tasks.start_soon(serve)
-        with pytest.raises(ConnectionFailed):
-            await peer.call("m", timeout=None)
-
-
 async def test_answers_to_other_ids_are_ignored(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 

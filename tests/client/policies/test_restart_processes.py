@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import anyio
@@ -86,43 +85,3 @@ async def test_a_stream_is_not_resumed_and_says_where_it_was_cut_off(fake: list[
             assert (events, raised.value.last_seq, raised.value.loss.status) == ([1, 2, 3], 3, 4)
             assert await peer.call("lives") == 2
             assert await anext(peer.subscribe("stream", type=int)) == 1
-
-
-@pytest.mark.anyio
-async def test_a_process_that_keeps_dying_is_given_up(fake: list[str]) -> None:
-    ends: list[bool] = []
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, restart=QUICK) as peer:
-            for _ in range(6):
-                with pytest.raises(ConnectionFailed) as raised:
-                    await peer.call("die")
-                ends.append(raised.value.loss.gave_up)
-            with pytest.raises(ConnectionFailed):
-                await peer.notify("die")
-    assert ends == [False, False, False, False, True, True]
-
-
-@pytest.mark.anyio
-async def test_without_a_restart_policy_the_end_is_final(fake: list[str]) -> None:
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0)) as peer:
-            with pytest.raises(ConnectionFailed):
-                await peer.call("die", idempotent=True)
-            with pytest.raises(ConnectionFailed) as raised:
-                await peer.call("lives", idempotent=True)
-            assert (raised.value.sent, raised.value.loss.status) == (False, 3)
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("command", [["/no/such/program"], [os.devnull]])
-async def test_a_command_that_can_not_be_run_fails_at_the_start(command: list[str]) -> None:
-    with pytest.raises(ConnectionFailed):
-        async with connect(command, restart=QUICK):
-            pass
-
-
-@pytest.mark.anyio
-async def test_an_exception_of_the_block_is_raised_unwrapped(fake: list[str]) -> None:
-    with pytest.raises(KeyError):
-        async with connect(fake, restart=QUICK):
-            raise KeyError
