@@ -12,6 +12,8 @@ from support.attempts import Log
 from support.hostile import hostile
 from support.waits import DEADLINE_SECONDS
 
+pytestmark = pytest.mark.anyio
+
 FAKE = """
 import pathlib
 
@@ -49,7 +51,6 @@ def fake(tmp_path: Path) -> list[str]:
 QUICK = RestartPolicy(limit=3, initial=0.0)
 
 
-@pytest.mark.anyio
 async def test_a_query_is_retried_on_a_new_process(fake: list[str], tmp_path: Path) -> None:
     log = Log()
     with anyio.fail_after(DEADLINE_SECONDS):
@@ -59,7 +60,6 @@ async def test_a_query_is_retried_on_a_new_process(fake: list[str], tmp_path: Pa
     assert [type(attempt.error) for attempt in log.attempts] == [ConnectionFailed, type(None)]
 
 
-@pytest.mark.anyio
 async def test_many_queries_in_flight_survive_the_death_of_their_server(fake: list[str]) -> None:
     results: list[int] = []
     with anyio.fail_after(DEADLINE_SECONDS):
@@ -74,7 +74,6 @@ async def test_many_queries_in_flight_survive_the_death_of_their_server(fake: li
     assert results == [2] * 50
 
 
-@pytest.mark.anyio
 async def test_a_stream_is_not_resumed_and_says_where_it_was_cut_off(fake: list[str]) -> None:
     events: list[int] = []
     with anyio.fail_after(DEADLINE_SECONDS):
