@@ -12,8 +12,6 @@ import msgspec
 import pytest
 
 pytest.importorskip("httpx")
-pytest.importorskip("starlette")
-
 from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
 from discreet.client.retry import RECONNECT_INITIAL
 from discreet.errors.backoff import SystemTiming

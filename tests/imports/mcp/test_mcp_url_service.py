@@ -161,7 +161,6 @@ async def test_a_url_is_read_before_there_is_a_loop_of_the_daemon() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the odd server is ended as POSIX does")
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_a_change_travels_through_a_chain_of_daemons(tmp_path: Path, era: Era) -> None:
-    pytest.importorskip("starlette")
     words = list(odd().words)
     (tmp_path / "app.py").write_text(
         f"from discreet import from_mcp\nodd = from_mcp({words!r}, namespace='odd', expose=True)\n"
