@@ -12,7 +12,7 @@ def closest_match(word: str, known: Iterable[str], *, cutoff: float = 0.0) -> st
     return next(iter(get_close_matches(word, list(known), n=1, cutoff=cutoff)), "")
 
 
-def nearest_hint(word: str, known: Iterable[str]) -> str:
-    """`; nearest: NAME`, as the end of a message; empty where no known word is much like this one."""
-    near = closest_match(word, known, cutoff=0.6)
+def nearest_hint(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return `; nearest: NAME`, as the end of a message; empty where no known word is much like this one."""
+    near = closest_match(word, known, cutoff=cutoff)
     return f"; nearest: {near}" if near else ""

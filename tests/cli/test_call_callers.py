@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import re
 import shlex
 import subprocess
 import sys
@@ -13,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.call.credentials import MAX_TOKEN_CHARS
-from discreet.cli.verbs.call import add_arguments, remote_call_of
+from discreet.cli.commands import load_verb
+from discreet.cli.request import MAX_TOKEN_CHARS
+from discreet.cli.verbs.call import remote_call_of
 from discreet.client import MCP, PLAIN
 from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings import UsageError
@@ -59,9 +59,7 @@ def run(*words: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.Comp
 
 
 def parsed(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return parser.parse_args(list(words))
+    return load_verb("call")[0].read(words)
 
 
 @pytest.fixture
@@ -266,9 +264,7 @@ def test_without_a_dialect_an_operation_is_called_by_its_name_whatever_the_app_d
 
 
 def test_the_page_names_every_flag() -> None:
-    parser = argparse.ArgumentParser(prog="call", add_help=False)
-    add_arguments(parser)
-    flags = set(re.findall(r"(?<=[ [])--?[a-z][a-z-]*", parser.format_usage()))
+    flags = {name for flag in load_verb("call")[0].flags() for name in flag.names} - {"-h", "--help"}
     assert "--dialect" in flags
     assert {flag for flag in flags if f"`{flag}" not in PAGE} == set()
     assert {name for name in DIALECTS if f"`{name}`" not in PAGE} == set()

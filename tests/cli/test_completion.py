@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.commands import VERBS, load_verb
+from discreet.cli.commands import load_verb, verbs
 from discreet.cli.completer import completions as completed
 from discreet.cli.main import main
 from discreet.cli.verbs.completion import SCRIPTS
@@ -35,7 +35,7 @@ for line in open(sys.argv[1], encoding="utf-8").read().split("\\0"):
 every_shell = pytest.mark.parametrize("shell", SCRIPTS)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", verbs())
 def test_every_flag_of_every_verb_is_offered(verb: str) -> None:
     parser, _ = load_verb(verb)
     assert completed(f"discreet {verb} -") == [name for flag in parser.flags() for name in flag.names]

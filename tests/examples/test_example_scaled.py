@@ -21,7 +21,7 @@ pytest.importorskip("psycopg")
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from discreet.agents.stores.postgres.address import read_address
+from discreet.agents.stores.postgres.session import read_address
 from discreet.daemon.settings import OPTIONS, Settings
 from discreet.gateway.gateway import PROBES
 from discreet.gateway.metrics import exposed

@@ -385,10 +385,10 @@ async def is_ready(client: AsgiClient) -> bool:
 async def test_while_the_server_is_away_the_daemon_is_not_ready_and_says_when_to_try_again(
     serve: Serve, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.agents.stores import server_link
+    from discreet.agents.stores import server_store
 
     monkeypatch.setattr(health, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
+    monkeypatch.setattr(server_store, "BRIDGED_SECONDS", 0.0)
     at_once = {**hello(), "configuration": {"returnImmediately": True}}
     async with serve(agent_of(for_ever), store=server.new_database()) as client:
         task: Any = (await client.call("SendMessage", at_once, **V1))["result"]["task"]

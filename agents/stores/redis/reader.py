@@ -7,15 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskQuery, TaskState
-from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, Retention, read_page
+from ....a2a.types import STATE_NUMBERS, STATES, TaskQuery, TaskState
+from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, by_state, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
-from .address import Address
-from .connection import Session
-from .read_scripts import EXPIRED, LISTING, LOADING, ORPHANS, READING
-from .script import pack, packed_bytes
+from ..serialization import decode_events, decode_push_target, decode_stored
+from .scripts import LISTING, LOADING, ORPHANS, READING, pack, packed_bytes
+from .session import Address, Session
 
 
 class Source(NamedTuple):
@@ -87,31 +85,25 @@ def list_tasks(source: Source, query: TaskQuery, bound: int) -> ReadPage:
         MAX_PAGE_BYTES,
     )
     total, found, rows = LISTING.run(source.session, source.key("store"), pack(asked))
-    listed = (_listed(row, include_artifacts=query.include_artifacts) for row in rows)
-    read = read_page(listed, query.page_size, total)
-    if rows and found > len(rows) and not read.page.next_page_token:  # the server left some out
-        read = msgspec.structs.replace(
-            read, page=msgspec.structs.replace(read.page, next_page_token=rows[-1][0].decode())
-        )
-    return read
+    return read_page(map(_listed, rows), query, total, is_cut=found > len(rows))
 
 
-def _listed(row: Sequence[Any], *, include_artifacts: bool) -> Listed:  # Any: as `Session.call`
+def _listed(row: Sequence[Any]) -> Listed:  # Any: as `Session.call`
     sequence, encoded_id, state, context, *stored = row
     task_id = _text(encoded_id)
-
-    def read() -> Task:
-        snapshot, events, _ = _parts(task_id, *stored)
-        return decode_current_task(snapshot, events, task_id, include_artifacts=include_artifacts)
-
-    return Listed(task_id, _text(context or b""), STATES.get(int(state)), int(sequence), read)
+    return Listed(
+        task_id,
+        _text(context or b""),
+        STATES.get(int(state)),
+        int(sequence),
+        lambda: _parts(task_id, *stored)[:2],
+    )
 
 
 def count_states(source: Source) -> dict[TaskState, int]:
     """How many tasks are in each state."""
     reply = source.session.call("HGETALL", source.key("counts"))
-    counts = dict(zip(map(int, reply[::2]), map(int, reply[1::2]), strict=True))
-    return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
+    return by_state(dict(zip(map(int, reply[::2]), map(int, reply[1::2]), strict=True)))
 
 
 def load_push_targets(source: Source, task_id: str) -> Sequence[PushTarget]:
@@ -141,11 +133,3 @@ def count_queued(source: Source) -> int:
 
 def has_owner_requests(source: Source, owner_id: str) -> bool:
     return bool(source.session.call("EXISTS", source.key(f"asked:{owner_id}")))
-
-
-def expired_tasks(source: Source, retention: Retention, *, now: float | None, limit: int) -> list[bytes]:
-    """The ids of ended tasks that are too old or too many, of the `limit` oldest. `now` is None for the server's time."""
-    age = "" if retention.max_seconds is None else f"{retention.max_seconds * 1000:.0f}"
-    now_ms = "" if now is None else f"{now * 1000:.0f}"
-    found: list[bytes] = EXPIRED.run(source.session, source.key("store"), retention.max_tasks, age, limit, now_ms)
-    return found

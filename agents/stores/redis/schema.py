@@ -1,7 +1,4 @@
-"""The version of what is stored, and whether the server is one for a store. Writes nothing but the version.
-
-There has been one version so far. A later one brings a store up to date here, in a script.
-"""
+"""The version of what is stored, and whether the server is one for a store. Writes nothing but the version."""
 
 from __future__ import annotations
 
@@ -11,11 +8,10 @@ from typing import Any, Final, TypeAlias
 import redis
 
 from ....daemon.logs import log
+from ..failures import unknown_version
 from ..interface import StoreError
-from .address import Address
-from .connection import Session
-from .script import Script
-from .write_script import COMMON
+from .scripts import COMMON, Script
+from .session import Address, Session
 
 VERSION: Final = "1"
 
@@ -73,7 +69,7 @@ Settings: TypeAlias = dict[str, str]
 
 
 def open_store(session: Session, address: Address) -> bool:
-    """Create the store, unless there is one. Whether it was created. Raises `StoreError` for one of a newer version and for
+    """Create the store, unless there is one. Whether it was created. Raises `StoreError` for one of another version and for
     what is none, and `redis.RedisError`."""
     key = address.key("store")
     is_new = not _has_store(session, address)
@@ -96,9 +92,7 @@ def _has_store(session: Session, address: Address) -> bool:
         raise
     if version is None or version == VERSION.encode():
         return version is not None
-    if version.isdigit() and int(version) > int(VERSION):
-        raise StoreError(f"{address.label} was created by a newer version of discreet")
-    raise StoreError(f"{address.label} is not a store of this version of discreet")
+    raise unknown_version(address.label, version.decode(errors="replace"), VERSION)
 
 
 def _has_other_keys(session: Session, address: Address) -> bool:

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import anyio
 import msgspec
-from msgspec import UNSET, Struct
 
 from ..client import ClientError, EndBounds, Peer, attach, spawn
 from ..client.dialects import DIALECTS
@@ -24,13 +23,12 @@ from ..daemon import plugins
 from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
 from ..daemon.settings.flags import FlagParser
-from ..errors.decoders import convert
 from ..errors.printable import printable
-from .call.credentials import read_service_params
-from .call.hints import ask_operation
-from .commands import DEFAULT_VERB, VERBS, load_verb
+from .commands import DEFAULT_VERB, load_verb, verbs
 from .output import write_stdout
-from .verbs.call import add_call_flags, server_command
+from .remote_call import ask_operation
+from .request import read_service_params
+from .verbs.call import server_command
 
 DAEMON_SECONDS: Final = 0.6
 """How long the daemon may take. With this program's own start and the ends below, a completion takes less than a second."""
@@ -58,7 +56,7 @@ def completions(line: str) -> list[str]:
         return []
     _, *words = words
     if not words and not prefix.startswith("-"):
-        return _fitting((*VERBS, *plugins.added("verb")), prefix)
+        return [name for name in plugins.names("verb") if name.startswith(prefix)]
     verb = DEFAULT_VERB
     if words and plugins.is_known("verb", words[0]):
         verb, *words = words
@@ -67,9 +65,8 @@ def completions(line: str) -> list[str]:
     except UsageError:
         return []
     fixed = _fixed(parser, words, prefix)
-    if fixed is None and verb == "call":
-        return _of_call(words, prefix)
-    return _fitting(fixed or (), prefix)
+    found = _of_call(words) if fixed is None and verb == "call" else fixed or ()
+    return [word for word in found if word.startswith(prefix)][:_MAX_COMPLETIONS]
 
 
 def _fixed(parser: FlagParser, words: Sequence[str], prefix: str) -> Sequence[str] | None:
@@ -85,10 +82,6 @@ def _fixed(parser: FlagParser, words: Sequence[str], prefix: str) -> Sequence[st
     return parser.words() or None
 
 
-def _fitting(words: Sequence[str], prefix: str) -> list[str]:
-    return [word for word in words if word.startswith(prefix)]
-
-
 def _split(line: str) -> list[str]:
     """Split into words, as a shell would. The last one may be empty, and its quotes may be open."""
     for closing in ("", '"', "'"):
@@ -100,24 +93,21 @@ def _split(line: str) -> list[str]:
     return [""]
 
 
-def _of_call(words: Sequence[str], prefix: str) -> list[str]:
+def _of_call(words: Sequence[str]) -> list[str]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    add_call_flags(parser)
+    verbs()["call"].add_arguments(parser, flags_alone=True)
     try:
         args, rest = parser.parse_known_args(words)
-        if args.server is not None or args.url is not None or not _is_readable(args.token_file):
+        # A pipe may never be written, and what was read of one or of stdin is gone.
+        readable = args.token_file is None or os.path.isfile(args.token_file)
+        if args.server is not None or args.url is not None or not readable:
             return []
-        return anyio.run(_ask_daemon, args, [word for word in rest if word[:1] != "-"], prefix)[:_MAX_COMPLETIONS]
+        return anyio.run(_ask_daemon, args, [word for word in rest if word[:1] != "-"])
     except (argparse.ArgumentError, UsageError, SystemExit):  # which argparse raises for a flag without its value
         return []
 
 
-def _is_readable(token_file: str | None) -> bool:
-    """Whether reading it ends at once: a pipe may never be written, and what was read of stdin or a pipe is gone."""
-    return token_file is None or os.path.isfile(token_file)
-
-
-async def _ask_daemon(args: argparse.Namespace, words: Sequence[str], prefix: str) -> list[str]:
+async def _ask_daemon(args: argparse.Namespace, words: Sequence[str]) -> list[str]:
     command, service_params = [*server_command(args), "--log-level=error"], read_service_params(args)
     framing = args.framing or DIALECTS[args.dialect].framing
     try:
@@ -126,7 +116,7 @@ async def _ask_daemon(args: argparse.Namespace, words: Sequence[str], prefix: st
                 spawn(command, stderr="collect", bounds=_END_BOUNDS) as process,
                 attach(process, framing=framing, timeout=DAEMON_SECONDS, service_params=service_params) as peer,
             ):
-                return _fitting(await _completions(peer, words), prefix)
+                return await _completions(peer, words)
     except (ClientError, msgspec.ValidationError):
         pass
     return []
@@ -136,41 +126,23 @@ async def _completions(peer: Peer, words: Sequence[str]) -> list[str]:
     """The operations, or the params of the one that is named, which were not given yet."""
     if not words:
         return sorted(one.name for one in await peer.call("services/list", type=list[ListedOperation]))
-    schema: _Params = convert((await ask_operation(peer, words[0], None)).input_schema, _Params)
+    schema = (await ask_operation(peer, words[0], None)).input_schema
+    properties, definitions = schema.get("properties", {}), schema.get("$defs", {})
     given = {word.partition("=")[0] for word in words[1:]}
-    return [word for name in schema.properties if name not in given for word in _words_of(name, schema)]
+    return [
+        f"{name}={value}"
+        for name in properties
+        if name not in given
+        for value in dict.fromkeys(("", *_values(properties[name], definitions)))
+    ]
 
 
-class _Schema(Struct):
-    """The part of a JSON Schema that is read here."""
-
-    ref: str = msgspec.field(default="", name="$ref")
-    any_of: list[_Schema] = msgspec.field(default=[], name="anyOf")
-    enum: list[Any] = []
-    const: Any = UNSET
-    type: Any = None
-
-
-class _Params(Struct):
-    """The schema of an operation's params."""
-
-    properties: dict[str, _Schema] = {}
-    definitions: dict[str, _Schema] = msgspec.field(default={}, name="$defs")
-
-
-def _words_of(name: str, schema: _Params) -> Iterator[str]:
-    """Yield `name=`, and `name=value` for each value of a closed list."""
-    yield f"{name}="
-    for value in dict.fromkeys(_values(schema.properties[name], schema.definitions, _MAX_DEPTH)):
-        yield f"{name}={value}"
-
-
-def _values(schema: _Schema, definitions: dict[str, _Schema], depth: int) -> Iterator[str]:
-    """The values of a closed list, as they are written on a command line; none where any value may come."""
-    listed = [True, False] if schema.type == "boolean" else schema.enum if schema.const is UNSET else [schema.const]
-    for value in listed:
+def _values(schema: Any, definitions: dict[str, Any], depth: int = _MAX_DEPTH) -> Iterator[str]:  # Any: JSON Schema
+    """Yield the values of a closed list, as they are written on a command line; none where any value may come."""
+    if not isinstance(schema, dict) or not depth:
+        return
+    constants = [schema["const"]] if "const" in schema else []
+    for value in [True, False] if schema.get("type") == "boolean" else schema.get("enum", constants):
         yield value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    target = definitions.get(schema.ref.removeprefix("#/$defs/"))
-    for branch in (*schema.any_of, *([target] if target else ())):
-        if depth:
-            yield from _values(branch, definitions, depth - 1)
+    for branch in (*schema.get("anyOf", ()), definitions.get(schema.get("$ref", "").removeprefix("#/$defs/"))):
+        yield from _values(branch, definitions, depth - 1)

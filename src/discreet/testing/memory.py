@@ -1,4 +1,7 @@
-"""A daemon in the event loop of a test, behind a pair of pipes in memory, and a peer to it. Owns how it begins and ends."""
+"""A daemon in the event loop of a test, behind a pair of pipes in memory, and a peer to it. Owns how it begins and ends.
+
+The settings are keyword arguments, read by the same rules as flags, without the environment and without files.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ..async_block import async_block
 from ..client import Peer, attach
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.task_group import background_tasks
-from ..client.validation import check_strings
+from ..client.validation import StrPath, check_strings
 from ..daemon.credentials import access_of, credentials_of, missing_of_provider
 from ..daemon.daemon import Daemon
 from ..daemon.host import Host
@@ -27,11 +30,42 @@ from ..daemon.logs.sink import safe_call
 from ..daemon.operations.access import PARENT, Access, IdentityProvider
 from ..daemon.operations.service import DeclarationError, Service
 from ..daemon.settings import Settings
+from ..daemon.settings.flags import to_argv
+from ..daemon.settings.keywords import from_keywords
+from ..daemon.settings.option import RawValue, parse_value
+from ..daemon.settings.table import OPTION_OF
 from ..errors.redaction import register
+from ..framing.events import Framing
 from ..framing.transports.interface import ByteTransport
 from ..framing.transports.memory import memory_pair
 from ..version import __version__
-from .settings import client_framing, settings_of
+
+
+def settings_of(arguments: Mapping[str, Any]) -> Settings:
+    """Return the settings of a daemon in memory. Raises `TypeError` for an unknown one, `UsageError` for a wrong value."""
+    directory = os.getcwd()
+    values: dict[str, Any] = {
+        field: parse_value(OPTION_OF[field], given, directory) for field, given in from_keywords(arguments).items()
+    }
+    return Settings(**values)
+
+
+def flags_of(apps: tuple[str, ...], arguments: Mapping[str, Any], directory: StrPath) -> list[str]:
+    """Return the arguments of a `discreet serve` that hosts these apps and runs in this directory. Raises as `settings_of`."""
+    values = {field: value for field, value in from_keywords(arguments).items() if value.value is not False}
+    for field, given in values.items():
+        parse_value(OPTION_OF[field], given, os.path.abspath(directory))
+    return to_argv({"apps": RawValue([*apps], "apps"), **values})
+
+
+def client_framing(settings: Settings, hosted: Sequence[object] = ()) -> Framing:
+    """Return the framing for the client of a daemon that hosts these. A daemon with `auto` accepts either."""
+    dialect: str | None = settings.dialect
+    for found in hosted:
+        if isinstance(found, Service):
+            dialect = dialect or found.dialect
+    return "newline" if settings.framing_in(dialect or "plain") == "newline" else "content-length"
+
 
 if TYPE_CHECKING:
     from ..agents import Agent

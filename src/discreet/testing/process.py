@@ -12,7 +12,7 @@ from ..client import Peer, connect
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.validation import StderrMode, StrPath
 from ..daemon.settings import Settings
-from .settings import client_framing, flags_of
+from .memory import client_framing, flags_of
 
 
 @async_block

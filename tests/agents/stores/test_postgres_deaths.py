@@ -136,11 +136,11 @@ async def test_a_daemon_that_a_network_swallows_loses_its_tasks_and_gets_a_new_n
 
     The server's keepalive probes can't be tried like this, as the proxy answers them.
     """
-    from discreet.agents.stores.postgres import link, session
+    from discreet.agents.stores.postgres import session
     from discreet.agents.stores.postgres.store import PostgresStore
 
     monkeypatch.setattr(session, "STOPPED_SECONDS", 1.5)
-    monkeypatch.setattr(link, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(session, "ANSWER_SECONDS", 1.0)
     store, url = heir
     with postgres_proxy(postgres.port) as proxy:
         async with opened(PostgresStore(url.replace(f":{postgres.port}/", f":{proxy.port}/"))) as cut_off:

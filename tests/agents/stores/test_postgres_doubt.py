@@ -172,12 +172,12 @@ def _kill(pid: int) -> None:
 async def test_what_was_claimed_or_taken_for_a_caller_who_was_told_that_it_failed_is_there_after_the_outage(
     proxy: PostgresProxy, store: Any, url: str, monkeypatch: pytest.MonkeyPatch, made: bool
 ) -> None:
-    from discreet.agents.stores import server_link
+    from discreet.agents.stores import server_store
 
     message, other = OwnerRequest("q", MESSAGE, b"1"), OwnerRequest("t", MESSAGE, b"2")
     await store.commit([change(a_task("q"), owner=QUEUED, requests=(message,))])
     assert await store.send_owner_request(other)
-    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
+    monkeypatch.setattr(server_store, "BRIDGED_SECONDS", 0.0)
     for ask in (lambda: store.claim(1), store.take_owner_requests):
         proxy.fault = fault = Fault(lose_answer=made)
         proxy.refuses = True

@@ -44,11 +44,9 @@ def end_sessions(server: Server, store: Any, condition: str = "true") -> None:  
     """End those of one daemon."""
     from discreet.agents.stores.postgres.schema import AnyConnection
 
-    sessions = store._open_store.sessions
+    opened = store._open_store
     connections: list[AnyConnection] = [
-        sessions.writing.session.connection,
-        sessions.reading.session.connection,
-        sessions.listener._connection,
+        session.connection for session in (opened.writing.session, opened.reading.session, opened.listening)
     ]
     pids = [connection.info.backend_pid for connection in connections]
     with server.connect() as connection:
@@ -133,10 +131,10 @@ async def test_every_change_is_made_once_while_the_server_ends_its_sessions(
 async def test_while_the_server_is_away_calls_are_told_when_to_try_again_and_then_it_goes_on(
     server: Server, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.agents.stores import server_link
+    from discreet.agents.stores import server_store
     from discreet.agents.stores.postgres import store as postgres_store
 
-    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
+    monkeypatch.setattr(server_store, "BRIDGED_SECONDS", 0.0)
     monkeypatch.setattr(postgres_store, "SETTLE_SECONDS", 0.0)
     ours, theirs = pair
     former = ours.owner_id
@@ -181,11 +179,11 @@ async def test_after_an_outage_no_daemon_takes_others_for_dead_that_are_not_back
 async def test_a_commit_waits_for_the_server_when_no_new_call_is_let_in_any_more(
     server: Server, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.agents.stores import server_link
+    from discreet.agents.stores import server_store
 
-    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.05)
+    monkeypatch.setattr(server_store, "BRIDGED_SECONDS", 0.05)
     ours, _ = pair
-    ours._open_store.sessions.writing._patience = 1e9
+    ours._open_store.writing._patience = 1e9
     owner = ours.owner_id
     await ours.commit([change(a_task("t"), owner=owner)])
     results: list[object] = []
@@ -225,7 +223,7 @@ async def _works(store: TaskStore) -> bool:
 async def test_a_server_that_does_not_answer_is_given_up_after_a_while(
     pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.agents.stores.postgres import link
+    from discreet.agents.stores.postgres import session as link
 
     store, _ = pair
     monkeypatch.setattr(link, "ANSWER_SECONDS", 0.0)

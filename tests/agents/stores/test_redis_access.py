@@ -178,7 +178,7 @@ async def test_a_server_with_tls_is_refused_where_its_certificate_is_wrong(
 async def test_tls_and_its_absence_do_not_go_together(
     secure: tuple[str, Path], server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.agents.stores.redis import connection
+    from discreet.agents.stores.redis import session as connection
     from discreet.agents.stores.redis.store import RedisStore
 
     monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.5)  # each waits for the other

@@ -30,10 +30,10 @@ async def pair(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[Any, Any]]:  # Any: the module of the store may not be importable
     """Two daemons, which renew their leases only when they write."""
-    from discreet.agents.stores.redis import store
+    from discreet.agents.stores import server_store
     from discreet.agents.stores.redis.store import RedisStore
 
-    monkeypatch.setattr(store, "HEARTBEAT_SECONDS", DEADLINE_SECONDS)
+    monkeypatch.setattr(server_store, "HEARTBEAT_SECONDS", DEADLINE_SECONDS)
     async with opened(RedisStore(url)) as one, opened(RedisStore(url)) as other:
         yield one, other
 

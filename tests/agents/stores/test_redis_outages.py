@@ -62,7 +62,7 @@ def key(url: str, name: str) -> str:
 
 def cut(store: Any) -> None:  # Any: as above
     """The network loses the connection that writes, with whatever is on its way."""
-    store._open_store.sessions.writing._session.shut_down()
+    store._open_store.writing._session.shut_down()
 
 
 async def works(store: TaskStore) -> bool:
@@ -118,7 +118,7 @@ async def test_an_answer_that_is_lost_is_given_again_and_nothing_is_done_twice(
     pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each transaction is made, and then the connection is lost before the answer."""
-    from discreet.agents.stores.redis.connection import Session
+    from discreet.agents.stores.redis.session import Session
 
     ours, theirs = pair
     await theirs.commit([change(a_task(f"{n}"), owner=QUEUED) for n in range(3)])
@@ -127,7 +127,7 @@ async def test_an_answer_that_is_lost_is_given_again_and_nothing_is_done_twice(
 
     def lose(session: Session, *arguments: Any) -> Any:  # Any: as in `Session.call`
         answer = call(session, *arguments)
-        if session is ours._open_store.sessions.writing._session and arguments[-1] not in lost:
+        if session is ours._open_store.writing._session and arguments[-1] not in lost:
             lost.append(arguments[-1])
             session.shut_down()
             return call(session, "PING")
@@ -148,14 +148,14 @@ async def test_what_is_in_doubt_during_an_outage_is_given_up(
     server: Server, url: str, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A transaction is made, its answer never comes, and the server is away: what it gave to the daemon goes back."""
-    from discreet.agents.stores import server_link
-    from discreet.agents.stores.redis.connection import Session
+    from discreet.agents.stores import server_store
+    from discreet.agents.stores.redis.session import Session
 
-    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
+    monkeypatch.setattr(server_store, "BRIDGED_SECONDS", 0.0)
     ours, theirs = pair
     await theirs.commit([change(a_task("t"), owner=QUEUED)])
     assert await theirs.send_owner_request(OwnerRequest("t", CANCEL))
-    call, session = Session.call, ours._open_store.sessions.writing._session
+    call, session = Session.call, ours._open_store.writing._session
     lost = False
 
     def lose(each: Session, *arguments: Any) -> Any:  # Any: as in `Session.call`
@@ -181,9 +181,9 @@ async def test_what_is_in_doubt_during_an_outage_is_given_up(
 async def test_while_the_server_is_away_calls_are_told_when_to_try_again_and_then_it_goes_on(
     server: Server, url: str, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.agents.stores import server_link
+    from discreet.agents.stores import server_store
 
-    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
+    monkeypatch.setattr(server_store, "BRIDGED_SECONDS", 0.0)
     ours, theirs = pair
     owner_id = ours.owner_id
     await ours.commit([change(a_task(name), owner=owner_id) for name in "tu"])
@@ -225,7 +225,7 @@ async def test_a_server_that_forgets_everything_has_an_empty_store_again(
 async def test_a_server_that_does_not_answer_is_given_up_after_a_while_and_late_changes_are_made_once(
     server: Server, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.agents.stores.redis import connection
+    from discreet.agents.stores.redis import session as connection
     from discreet.agents.stores.redis.store import RedisStore
 
     monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.5)
@@ -250,20 +250,16 @@ async def test_a_server_that_does_not_answer_is_given_up_after_a_while_and_late_
 
 async def test_a_transaction_that_comes_late_is_refused(url: str, pair: tuple[Any, Any]) -> None:
     """One that was sent before the connection was lost, and reaches the server after a later one."""
-    from discreet.agents.stores.redis.read_scripts import WRITING
+    from discreet.agents.stores.redis.scripts import WRITING
     from discreet.agents.stores.redis.writer import NOTHING
 
     store, _ = pair
-
-    def send_late(run: Any) -> None:  # Any: as above
-        writer = store._open_store.sessions.writer
-        late = writer._transaction([NOTHING])
-        run(NOTHING)
-        session = store._open_store.sessions.writing._session
-        WRITING.run(session, key(url, "store"), late)
-
+    late = store._open_store.writer._transaction([NOTHING])
+    await store.probe()
+    session = store._open_store.open_session()
     with pytest.raises(Exception, match="SUPERSEDED"):
-        await store._write(send_late)
+        WRITING.run(session, key(url, "store"), late)
+    session.close()
     await store.probe()
 
 
@@ -288,9 +284,9 @@ async def test_a_busy_server_is_away_and_back(
     server: Server, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another program's script runs for ever; it is killed."""
-    from discreet.agents.stores import server_link
+    from discreet.agents.stores import server_store
 
-    monkeypatch.setattr(server_link, "BRIDGED_SECONDS", 0.0)
+    monkeypatch.setattr(server_store, "BRIDGED_SECONDS", 0.0)
     store, _ = pair
     client = server.client()
     client.config_set("lua-time-limit", 1)

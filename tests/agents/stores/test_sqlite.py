@@ -25,7 +25,6 @@ from discreet.a2a.types import (
 from discreet.agents.stores.checks import Retention, page_bound
 from discreet.agents.stores.interface import PushTarget, StoreError, StoreUnavailableError
 from discreet.agents.stores.sqlite import reader
-from discreet.agents.stores.sqlite.schema import MIGRATIONS, open_writer
 from discreet.agents.stores.sqlite.store import SqliteStore
 from support.sqlite_files import opened, refused
 from support.task_changes import change, said
@@ -67,31 +66,6 @@ async def test_a_file_that_can_only_be_read_is_refused(path: str) -> None:
         pass
     os.chmod(path, 0o400)
     assert "can't be" in await refused(path)
-
-
-async def test_a_file_of_a_newer_version_is_refused(path: str) -> None:
-    open_writer(path, (*MIGRATIONS, "CREATE TABLE more (x);")).close()
-    assert "newer" in await refused(path)
-
-
-async def test_an_older_file_is_migrated_and_keeps_its_data(path: str) -> None:
-    async with opened(SqliteStore(path)) as store:
-        await store.commit([change(a_task("t"))])
-    later = (*MIGRATIONS, "ALTER TABLE tasks ADD COLUMN more TEXT;\nCREATE TABLE much_more (x);")
-    for _ in range(2):
-        with closing(open_writer(path, later)) as connection:
-            assert connection.execute("SELECT id, more FROM tasks").fetchall() == [("t", None)]
-            assert connection.execute("SELECT * FROM much_more").fetchall() == []
-            assert connection.execute("PRAGMA user_version").fetchone() == (len(later),)
-
-
-async def test_a_failed_migration_leaves_the_file_unchanged(path: str) -> None:
-    async with opened(SqliteStore(path)) as store:
-        await store.commit([change(a_task("t"))])
-    with pytest.raises(StoreError):
-        open_writer(path, (*MIGRATIONS, "CREATE TABLE more (x);\nDROP TABLE tasks;\nCREATE TABLE more (x);"))
-    async with opened(SqliteStore(path)) as store:
-        assert await store.load("t") is not None
 
 
 async def test_several_stores_may_open_a_new_file_at_once(path: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from discreet.a2a.types import PushConfig, TaskQuery
 from discreet.agents.stores.interface import PushTarget, StoreError
-from discreet.agents.stores.sqlite.busy import BUSY_SECONDS
+from discreet.agents.stores.sqlite.schema import BUSY_SECONDS
 from discreet.agents.stores.sqlite.store import CLOSE_SECONDS, SqliteStore
 
 pytestmark = pytest.mark.anyio

@@ -41,11 +41,6 @@ SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 """The scripts, by shell. Where nothing is offered, a shell completes file names."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The shell."""
-    parser.add_argument("shell", choices=tuple(SCRIPTS), help="the shell that will read the script")
-
-
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
     require_stdout()

@@ -15,15 +15,14 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw
 
-from ...client.messages import DECODE_ERRORS
-from ...errors.decoders import decoder_for
-from ...errors.printable import cut, printable, printable_json
-from ...pages import inline
-from ..format import ClosedEntry, EndEntry, Entry, MessageEntry, OmittedEntry, Sender, StartEntry, StderrEntry
-from .correlation import Correlation, SeenMessage, text_of
-from .lines import ending
+from ..client.messages import DECODE_ERRORS
+from ..errors.decoders import decoder_for
+from ..errors.printable import cut, printable, printable_json
+from ..pages import inline
+from .format import ClosedEntry, EndEntry, Entry, MessageEntry, OmittedEntry, Sender, StartEntry, StderrEntry
+from .lines import Correlation, SeenMessage, note_of, text_of
 
 _HERE: Final = __package__ or ""
 _SCRIPTS: Final = tuple((_HERE, name) for name in ("session.js", "timeline.js", "page.js"))
@@ -31,7 +30,7 @@ _ROWS_AT_ONCE: Final = 500
 
 
 def page(entries: Iterable[Entry], *, name: str) -> Iterator[str]:
-    """The parts of the page, to be written one after the other; a line end may stand between them.
+    """Yield the parts of the page, to be written one after the other; a line end may stand between them.
 
     All entries are read before the first part. Raises what reading them raises.
     """
@@ -65,8 +64,7 @@ TOTAL_CHARACTERS: Final = 12 * 1024 * 1024
 """How much of all values is in a page. When it is used up, further values are cut to `SHORT_CHARACTERS`."""
 
 SHORT_CHARACTERS: Final = 200
-NOTE_CHARACTERS: Final = 300
-STDERR_CHARACTERS: Final = 2_000
+NOTE_CHARACTERS: Final = 2_000
 
 RowKind: TypeAlias = Literal["request", "notification", "answer", "other", "stderr", "omitted", "closed", "end"]
 RowStatus: TypeAlias = Literal["ok", "error", "cancelled", "waiting", ""]
@@ -104,25 +102,25 @@ class Row(msgspec.Struct, array_like=True):
     note: str = ""
     value: Value | None = None
     answer: Value | None = None
-    events: list[Event] = msgspec.field(default_factory=list)
+    events: list[Event] = []
     further_events: int = 0
 
 
-class Facts(msgspec.Struct, frozen=True):
+class Facts(msgspec.Struct):
     """What a page says of the session as a whole, and not of its rows. `further` rows and events are in the recording alone."""
 
     name: str
-    command: str
-    framing: str
-    ending: str
-    duration: float
-    messages: int
-    further: int
+    command: str = ""
+    framing: str = ""
+    ending: str = "the recording was cut off"
+    duration: float = 0.0
+    messages: int = 0
+    further: int = 0
 
 
 class _Error(msgspec.Struct):
-    code: Raw | UnsetType = UNSET
-    message: str | UnsetType = UNSET
+    code: Raw = Raw()
+    message: str = ""
 
 
 @final
@@ -132,101 +130,79 @@ class Rows:
     def __init__(self, entries: Iterable[Entry], name: str) -> None:
         """Read all entries. Raises what reading them raises."""
         self.rows: list[Row] = []
+        self.facts = Facts(printable(os.path.basename(name)))
         self._requests: dict[int, Row] = {}
         self._correlation = Correlation()
         self._held = 0  # rows and events
         self._characters = TOTAL_CHARACTERS  # left
-        self._further = 0
-        self._messages = 0
-        self._duration = 0.0
-        self._command, self._framing, self._ending = "", "", "the recording was cut off"
         for entry in entries:
-            self._duration = max(self._duration, entry.ms)
+            self.facts.duration = max(self.facts.duration, entry.ms)
             self._add_entry(entry)
-        self.facts = Facts(
-            printable(os.path.basename(name)),
-            self._command,
-            self._framing,
-            self._ending,
-            self._duration,
-            self._messages,
-            self._further,
-        )
 
     def _add_entry(self, entry: Entry) -> None:
+        note = cut(note_of(entry), NOTE_CHARACTERS)
         match entry:
-            case StartEntry():
-                self._command = cut(printable(" ".join(entry.command)), NOTE_CHARACTERS)
-                self._framing = entry.framing
             case MessageEntry():
-                self._messages += 1
+                self.facts.messages += 1
                 self._add_message(entry, self._correlation.read(entry))
+            case StartEntry():
+                self.facts.command, self.facts.framing = note, entry.framing
             case OmittedEntry():
-                note = cut(printable(f"{entry.size} bytes left out: {entry.reason}"), NOTE_CHARACTERS)
                 self._add(Row("omitted", entry.sender, entry.ms, note=note))
             case ClosedEntry():
-                self._add(Row("closed", entry.sender, entry.ms, note="end of the stream"))
+                self._add(Row("closed", entry.sender, entry.ms, note=note))
             case StderrEntry():
-                self._add(Row("stderr", "server", entry.ms, note=cut(printable(entry.text), STDERR_CHARACTERS)))
+                self._add(Row("stderr", "server", entry.ms, note=note))
             case EndEntry():
-                self._ending = ending(entry.status)
-                self._add(Row("end", "server", entry.ms, note=self._ending))
+                self.facts.ending = note
+                self._add(Row("end", "server", entry.ms, note=note))
 
     def _add_message(self, entry: MessageEntry, seen: SeenMessage) -> None:
+        row = None if seen.request is None else self._requests.get(seen.request.number)
         match seen.kind:
             case "request":
-                self._add_request(entry, seen)
+                assert seen.request is not None  # a request is its own
+                row = Row("request", entry.sender, entry.ms, seen.method, seen.id, status="waiting")
+                if self._add(row, seen.value):
+                    self._requests[seen.request.number] = row
             case "answer" | "error":
-                self._add_answer(entry, seen)
+                if seen.request is None:
+                    self._add(row := Row("answer", entry.sender, entry.ms, id=seen.id))
+                if row is not None:
+                    self._add_answer(row, entry.ms, seen)
             case "event" | "progress" | "cancel" if seen.request is not None:
-                row = self._requests.get(seen.request.number)
-                if row is None or len(row.events) >= MAX_EVENTS or self._held >= MAX_ROWS:
-                    self._count_further(row)
-                    return
-                self._held += 1
-                row.events.append(Event(seen.kind, entry.sender, entry.ms, seen.method, self._value(seen.value)))
+                if row is not None and len(row.events) < MAX_EVENTS and self._held < MAX_ROWS:
+                    self._held += 1
+                    row.events.append(Event(seen.kind, entry.sender, entry.ms, seen.method, self._value(seen.value)))
+                elif row is not None:
+                    row.further_events += 1
+                else:
+                    self.facts.further += 1
             case "other":
                 self._add(Row("other", entry.sender, entry.ms), seen.value)
             case _:
                 self._add(Row("notification", entry.sender, entry.ms, seen.method, seen.id), seen.value)
 
-    def _add_request(self, entry: MessageEntry, seen: SeenMessage) -> None:
-        assert seen.request is not None  # a request is its own
-        row = Row("request", entry.sender, entry.ms, seen.method, seen.id, status="waiting")
-        if self._add(row, seen.value):
-            self._requests[seen.request.number] = row
-
-    def _add_answer(self, entry: MessageEntry, seen: SeenMessage) -> None:
-        failed = seen.kind == "error"
-        note = _error_note(seen.value) if failed else ""
-        if seen.request is None:
-            row = Row("answer", entry.sender, entry.ms, "", seen.id, None, "error" if failed else "ok", note)
-            if self._add(row):
-                row.answer = self._value(seen.value)
-        elif (asked := self._requests.get(seen.request.number)) is not None:
-            cancelled = failed and any(event.kind == "cancel" for event in asked.events)
-            asked.end = entry.ms
-            asked.status = "cancelled" if cancelled else "error" if failed else "ok"
-            asked.note = note
-            asked.answer = self._value(seen.value)
+    def _add_answer(self, row: Row, ms: float, seen: SeenMessage) -> None:
+        if row.kind == "request":
+            row.end = ms
+        row.answer = self._value(seen.value)
+        row.status = "ok"
+        if seen.kind == "error":
+            row.status = "cancelled" if any(event.kind == "cancel" for event in row.events) else "error"
+            row.note = _error_note(seen.value)
 
     def _add(self, row: Row, value: Raw | None = None) -> bool:
         if self._held >= MAX_ROWS:
-            self._further += 1
+            self.facts.further += 1
             return False
         self._held += 1
         row.value = self._value(value)
         self.rows.append(row)
         return True
 
-    def _count_further(self, row: Row | None) -> None:
-        if row is None:
-            self._further += 1
-        else:
-            row.further_events += 1
-
     def _value(self, value: Raw | None) -> Value | None:
-        """The text, as much as fits."""
+        """Return the text, as much as fits."""
         if value is None:
             return None
         size = memoryview(value).nbytes
@@ -239,9 +215,7 @@ class Rows:
 
 def _error_note(value: Raw | None) -> str:
     try:
-        error = decoder_for(_Error)(b"{}" if value is None else value)
+        error = decoder_for(_Error)(value or b"{}")
     except DECODE_ERRORS:
         return ""
-    code = "" if error.code is UNSET else text_of(error.code, NOTE_CHARACTERS)
-    message = "" if error.message is UNSET else printable(error.message)
-    return cut(f"{code} {message}".strip(), NOTE_CHARACTERS)
+    return cut(f"{text_of(error.code, SHORT_CHARACTERS)} {printable(error.message)}".strip(), SHORT_CHARACTERS)

@@ -1,4 +1,4 @@
-"""The script that makes every transaction of a daemon. Only text: nothing is run here.
+"""The scripts that the server runs: one that makes every transaction of a daemon, and those that read what must be of one moment.
 
 The server runs a script alone and whole, and writes what it did into its log as one piece. So other daemons see all of a
 transaction or nothing, also after a crash. A script is sent with EVALSHA, which every server from Redis 6.2 on has, and no
@@ -30,13 +30,41 @@ Keys, each after `{prefix}:`
 
 from __future__ import annotations
 
-from typing import Final
+from hashlib import sha1
+from typing import Any, Final, final
+
+import msgspec
+from redis.exceptions import NoScriptError
 
 from ....a2a.types import STATE_NUMBERS, TERMINAL
+from ..checks import COVERED_EVENTS_KEPT
 from ..interface import QUEUED
+from .session import Session
 
-COVERED_EVENTS_KEPT: Final = 1024
-"""Events kept although a snapshot covers them, for daemons that follow a task and are a little behind."""
+pack: Final = msgspec.msgpack.Encoder().encode
+"""What a script takes with `cmsgpack.unpack`: of strings, numbers, booleans, tuples, and what `packed_bytes` returns."""
+
+
+def packed_bytes(value: bytes) -> msgspec.Raw:
+    """Bytes as part of what `pack` packs. The server does not know MessagePack's bytes; its strings may hold any."""
+    return msgspec.Raw(b"\xdb" + len(value).to_bytes(4, "big") + value)
+
+
+@final
+class Script:
+    """`text` is Lua. The server keeps scripts until it restarts; it is sent again when it has none of this hash."""
+
+    def __init__(self, text: str) -> None:
+        self._text: Final = text
+        self._hash: Final = sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    def run(self, session: Session, key: str, *arguments: str | bytes | int) -> Any:  # Any: as `Session.call`
+        """The script's reply. `key` is the one that it is given. Raises `redis.RedisError`."""
+        try:
+            return session.call("EVALSHA", self._hash, 1, key, *arguments)
+        except NoScriptError:
+            return session.call("EVAL", self._text, 1, key, *arguments)
+
 
 WAKE_ENTRIES: Final = 4096
 """About how many entries the wake-up stream keeps."""
@@ -71,7 +99,7 @@ end
 """
 """Before every script. `KEYS[1]` is `{prefix}:store`."""
 
-WRITE: Final = (
+WRITING: Final = Script(
     COMMON
     + f"""
 local version, me, number, lease_ms, now_ms, grows, doubtful, abandoned, operations = unpack(cmsgpack.unpack(ARGV[1]))
@@ -336,16 +364,25 @@ function does.claim(limit)
   return claims
 end
 
-function does.delete(ids)
-  for _, id in ipairs(ids) do
-    delete(id)
+-- Of the tasks that ended first, those beyond a number of them or older than so many milliseconds, but for some. How many.
+function does.expire(max_tasks, age_ms, limit, retained)
+  local surplus, ended_before, keep, deleted = call('ZCARD', P .. 'ended') - max_tasks, now_ms - (age_ms or 0), {{}}, 0
+  for _, id in ipairs(retained) do
+    keep[id] = true
+  end
+  for place, id in ipairs(call('ZRANGE', P .. 'ended', 0, limit + #retained - 1)) do
+    local ended = tonumber(fields_of(id, 'ended_ms')[1] or '') or 0
+    if deleted < limit and not keep[id] and (place <= surplus or age_ms and ended < ended_before) then
+      delete(id)
+      deleted = deleted + 1
+    end
   end
   for _, owner in ipairs(call('SMEMBERS', P .. 'owners')) do
     if call('EXISTS', P .. 'owned:' .. owner, P .. 'lease:' .. owner) == 0 then
       call('SREM', P .. 'owners', owner)
     end
   end
-  return true
+  return deleted
 end
 
 -- Even a short stream takes 4 KB. Of tasks that have ended, from the last one on that was looked at, their number.
@@ -422,3 +459,177 @@ end
 return results
 """
 )
+
+_LATER: Final = """
+-- The events after a snapshot of this generation. False where the keys hold something else.
+local function later(id, covered)
+  local from, events = tonumber(covered or ''), {}
+  local found = from and redis.pcall('XRANGE', P .. 'events:' .. id, string.format('%.0f-0', from + 1), '+')
+  if not found or found.err then
+    return false
+  end
+  for place, entry in ipairs(found) do
+    events[place] = entry[2][2]
+  end
+  return events
+end
+"""
+
+READ_CHUNK: Final = 32
+"""Entries of a stream that are read at once: some more than asked for may be in the server's memory meanwhile."""
+
+LISTED_TOGETHER: Final = 1000
+"""Of at most so many tasks that match a timestamp, all are sorted. Of more, the last changed tasks are searched for them."""
+
+LOADING: Final = Script(
+    COMMON
+    + _LATER
+    + """
+local id = ARGV[1]
+local found = redis.pcall('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation', 'generation', 'scope', 'owner')
+if found.err then
+  return { false, false, false, false, false, false }
+elseif not (found[1] or found[3]) then
+  return false
+end
+found[6] = later(id, found[2])
+return found
+"""
+)
+"""Of a task (id): its snapshot, the generation of that, its own, scope, owner, and the events after the snapshot. What is missing
+is nil."""
+
+READING: Final = Script(
+    COMMON
+    + f"""
+local id, after, limit, size = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local stored = redis.pcall('HGET', P .. 'task:' .. id, 'generation')
+local generation = type(stored) == 'string' and tonumber(stored) or 0
+local events, bytes, next_one = {{}}, 0, after + 1
+while next_one <= generation and #events < limit and bytes < size do
+  local entries = redis.pcall('XRANGE', P .. 'events:' .. id, next_one .. '-0', '+', 'COUNT',
+    math.min(limit - #events, {READ_CHUNK}))
+  if entries.err or not entries[1] or entries[1][1] ~= next_one .. '-0' then
+    return {{ generation, false }}
+  end
+  for _, entry in ipairs(entries) do
+    events[#events + 1] = entry[2][2]
+    bytes = bytes + #entry[2][2]
+    if bytes >= size then
+      break
+    end
+  end
+  next_one = after + 1 + #events
+end
+return {{ generation, events }}
+"""
+)
+"""Of a task (id, after, limit, bytes): its generation, and events; nil where the next one has been deleted."""
+
+LISTING: Final = Script(
+    COMMON
+    + _LATER
+    + f"""
+local scope, context, state, from, bound, limit, size = unpack(cmsgpack.unpack(ARGV[1]))
+local all = {{}}
+if state then
+  all[1] = state
+else
+  for number = 1, {len(STATE_NUMBERS)} do
+    all[number] = tostring(number)
+  end
+end
+
+local total, found = 0, {{}}
+local function add(member, sequence, number)
+  found[#found + 1] = {{ member, tonumber(sequence), number }}
+end
+
+-- The last changed ones below the bound, of one index.
+local function search(name, number)
+  local below, count = '(' .. bound, 0
+  repeat
+    local some = call('ZREVRANGEBYSCORE', P .. 'list:' .. name, below, '-inf', 'WITHSCORES', 'LIMIT', 0, limit)
+    for place = 1, #some, 2 do
+      if count < limit and (not from or some[place] >= from) then
+        add(some[place], some[place + 1], number)
+        count = count + 1
+      end
+      below = '(' .. some[place + 1]
+    end
+  until count >= limit or #some < 2 * limit
+end
+
+for _, number in ipairs(all) do
+  local name = indexes(number, scope, context or '')[context and 2 or 1]
+  if not from then
+    total = total + call('ZCARD', P .. 'list:' .. name)
+    search(name, number)
+  else
+    local matching = call('ZLEXCOUNT', P .. 'times:' .. name, '[' .. from, '+')
+    total = total + matching
+    if matching > {LISTED_TOGETHER} then
+      search(name, number)
+    elseif matching > 0 then
+      for _, member in ipairs(call('ZRANGEBYLEX', P .. 'times:' .. name, '[' .. from, '+')) do
+        local sequence = tonumber(call('ZSCORE', P .. 'list:' .. name, member) or 0)  -- 0: it was taken out of that list
+        if sequence > 0 and sequence < tonumber(bound) then
+          add(member, sequence, number)
+        end
+      end
+    end
+  end
+end
+table.sort(found, function(one, other) return one[2] > other[2] end)
+
+local tasks, bytes = {{}}, 0
+for place = 1, math.min(#found, limit - 1) do
+  local id = string.sub(found[place][1], string.find(found[place][1], '\\0', 1, true) + 1)
+  local task = redis.pcall('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation', 'generation', 'context')
+  if task.err then
+    task = {{ false, false, false, false }}
+  end
+  local events = later(id, task[2])
+  bytes = bytes + #(task[1] or '')
+  for _, event in ipairs(events or {{}}) do
+    bytes = bytes + #event
+  end
+  if place > 1 and bytes > size then
+    break
+  end
+  tasks[place] = {{ string.format('%.0f', found[place][2]), id, found[place][3], task[4], task[1], task[2], task[3], events }}
+end
+return {{ total, #found, tasks }}
+"""
+)
+"""How many tasks match, how many were looked at, and of each on the page its number, id, state, context, snapshot, the
+generation of that, its own, and the events after the snapshot. What is missing is nil."""
+
+ORPHANS: Final = Script(
+    COMMON
+    + """
+local found = {}
+local since = call('GET', P .. 'lease:' .. ARGV[1])
+if not since or (since ~= '0' and server_ms() - since < tonumber(ARGV[2])) then
+  return found
+end
+for _, owner in ipairs(call('SMEMBERS', P .. 'owners')) do
+  if owner ~= ARGV[1] and not is_alive(owner) then
+    local owned = call('ZRANGE', P .. 'owned:' .. owner, 0, -1, 'WITHSCORES')
+    for place = 1, #owned, 2 do
+      found[#found + 1] = { owned[place], tonumber(owned[place + 1]) }
+    end
+  end
+end
+table.sort(found, function(one, other) return one[2] < other[2] end)
+for place, task in ipairs(found) do
+  found[place] = task[1]
+end
+return found
+"""
+)
+"""The ids of tasks that have not ended and whose owner is dead, least recently changed first (owner, milliseconds).
+
+None while the asking daemon has no lease itself, or had none a short while ago: then the server was away for all of them, and
+the others are about to renew theirs.
+"""

@@ -13,7 +13,6 @@ from array import array
 from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from heapq import merge
 from itertools import count
 from sys import maxsize
@@ -21,11 +20,21 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
-from ....a2a.types import TERMINAL, TaskPage, TaskQuery, TaskState
-from ....daemon.memory import MemoryBudget
-from ....lazy import anyio
-from ..checks import Listed, RetainedTasks, check_changes, find_conflict, page_bound, read_page, up_to_max_read_bytes
-from ..interface import (
+from ...a2a.types import TERMINAL, TaskPage, TaskQuery, TaskState
+from ...daemon.memory import MemoryBudget
+from ...lazy import anyio
+from .checks import (
+    DEFAULT_RETENTION,
+    Listed,
+    RetainedTasks,
+    Retention,
+    check_changes,
+    find_conflict,
+    page_bound,
+    read_page,
+    up_to_max_read_bytes,
+)
+from .interface import (
     QUEUED,
     Changes,
     CommitRefusal,
@@ -38,16 +47,40 @@ from ..interface import (
     TaskChange,
     Unserializable,
 )
-from ..serialization import (
+from .serialization import (
     EncodedChange,
     compact,
-    decode_current_task,
     decode_events,
     decode_stored,
     encode_change,
 )
-from .event_tails import EventTails
-from .limits import StoreLimits
+
+MAX_ACTIVE_TASKS: Final = 100_000
+"""Tasks that have not ended. Further ones are refused."""
+
+MAX_ENDED_BYTES: Final = 256 * 1024 * 1024
+"""Total size of the tasks that have ended."""
+
+MAX_LOG_EVENTS: Final = 65_536
+"""Events that a task keeps after its snapshot. When there are more, they become part of the snapshot."""
+
+MAX_LOG_BYTES: Final = 64 * 1024 * 1024
+
+
+MAX_TAIL_BYTES: Final = 32 * 1024 * 1024
+"""Total size of the tails of all tasks; see `EventTails`."""
+
+
+class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a memory store holds, and for how long."""
+
+    retention: Retention = DEFAULT_RETENTION
+    active_tasks: int = MAX_ACTIVE_TASKS
+    ended_bytes: int = MAX_ENDED_BYTES
+    log_events: int = MAX_LOG_EVENTS
+    log_bytes: int = MAX_LOG_BYTES
+    tail_bytes: int = MAX_TAIL_BYTES
+
 
 # One task in the memory store: encoded, so that the garbage collector does not traverse it. Decides nothing.
 
@@ -80,6 +113,10 @@ class TaskRecord(msgspec.Struct, gc=False):
     @property
     def size(self) -> int:
         return len(self.snapshot) + self.log_bytes
+
+    def parts(self) -> tuple[bytes, Sequence[bytes]]:
+        """The snapshot, and the events after it."""
+        return self.snapshot, self.log or ()
 
 
 # An index of tasks in the order of their last change. Holds sequence numbers and timestamps, never tasks.
@@ -455,22 +492,9 @@ class MemoryStore:
         records = (self._by_sequence[sequence] for sequence in sequences)
         matching = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
         listed = (
-            Listed(
-                record.id,
-                record.context_id,
-                record.state,
-                record.sequence,
-                partial(
-                    decode_current_task,
-                    record.snapshot,
-                    record.log or (),
-                    record.id,
-                    include_artifacts=query.include_artifacts,
-                ),
-            )
-            for record in matching
+            Listed(record.id, record.context_id, record.state, record.sequence, record.parts) for record in matching
         )
-        return read_page(listed, query.page_size, sum(index.count(from_timestamp) for index in indexes)).page
+        return read_page(listed, query, sum(index.count(from_timestamp) for index in indexes)).page
 
     async def count(self) -> Mapping[TaskState, int]:
         self._evict()
@@ -541,3 +565,84 @@ def _index_key(scope: str, context_id: str | None, state: TaskState) -> _IndexKe
 def _index_keys(record: TaskRecord) -> tuple[_IndexKey, _IndexKey]:
     """The indexes that hold a task."""
     return (record.scope, record.state), (record.scope, record.context_id, record.state)
+
+
+# The last events that the snapshots of tasks cover. Whoever was cut off just before such a snapshot, as one is made when a task
+# ends, reads them and goes on without a loss. Never part of a task.
+
+
+_TASK_SHARE: Final = 4
+"""The tail of one task takes at most this part of the total."""
+
+_BUDGET_SHARE: Final = 16
+"""All tails take at most this part of the memory budget."""
+
+_TAIL_EVENT_BYTES: Final = 48
+"""What an event takes beside its bytes."""
+
+_TAIL_BYTES: Final = 512
+"""What a tail takes beside its events."""
+
+
+class _Tail(msgspec.Struct, gc=False):
+    events: list[bytes]
+    size: int = _TAIL_BYTES
+
+
+@final
+class EventTails:
+    """One per memory store. Counts in `budget`. The tails to which nothing was added for the longest time are dropped first."""
+
+    def __init__(self, limit: int, budget: MemoryBudget) -> None:
+        self._limit = min(limit, budget.limit // _BUDGET_SHARE)
+        self._budget = budget
+        self._tails: dict[str, _Tail] = {}
+        self._bytes = 0
+
+    def get(self, task_id: str) -> Sequence[bytes]:
+        """Events without gaps, the last of which is the last that the task's snapshot covers. None where none are kept."""
+        tail = self._tails.get(task_id)
+        return () if tail is None else tail.events
+
+    def extend(self, task_id: str, events: Sequence[bytes]) -> None:
+        """The task's snapshot covers these events now, which follow those that it covered before."""
+        tail = self._tails.pop(task_id, None)
+        if tail is None:
+            tail = _Tail([])
+            self._count(tail.size)
+        self._tails[task_id] = tail
+        tail.events += events
+        self._resize(tail, sum(map(_size_in_tail, events)))
+        count = 0
+        surplus = tail.size - self._limit // _TASK_SHARE
+        while surplus > 0 and count < len(tail.events):
+            surplus -= _size_in_tail(tail.events[count])
+            count += 1
+        self._resize(tail, -sum(map(_size_in_tail, tail.events[:count])))
+        del tail.events[:count]
+        self.free(self._bytes - self._limit)
+
+    def drop(self, task_id: str) -> None:
+        """The task has no tail any more."""
+        tail = self._tails.pop(task_id, None)
+        if tail is not None:
+            self._count(-tail.size)
+
+    def free(self, size: int) -> int:
+        """Drop tails until so many bytes are free; returns how many are."""
+        before = self._bytes
+        while self._tails and before - self._bytes < size:
+            self.drop(next(iter(self._tails)))
+        return before - self._bytes
+
+    def _resize(self, tail: _Tail, size: int) -> None:
+        tail.size += size
+        self._count(size)
+
+    def _count(self, size: int) -> None:
+        self._bytes += size
+        self._budget.add("tasks", size)
+
+
+def _size_in_tail(event: bytes) -> int:
+    return len(event) + _TAIL_EVENT_BYTES

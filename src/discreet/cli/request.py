@@ -1,22 +1,27 @@
-"""The request of a call, and how its params are read from the words of a command line. Sends nothing."""
+"""The request of a call: its params from the words of a command line, and who calls. Sends nothing.
 
+A token comes from an environment variable, a file or stdin. No flag holds one: command lines are visible in `ps`, in
+shell histories and in logs.
+"""
+
+import argparse
 import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import BinaryIO, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw
 
-from ...client import PLAIN, Dialect
-from ...client.peer import DEFAULT_TIMEOUT
-from ...daemon.rpc.envelope import without_unpaired
-from ...daemon.settings import UsageError
-from ...daemon.settings.option import read_reference
-from ...errors.decoders import decoder_for
-from ...errors.printable import cut, printable
-from ...framing.events import Framing
+from ..client import PLAIN, Dialect
+from ..client.peer import DEFAULT_TIMEOUT
+from ..daemon.rpc.envelope import without_unpaired
+from ..daemon.settings import UsageError
+from ..daemon.settings.option import read_reference
+from ..errors.decoders import decoder_for
+from ..errors.printable import cut, printable
+from ..framing.events import Framing
 
 STDIN_PATH: Final = "-"
 FILE_MARK: Final = "@"
@@ -54,7 +59,7 @@ def parse_params(words: Sequence[str], text: str | None = None) -> Params:
     if text is not None and words:
         raise UsageError("params either with --json or as arguments, not both")
     if text == STDIN_PATH:
-        text = _read_text(STDIN_PATH, "--json").removeprefix(_BYTE_ORDER_MARK)
+        text = read_text(STDIN_PATH, "--json").removeprefix(_BYTE_ORDER_MARK)
         if not text.strip():
             raise UsageError("--json: stdin is empty; it must hold a JSON object or array")
     if text is None and len(words) == 1 and words[0].lstrip()[:1] in _OPENING:
@@ -81,12 +86,12 @@ def _parse_named(words: Sequence[str]) -> Params:
     for word in words:
         name, equals, value = require_utf8(word).partition("=")
         if not equals or not name:
-            hint = _meant(word) or _quoting(words)
+            hint = _meant(words, word)
             raise UsageError(f"{word}: neither NAME=VALUE nor the only argument, a JSON object or array{hint}")
         if name in params:
             raise UsageError(f"{name}: given twice")
         if value.startswith(FILE_MARK):
-            params[name] = _read_text(value.removeprefix(FILE_MARK), name)
+            params[name] = read_text(value.removeprefix(FILE_MARK), name)
             continue
         parsed = _parse_json(value)
         params[name] = value if parsed is None else parsed
@@ -95,19 +100,22 @@ def _parse_named(words: Sequence[str]) -> Params:
     return Params(params or None, texts)
 
 
-def _read_text(path: str, what: str) -> str:
-    """The text of a file, or of stdin. `what` names the param or the flag in errors."""
+def read_text(path: str, what: str) -> str:
+    """Read a file, or stdin. `what` names the param or the flag in errors. Raises `UsageError`."""
     try:
         if path == STDIN_PATH:
-            content = b"" if sys.stdin is None else _read_bounded(sys.stdin.buffer, what)
+            content = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_READ_BYTES + 1)
         else:
             with open(path, "rb") as file:
-                content = _read_bounded(file, what)
+                content = file.read(MAX_READ_BYTES + 1)
+        if len(content) > MAX_READ_BYTES:
+            raise UsageError(f"{what}: more than {MAX_READ_BYTES} bytes")
         return content.decode()
     except UnicodeDecodeError as exc:
         raise UsageError(f"{what}: {path}: not UTF-8 text") from exc
     except FileNotFoundError as exc:
-        hint = f"""; a text that begins with @ is written as JSON: {what}='"{FILE_MARK}{path}"'"""
+        meant = f"""; a text that begins with @ is written as JSON: {what}='"{FILE_MARK}{path}"'"""
+        hint = "" if what.startswith("--") else meant
         raise UsageError(f"{what}: there is no file {path}{hint}") from exc
     except OSError as exc:
         raise UsageError(f"{what}: {path}: {os.strerror(exc.errno or 0)}") from exc
@@ -115,22 +123,13 @@ def _read_text(path: str, what: str) -> str:
         raise UsageError(f"{what}: not a possible path") from exc
 
 
-def _read_bounded(file: BinaryIO, what: str) -> bytes:
-    content = file.read(MAX_READ_BYTES + 1)
-    if len(content) > MAX_READ_BYTES:
-        raise UsageError(f"{what}: more than {MAX_READ_BYTES} bytes")
-    return content
-
-
-def _meant(word: str) -> str:
+def _meant(words: Sequence[str], word: str) -> str:
+    """Return a hint for a word that is no param: what it is instead, or how JSON is written that a shell has parted."""
     if read_reference(word):
         return "; an app is given with --app"
     name = word.removesuffix(":")
-    return f"; write {name}=…" if name != word and name.isidentifier() else ""
-
-
-def _quoting(words: Sequence[str]) -> str:
-    """How JSON is written that a shell has parted at its blanks."""
+    if name != word and name.isidentifier():
+        return f"; write {name}=…"
     return QUOTING if words[0][:1] in _OPENING else ""
 
 
@@ -145,7 +144,7 @@ _TYPOGRAPHIC: Final = "“”„«»"
 
 def _json_fault(text: str, exc: msgspec.DecodeError | RecursionError) -> str:
     """A phrase for a text that the decoder has refused with this error: what came, where it ends to be JSON, and a hint."""
-    from ...errors.redaction import scrub  # late: only a fault needs it
+    from ..errors.redaction import scrub  # late: only a fault needs it
 
     came = printable(cut(scrub(text), _MAX_SHOWN))
     if isinstance(exc, RecursionError):
@@ -215,3 +214,57 @@ class RemoteCall(msgspec.Struct, frozen=True):
     service_params: Mapping[str, str] | None = None
     dialect: Dialect = PLAIN
     progress: Progress | None = None
+
+
+# -- who calls --------------------------------------------------------------------------------------------------------
+
+AUTHORIZATION: Final = "authorization"
+
+MAX_TOKEN_CHARS: Final = 64 * 1024
+"""Signed tokens have a few thousand characters; a longer text is the wrong file."""
+
+
+def read_service_params(args: argparse.Namespace) -> dict[str, str] | None:
+    """Return the service params that the flags ask for, None for none. Reads the token from its variable or file.
+
+    Raises `UsageError`. Its text never contains the token.
+    """
+    found: dict[str, str] = {}
+    for word in args.service_param:
+        name, equals, value = word.partition("=")
+        name = name.lower()
+        if not equals or not name:
+            raise UsageError(f"--service-param: {word}: not NAME=VALUE")
+        if name == AUTHORIZATION:
+            raise UsageError(
+                "--service-param: credentials don't belong on a command line; use --token-env or --token-file"
+            )
+        if name in found:
+            raise UsageError(f"--service-param: {name}: given twice")
+        found[name] = require_utf8(value)
+    token = _read_token(args)
+    if token is not None:
+        found[AUTHORIZATION] = token if " " in token else f"Bearer {token}"
+    return found or None
+
+
+def _read_token(args: argparse.Namespace) -> str | None:
+    """Return the token, with its scheme in front if that is not Bearer (a Bearer token has no blanks: RFC 6750)."""
+    if args.token_env is not None and args.token_file is not None:
+        raise UsageError("a token either with --token-env or with --token-file, not both")
+    if args.token_env is not None:
+        flag = f"--token-env: {args.token_env}"
+        text = os.environ.get(args.token_env)
+        if text is None:
+            raise UsageError(f"{flag}: there is no such variable")
+    elif args.token_file is not None:
+        flag = f"--token-file: {args.token_file}"
+        text = read_text(args.token_file, "--token-file")
+    else:
+        return None
+    token = text.strip()
+    if not token:
+        raise UsageError(f"{flag}: it is empty")
+    if len(token) > MAX_TOKEN_CHARS or not token.isprintable():
+        raise UsageError(f"{flag}: not a token: a token is one line of text")
+    return token

@@ -1,4 +1,4 @@
-"""The intermediate representation of a client: its types, errors and operations, without any language's syntax.
+"""The model of a client: its types, errors and operations, without any language's syntax.
 
 Names of types are final here. Each language chooses the names of members, params and methods itself.
 """
@@ -6,7 +6,7 @@ Names of types are final here. Each language chooses the names of members, param
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -65,7 +65,7 @@ ANY_TYPE: Final = ScalarType("any")
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A member of an object, a param, or an item of a positional record.
+    """A member of an object, or a param.
 
     `default` is UNSET where none is known. `full_description` is the description with the default added.
     """
@@ -79,20 +79,19 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class RecordTag(msgspec.Struct, frozen=True):
-    """The member that tells the records of a union apart. An empty `wire_name` means the first item."""
+    """The member that tells the records of a union apart."""
 
     wire_name: str
     value: str | int
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A JSON object with declared members; with `positional`, an array whose items are the fields."""
+    """A JSON object with declared members."""
 
     name: str
     description: str
     fields: tuple[Field, ...]
     tag: RecordTag | None = None
-    positional: bool = False
 
 
 class Alias(msgspec.Struct, frozen=True):
@@ -164,39 +163,41 @@ def union_of(members: Iterable[Type]) -> Type:
     return next(iter(flat)) if len(flat) == 1 else UnionType(tuple(flat))
 
 
+def parts_of(tp: Type) -> tuple[Type, ...]:
+    """Return the types directly inside a type."""
+    match tp:
+        case ArrayType(items=part) | MapType(values=part):
+            return (part,)
+        case TupleType(items=parts) | UnionType(members=parts):
+            return parts
+        case _:
+            return ()
+
+
 def map_references(tp: Type, replace: Callable[[TypeReference], Type]) -> Type:
     """Return the type with each reference in it replaced."""
+    parts = tuple(map_references(part, replace) for part in parts_of(tp))
     match tp:
-        case ScalarType() | LiteralType():
-            return tp
         case TypeReference():
             return replace(tp)
         case ArrayType():
-            return ArrayType(map_references(tp.items, replace))
+            return ArrayType(*parts)
         case TupleType():
-            return TupleType(tuple(map_references(item, replace) for item in tp.items))
+            return TupleType(parts)
         case MapType():
-            return MapType(map_references(tp.values, replace), tp.keys)
+            return MapType(*parts, tp.keys)
         case UnionType():
-            return union_of(map_references(member, replace) for member in tp.members)
+            return union_of(parts)
         case _:
-            assert_never(tp)
+            return tp
 
 
 def references(tp: Type) -> Iterator[str]:
     """Yield the name of each reference in a type."""
-    match tp:
-        case ScalarType() | LiteralType():
-            return
-        case TypeReference():
-            yield tp.name
-        case ArrayType(items=part) | MapType(values=part):
-            yield from references(part)
-        case TupleType(items=parts) | UnionType(members=parts):
-            for part in parts:
-                yield from references(part)
-        case _:
-            assert_never(tp)
+    if isinstance(tp, TypeReference):
+        yield tp.name
+    for part in parts_of(tp):
+        yield from references(part)
 
 
 _NAME_CHARS: Final = 7
@@ -205,16 +206,15 @@ _NAME_CHARS: Final = 7
 
 def written_size(tp: Type) -> int:
     """Return about how many characters it takes to write the type down."""
+    inner = sum(written_size(part) + 3 for part in parts_of(tp))
     match tp:
         case ScalarType() | TypeReference():
             return _NAME_CHARS
         case LiteralType():
             return sum(len(str(value)) + 4 for value in tp.values)
         case ArrayType():
-            return written_size(tp.items) + len("list[]")
+            return inner + len("list[]") - 3
         case MapType():
-            return written_size(tp.values) + len("dict[str, ]") + sum(len(key) + 4 for key in tp.keys)
-        case TupleType(items=parts) | UnionType(members=parts):
-            return sum(written_size(part) + 3 for part in parts)
+            return inner + len("dict[str, ]") - 3 + sum(len(key) + 4 for key in tp.keys)
         case _:
-            assert_never(tp)
+            return inner
