@@ -133,20 +133,6 @@ class AdmittedCall:
     block is raised as its version writes it, its other exceptions as they are.
     """
 
-    __slots__ = (
-        "_ctx",
-        "_params",
-        "_passed",
-        "_pipeline",
-        "_streaming",
-        "_task_id",
-        "_told",
-        "_version",
-        "caller",
-        "handler",
-        "result",
-    )
-
     handler: RequestHandler
     caller: Caller
     _told: AgentCall

@@ -29,7 +29,7 @@ from ..lazy import anyio
 from ..version import __version__
 from .agent import Agent
 from .card_builder import CardBuilder, stdio_interfaces
-from .cluster import SHARED_POLL_SECONDS, Cluster
+from .cluster import SHARED_POLL_SECONDS, Cluster, LostTasks
 from .delegator import Delegator
 from .executor import AgentExecutor
 from .live_task import LiveTask, TaskMemory
@@ -41,7 +41,6 @@ from .runner import CANCEL_SECONDS, Runner
 from .stores.failures import log_failure
 from .stores.interface import StoreError, TaskStore
 from .task_cache import TaskCache
-from .task_worker import LostTasks
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Tracing
@@ -103,31 +102,21 @@ class Runtime:
         if notifier is not None:
             self._cache.on_push = partial(self._push, notifier)
         self._runner = Runner(
-            executor,
-            self._cache,
-            replies_without_task=replies_without_task,
-            tracing=tracing,
-            name=name,
+            executor, self._cache, replies_without_task=replies_without_task, tracing=tracing, name=name
         )
         self._cluster = Cluster(
-            store,
-            self._cache,
             self._runner,
             executes=role.executes,
             max_runs=role.max_runs,
             shared_poll_seconds=shared_poll_seconds,
         )
-        self._lost_tasks = LostTasks(self._cache, self._runner)
+        self._lost_tasks = LostTasks(self._runner)
         self._opened: anyio.Event | None = None
         self._probe_failed = False
-        push_configs = PushConfigs(store, self._cache, self._notifier, lacks_extra=lacks_push_extra)
-        delegator = Delegator(store, self._cache, self._runner, queues=role.queues)
         self.handler = RequestHandler(
-            store,
-            self._cache,
             self._runner,
-            delegator,
-            push_configs,
+            Delegator(self._runner, queues=role.queues),
+            PushConfigs(self._cache, notifier, lacks_extra=lacks_push_extra),
             self._cluster.follow,
             self.start,
             remote_cancel_seconds=remote_cancel_seconds,

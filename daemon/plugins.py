@@ -35,8 +35,8 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "mcp": "discreet.dialects.mcp",
         "acp": "discreet.dialects.acp",
     },
-    "gateway": {"http": "discreet.gateway.server.available:opened_listener"},
-    "identity": {"jwt": "discreet.gateway.identity.jwt_provider:JwtProvider"},
+    "gateway": {"http": "discreet.gateway.server.listener:opened_listener"},
+    "identity": {"jwt": "discreet.gateway.jwt_provider:JwtProvider"},
     "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
     "schemas": {
         "operation": "discreet.schemas.documents:operation_schema",
@@ -46,7 +46,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "service": {
         "fs": "discreet.files.service:file_service",
         "import": "discreet.imports.configured:service_of",
-        "metrics": "discreet.gateway.monitoring.figures:metrics",
+        "metrics": "discreet.gateway.figures:metrics",
     },
     "store": {
         "memory": "discreet.agents.stores.memory:MemoryStore",

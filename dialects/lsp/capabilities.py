@@ -61,7 +61,10 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
         elif row.server_capability:
             _announce(capabilities, spec, row.server_capability)
         elif row.dynamic_registration:
-            registrations.append(_registration(spec, row))
+            options = _options(spec)
+            for options_type in row.registration_options:
+                _complete(options, options_type, spec.name)
+            registrations.append(Registration(row.registration_method or spec.name, row.dynamic_registration, options))
         elif row.registration_method == "notebookDocument/sync" and spec.options is not None:
             capabilities["notebookDocumentSync"] = _options(spec)
         elif spec.name == "notebookDocument/didOpen":
@@ -75,7 +78,6 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
 
 
 def _row(method: str) -> Method:
-    """What LSP says of a method; of another one nothing."""
     return REQUESTS.get(method) or NOTIFICATIONS.get(method) or Method()
 
 
@@ -140,7 +142,6 @@ def alternatives(member: str) -> list[str]:
 
 
 def _options_type(member: str) -> str:
-    """The type of the options that a member takes; empty where it takes none."""
     return next((name for name in alternatives(member) if name in OPTIONS), "")
 
 
@@ -158,13 +159,6 @@ def _complete(given: dict[str, Any], options_type: str, path: str) -> None:
             raise DeclarationError(
                 f"LSP needs {where} ({member}) of this server: give its method options={{{name!r}: …}}"
             )
-
-
-def _registration(spec: OperationSpec, row: Method) -> Registration:
-    options = _options(spec)
-    for options_type in row.registration_options:
-        _complete(options, options_type, spec.name)
-    return Registration(row.registration_method or spec.name, row.dynamic_registration, options)
 
 
 RESERVED_NUMBERS: Final = range(-32099, -31999)
@@ -260,12 +254,9 @@ def _takes(spec: OperationSpec, params: str) -> bool:
 
 
 def _is_lsp_struct(hint: Any) -> bool:  # Any: an annotation
-    return isinstance(hint, type) and hasattr(hint, "__struct_fields__") and _home(hint) is hint
-
-
-def _home(hint: type) -> Any:  # Any: a class or an alias
-    """What LSP has under the name of this class."""
-    return _load(hint.__name__) if hint.__name__ in HOMES else None
+    if not (isinstance(hint, type) and hasattr(hint, "__struct_fields__") and hint.__name__ in HOMES):
+        return False
+    return _load(hint.__name__) is hint
 
 
 def _not_in(returns: Any, result: str) -> str:  # Any: an annotation
@@ -279,7 +270,6 @@ def _not_in(returns: Any, result: str) -> str:  # Any: an annotation
 
 
 def _resolved(result: str) -> set[str]:
-    """The names in a type, with those that its aliases lead to."""
     found = set(re.findall(r"\w+", result))
     for name in found & HOMES.keys():
         loaded = _load(name)

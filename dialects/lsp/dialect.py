@@ -56,7 +56,10 @@ class PartialResults(Events):
 
     def __init__(self, call: Call, memory: MemoryBudget) -> None:
         super().__init__(call.id or envelope.NULL_ID)
-        self._token = _partial_result_token(call)
+        try:
+            self._token = decoder_for(_PartialResult)(call.params or b"{}").partial_result_token
+        except msgspec.DecodeError:
+            self._token = None
         self._memory = memory
         self._kept: list[bytes] = []
         self._size = 0
@@ -74,13 +77,6 @@ class PartialResults(Events):
     def result(self, completed: bytes) -> bytes:
         items = (part.strip()[1:-1] for part in self._kept)
         return b"[%b]" % b",".join(item for item in items if item.strip())
-
-
-def _partial_result_token(call: Call) -> str | int | None:
-    try:
-        return decoder_for(_PartialResult)(call.params or b"{}").partial_result_token
-    except msgspec.DecodeError:
-        return None
 
 
 @final
@@ -137,18 +133,13 @@ class LspDialect(Dialect):
         return self._take_notification(call) if call.id is None else None
 
     def _out_of_turn(self, method: str) -> Failure | None:
-        """Why this method is refused now. `exit` never is."""
         if method == "exit":
             return None
-        match self.state:
-            case "shutdown":
-                return Unavailable()
-            case "new":
-                return None if method == "initialize" else NOT_INITIALIZED
-            case "initializing":
-                return ALREADY_INITIALIZED if method == "initialize" else NOT_INITIALIZED
-            case "initialized":
-                return ALREADY_INITIALIZED if method == "initialize" else None
+        if self.state == "shutdown":
+            return Unavailable()
+        if method == "initialize":
+            return None if self.state == "new" else ALREADY_INITIALIZED
+        return None if self.state == "initialized" else NOT_INITIALIZED
 
     def _take_notification(self, call: Call) -> Ignored | None:
         method = call.method
@@ -161,7 +152,10 @@ class LspDialect(Dialect):
         elif method == "workspace/didChangeWorkspaceFolders":
             change_workspace(self._documents, call.params)
         elif method == "window/workDoneProgress/cancel":
-            self._cancel_progress(call)
+            try:
+                self._on_progress_cancelled(decoder_for(_ProgressCancel)(call.params or b"{}").token)
+            except msgspec.DecodeError:
+                pass
         elif not method.startswith("$/"):
             return None
         return None if method in self.declared or method == "$/setTrace" else IGNORED
@@ -231,13 +225,6 @@ class LspDialect(Dialect):
         if isinstance(message, Call):
             return _MendedCall(message.method, message.id, message.params, message.metadata, size=len(body), exact=body)
         return message
-
-    def _cancel_progress(self, call: Call) -> None:
-        try:
-            token = decoder_for(_ProgressCancel)(call.params or b"{}").token
-        except msgspec.DecodeError:
-            return
-        self._on_progress_cancelled(token)
 
     def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
         if self.state == "initializing" and call_id == self._hello:  # the client may try again

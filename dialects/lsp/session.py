@@ -18,7 +18,7 @@ from ...daemon.operations.context import ClientRefused, Context
 from ...daemon.operations.params import InputModel
 from ...daemon.operations.registry import Registry
 from ...daemon.operations.service import DeclarationError, Service
-from ...daemon.operations.spec import Forward, OperationSpec
+from ...daemon.operations.spec import Forward
 from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
@@ -70,7 +70,7 @@ class LspSession:
             frozenset(spec.name for spec in specs),
             connection.host.memory,
             self._on_initialized,
-            self._cancel_progress,
+            lambda token: connection.context_backend.progress_cancels.get(token, _nothing)(),
             lambda: connection.host.spawn(self._apply_steps),
             connection.take_again,
         )
@@ -109,7 +109,13 @@ class LspSession:
             given = _with_rest(params.arguments, spec.input)
             return Forward(spec.name, given, None, prefix="arguments", progress_token=params.work_done_token)
 
-        service.operations = [_as_needed(spec) for spec in service.operations]
+        needed = msgspec.structs.replace
+        service.operations = [
+            needed(spec, immediate="always")
+            if spec.name in ("shutdown", "exit") and spec.mode == "inline"
+            else (needed(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec)
+            for spec in service.operations
+        ]
         return Registry([service])
 
     def save(self) -> bytes:
@@ -153,11 +159,6 @@ class LspSession:
         }
         return {"capabilities": capabilities, "serverInfo": self._connection.server_info}
 
-    def _cancel_progress(self, token: str | int) -> None:
-        cancel = self._connection.context_backend.progress_cancels.get(token)
-        if cancel is not None:
-            cancel()
-
     def _take_changes(self) -> None:
         """Operations were declared while they are served: the answer to `initialize` tells of those that come before it."""
         specs = self._connection.host.catalogue.operations
@@ -172,7 +173,6 @@ class LspSession:
             self._register(self._registered)
 
     async def _apply_steps(self) -> None:
-        """Apply a notification with many changes, and let everything else run in between."""
         while self.dialect.busy:
             await anyio.lowlevel.checkpoint()
             if self.dialect.busy:
@@ -197,14 +197,15 @@ class LspSession:
             for method, options in now.items()
             if before.get(method) != options
         ]
-        if gone or new:
-            self._connection.host.spawn(lambda: self._ask_to_register(gone, new))
 
-    async def _ask_to_register(self, gone: list[dict[str, Any]], new: list[dict[str, Any]]) -> None:
-        if gone:
-            await self._ask("client/unregisterCapability", {"unregisterations": gone}, gone)  # LSP's own spelling
-        if new:
-            await self._ask("client/registerCapability", {"registrations": new}, new)
+        async def ask() -> None:
+            if gone:
+                await self._ask("client/unregisterCapability", {"unregisterations": gone}, gone)  # LSP's own spelling
+            if new:
+                await self._ask("client/registerCapability", {"registrations": new}, new)
+
+        if gone or new:
+            self._connection.host.spawn(ask)
 
     async def _ask(self, method: str, params: dict[str, Any], about: list[dict[str, Any]]) -> None:
         try:
@@ -239,10 +240,7 @@ def _with_rest(arguments: msgspec.Raw, model: InputModel) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode([*given[:before], *rest]))
 
 
-def _as_needed(spec: OperationSpec) -> OperationSpec:
-    if spec.name in ("shutdown", "exit") and spec.mode == "inline":
-        return msgspec.structs.replace(spec, immediate="always")
-    return msgspec.structs.replace(spec, mode="forward") if spec.name == "workspace/executeCommand" else spec
+def _nothing() -> None: ...
 
 
 def _read_initialize(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:

@@ -64,7 +64,10 @@ def forward(
         if protocol.modern and params.state is not None:
             earlier = state.seal.open(params.state, operation, arguments)
         pending = Pending(arguments, where, protocol, earlier, params.responses or {})
-        values = _answered(questions, pending)
+        try:
+            values = answers_of(questions, pending)
+        except Exception:  # noqa: BLE001 - reading may run the app's own `__post_init__`; then the operation tells what is wrong
+            values = None
         if values is not None and len(values) == len(questions.params):
             arguments = Raw(msgspec.json.encode({**given, **values}))
         else:
@@ -82,14 +85,6 @@ def forward(
         patient=True,
         name=tool_name(operation),
     )
-
-
-def _answered(questions: Questions, pending: Pending) -> dict[str, Any] | None:
-    """The answers so far; None where the user declined, or an answer can't be read, which is for the operation to tell."""
-    try:
-        return answers_of(questions, pending)
-    except Exception:  # noqa: BLE001 - reading may run the app's own `__post_init__`, which the operation is the boundary for
-        return None
 
 
 def answers_of(questions: Questions, pending: Pending) -> dict[str, Any]:
@@ -126,8 +121,6 @@ def add_asking(service: Service, state: McpState) -> None:
 
 @final
 class _Asking:
-    """Asks for the params of one operation, then runs it."""
-
     def __init__(self, state: McpState, questions: Questions) -> None:
         self._state = state
         self._questions = questions

@@ -172,7 +172,9 @@ class AskedParam:
             if not isinstance(text, str):
                 raise TypeError(f"what asks for param {self.name} must return a text or None")
             return ClientRequest(method, {"message": text, "requestedSchema": self._form})
-        messages = [_user_message(text)] if isinstance(text, str) else text
+        messages: Any = text
+        if isinstance(text, str):
+            messages = [structs.SamplingMessage(role="user", content=structs.TextContent(text=text))]
         if not isinstance(messages, list) or not all(isinstance(m, structs.SamplingMessage) for m in messages):
             raise TypeError(
                 f"what asks for param {self.name} must return a text, a list of mcp.SamplingMessage, or None"
@@ -312,10 +314,6 @@ def _without_none(hint: Any) -> Any:
 def _base(hint: Any) -> Any:
     """The type itself, without `| None` and what the annotation says beside it."""
     return get_args(_without_none(hint))[0]
-
-
-def _user_message(text: str) -> structs.SamplingMessage:
-    return structs.SamplingMessage(role="user", content=structs.TextContent(text=text))
 
 
 def _text_of(message: structs.CreateMessageResult) -> str:

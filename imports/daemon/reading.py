@@ -28,13 +28,10 @@ from ...errors.printable import cut, printable
 from ...errors.redaction import scrub_secrets
 from ...schemas.documents import OperationSchema
 from ...schemas.named_types import require_schema
-from ..asking import ask_in_thread
 from ..model import ImportFailed
-from .carried import TOO_DEEP, MountIdentity
-from .contracts import import_of, without_numbers
-from .model import Command, DaemonImport, Target
-from .openrpc import read_openrpc
-from .process import endpoint_of, running
+from ..targets import TOO_DEEP, Command, Target, ask_in_thread
+from .calls import MountIdentity, endpoint_of, running
+from .contracts import DaemonImport, import_of, read_openrpc, without_numbers
 
 READ_SECONDS: Final = 10.0
 """How long a daemon has to start, and to tell what it offers."""
@@ -81,7 +78,7 @@ def read_daemon(target: Target, *, token: str = "", seconds: float = READ_SECOND
 
 
 def _failed(target: Target, reason: str) -> ImportFailed:
-    return ImportFailed(f"{_shown(target.name, LONGEST_NAME)}: {_shown(reason, LONGEST_REASON)}")
+    return ImportFailed(f"{_shown(target.shown, LONGEST_NAME)}: {_shown(reason, LONGEST_REASON)}")
 
 
 def _shown(text: str, longest: int) -> str:

@@ -15,7 +15,7 @@ import pytest
 from discreet.cli.commands import load_verb
 from discreet.cli.verbs.call import remote_call_of
 from discreet.daemon.settings import UsageError
-from support.http_daemon import http_daemon
+from support.gateways import http_daemon
 from support.in_process import in_process
 from support.programs import finished
 
@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(place: Path) -> Iterator[str]:
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
-    with http_daemon("./greeter.py:agent", place, "--token", f"ann:{digest}") as served:
+    with http_daemon(place, "./greeter.py:agent", "--token", f"ann:{digest}") as served:
         yield served
 
 

@@ -17,7 +17,7 @@ from discreet.cli.main import main
 from discreet.cli.request import MAX_READ_BYTES, Params, parse_params
 from discreet.cli.verbs.call import remote_call_of
 from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
-from discreet.client.error_replies import remote_error
+from discreet.client.errors import remote_error
 from discreet.daemon.settings import UsageError
 from discreet.errors import ERROR_TABLE, DomainFailure, Internal
 from discreet.errors.wire import encode_error

@@ -32,8 +32,7 @@ from discreet.client import (
     connect,
 )
 from discreet.client.dialects import DIALECTS, initialize_handshake
-from discreet.client.error_replies import remote_error
-from discreet.client.errors import TaskNotCancelable, TaskNotFound
+from discreet.client.errors import TaskNotCancelable, TaskNotFound, remote_error
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from support.waits import DEADLINE_SECONDS

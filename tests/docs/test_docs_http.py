@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from discreet.daemon.settings.table import OPTIONS
-from discreet.gateway.event_queue import MAX_UNDELIVERED
+from discreet.gateway.streams import MAX_UNDELIVERED
 from support.gateways import http_daemon
 from support.programs import finished, install_commands
 from support.requirements import missing

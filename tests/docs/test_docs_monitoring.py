@@ -17,8 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from discreet.daemon.host import Host
 from discreet.daemon.memory import MemoryBudget
 from discreet.daemon.settings import Settings
-from discreet.gateway.monitoring.exposition import exposed
-from discreet.gateway.monitoring.figures import BOUNDS, Figures
+from discreet.gateway.figures import BOUNDS, Figures
+from discreet.gateway.metrics import exposed
 from support.figures import some_figures
 from support.waits import DEADLINE_SECONDS
 

@@ -14,7 +14,7 @@ import pytest
 from discreet.daemon.settings.table import OPTIONS
 from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.failures import AgentFailure
-from discreet.gateway.responses.compression import SMALLEST
+from discreet.gateway.answers import SMALLEST
 from support.asgi_client import JSON, AsgiClient
 from support.books import book, described, operations
 from support.gateways import http_daemon

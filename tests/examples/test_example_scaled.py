@@ -24,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from discreet.agents.stores.postgres.address import read_address
 from discreet.daemon.settings import OPTIONS, Settings
 from discreet.gateway.gateway import PROBES
-from discreet.gateway.monitoring.exposition import exposed
+from discreet.gateway.metrics import exposed
 from discreet.gateway.server.listener import IDLE_SECONDS
 from support.command_lines import load_settings
 from support.figures import some_figures

@@ -97,7 +97,7 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
     required = {each["name"] for each in bom["components"] if each["scope"] == "required"}
     assert required == wanted
     optional = {each["name"] for each in bom["components"] if each["scope"] == "optional"}
-    served_by_http = {"httptools", "starlette", "uvicorn"}
+    served_by_http = {"httptools", "uvicorn"}
     assert optional == {
         "ahocorasick-rs",
         "certifi",

@@ -16,7 +16,7 @@ from typing import Final, assert_never, final
 from msgspec import Raw
 
 from ..client.messages import MAX_MESSAGE_BYTES
-from ..client.stderr import StderrLines
+from ..client.process import StderrLines
 from ..errors.failures import ParseFailure
 from ..errors.redaction import load_environment, scrub_fields
 from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, NeedData

@@ -10,8 +10,7 @@ from typing import Any
 from ..async_block import async_block
 from ..client import Peer, connect
 from ..client.peer import DEFAULT_TIMEOUT
-from ..client.stderr import StderrMode
-from ..client.validation import StrPath
+from ..client.validation import StderrMode, StrPath
 from ..daemon.settings import Settings
 from .memory import client_framing, flags_of
 

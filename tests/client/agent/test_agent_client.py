@@ -32,7 +32,7 @@ from discreet.client.agent import (
 )
 from discreet.client.blocking import connect as connect_blocking
 from discreet.testing import in_memory
-from support.http_daemon import http_daemon
+from support.gateways import http_daemon
 from support.http_server import HttpRequest, http_server
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
@@ -56,7 +56,7 @@ def declared_agent() -> Any:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("agent")
     (folder / "agent.py").write_bytes(APP.read_bytes())
-    with http_daemon("./agent.py:agent", folder, "--store=sqlite:tasks.db") as served:
+    with http_daemon(folder, "./agent.py:agent", "--store=sqlite:tasks.db") as served:
         yield served
 
 

@@ -19,7 +19,7 @@ from discreet.client import (
 from discreet.client import connection as limits
 from discreet.client.connection import Connection
 from discreet.client.connector import FixedConnector
-from discreet.client.handlers import Handlers
+from discreet.client.incoming import Handlers
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import memory_pair
 
@@ -173,18 +173,6 @@ async def test_a_server_that_ends_without_a_message_is_told_with_what_it_wrote(w
         tasks.start_soon(serve)
         with pytest.raises(ConnectionFailed, match="it wrote no message: usage: server FILE$"):
             await peer.call("m", timeout=None)
-
-
-@pytest.mark.parametrize("kind", ["call", "stream"])
-async def test_a_server_that_echoes_is_told_as_such(wired: Any, kind: str) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def echo() -> None:
-            await server.transport.send(await server.transport.receive())
-
-        tasks.start_soon(echo)
-        with pytest.raises(InvalidReply, match="it is no server"):
-            await (peer.call("m", {"a": 1}) if kind == "call" else anext(peer.subscribe("m")))
 
 
 async def test_a_request_with_an_id_of_this_side_is_answered(wired: Any) -> None:

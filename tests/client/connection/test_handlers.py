@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.client import ConnectionFailed, InvalidReply, handlers, incoming
+from discreet.client import ConnectionFailed, InvalidReply, incoming
 from discreet.errors import FailureError, InvalidParams, OperationError
 
 pytestmark = pytest.mark.anyio
@@ -214,7 +214,7 @@ async def test_a_server_with_too_many_open_requests_loses_the_connection(wired: 
 
         async def serve() -> None:
             await server.read()
-            for number in range(handlers.MAX_SERVER_REQUESTS + 1):
+            for number in range(incoming.MAX_SERVER_REQUESTS + 1):
                 await server.write(request("ask", number))
 
         tasks.start_soon(serve)
@@ -225,7 +225,7 @@ async def test_a_server_with_too_many_open_requests_loses_the_connection(wired: 
 async def test_a_server_with_too_many_bytes_of_open_requests_loses_the_connection(
     wired: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handlers, "MAX_OPEN_BYTES", 10_000)
+    monkeypatch.setattr(incoming, "MAX_OPEN_BYTES", 10_000)
 
     async def forever(_: Any) -> None:
         await anyio.sleep_forever()
@@ -244,7 +244,7 @@ async def test_a_server_with_too_many_bytes_of_open_requests_loses_the_connectio
 
 
 async def test_one_large_request_is_answered(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handlers, "MAX_OPEN_BYTES", 100)
+    monkeypatch.setattr(incoming, "MAX_OPEN_BYTES", 100)
 
     async def echo(params: Any) -> Any:
         return params
@@ -259,7 +259,7 @@ async def test_one_large_request_is_answered(wired: Any, monkeypatch: pytest.Mon
 async def test_a_server_that_leaves_too_many_bytes_of_replies_unread_loses_the_connection(
     wired: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handlers, "MAX_OPEN_BYTES", 3_000_000)
+    monkeypatch.setattr(incoming, "MAX_OPEN_BYTES", 3_000_000)
 
     async def large(_: Any) -> str:
         return "x" * 1_000_000
@@ -278,7 +278,7 @@ async def test_a_server_that_leaves_too_many_bytes_of_replies_unread_loses_the_c
 
 
 async def test_what_nobody_handles_is_refused_without_being_kept(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handlers, "MAX_OPEN_BYTES", 1000)
+    monkeypatch.setattr(incoming, "MAX_OPEN_BYTES", 1000)
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
         async def serve() -> None:

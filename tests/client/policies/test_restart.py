@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from discreet.client import PLAIN, ConnectionFailed, ConnectionLoss, Peer, RequestTimeout, RestartPolicy
 from discreet.client.connection import Connection, open_connection
-from discreet.client.handlers import Handlers
+from discreet.client.connector import RestartHistory, RestartingConnector
+from discreet.client.incoming import Handlers
 from discreet.client.peer import CallDefaults
-from discreet.client.restart import RestartHistory, RestartingConnector
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from support.timing import FakeTiming

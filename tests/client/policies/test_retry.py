@@ -23,7 +23,7 @@ from discreet.client import (
     StreamOverrun,
     Unavailable,
 )
-from discreet.client.error_replies import ERROR_CLASSES, remote_error
+from discreet.client.errors import ERROR_CLASSES, remote_error
 from discreet.client.retry import call_with_retries, outcome_is_unknown
 from discreet.errors import failures as facts
 from discreet.errors.backoff import SYSTEM_TIMING

@@ -19,8 +19,7 @@ from discreet.client import (
     connect,
     spawn,
 )
-from discreet.client.process import wait_in_thread
-from discreet.client.stderr import LINE_BYTES, TAIL_BYTES, StderrLines, StderrTail
+from discreet.client.process import LINE_BYTES, TAIL_BYTES, StderrLines, StderrTail, wait_in_thread
 from support.hostile import hostile
 from support.programs import has_ended
 from support.waits import DEADLINE_SECONDS, until

@@ -274,8 +274,8 @@ async def test_nobody_listens(logged: LoggedEvents) -> None:
 
 async def test_calls_beyond_the_connections_are_overloaded_after_a_while(logged: LoggedEvents) -> None:
     from discreet.client.outbound.connection import OutboundError
+    from discreet.client.outbound.network import Destination
     from discreet.client.outbound.pool import ConnectionPool, PoolTimeouts
-    from discreet.client.outbound.ssrf import Destination
 
     async def handle(conversation: Conversation) -> None:
         await conversation.deserted()
@@ -295,8 +295,8 @@ async def test_calls_beyond_the_connections_are_overloaded_after_a_while(logged:
 
 async def test_a_connection_that_is_never_made_has_its_own_reason() -> None:
     from discreet.client.outbound.connection import OutboundError
+    from discreet.client.outbound.network import Destination
     from discreet.client.outbound.pool import ConnectionPool, PoolTimeouts
-    from discreet.client.outbound.ssrf import Destination
 
     class Nowhere:
         async def resolve(self, host: str, port: int) -> list[str]:
@@ -341,7 +341,7 @@ def test_every_reason_has_a_failure() -> None:
     from typing import get_args
 
     from discreet.client.outbound.connection import LossReason
-    from discreet.imports.http.faults import FaultReason, UpstreamFault, failure_of
+    from discreet.imports.http.model import FaultReason, UpstreamFault, failure_of
 
     assert set(get_args(LossReason)) <= set(get_args(FaultReason))
     told: dict[str, Any] = {

@@ -16,11 +16,11 @@ from discreet.client.connection import Connection
 from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
 from discreet.dialects.mcp.generated import tables
 from discreet.imports.mcp import model
-from discreet.imports.mcp.listing import read_mcp
-from discreet.imports.mcp.model import Command, McpImport
+from discreet.imports.mcp.model import McpImport
 from discreet.imports.mcp.server_messages import ListKind, ServerMessages
-from discreet.imports.mcp.session import Opener, Session
+from discreet.imports.mcp.session import Opener, Session, read_mcp
 from discreet.imports.model import ImportFailed
+from discreet.imports.targets import Command
 from support.waits import DEADLINE_SECONDS, until
 
 from .conftest import SHOP, daemon, odd

@@ -12,16 +12,14 @@ import msgspec
 import pytest
 
 pytest.importorskip("httpx")
-pytest.importorskip("starlette")
-
 from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
 from discreet.client.outbound.connection import PHRASES, LossReason
-from discreet.client.outbound.reconnect import RECONNECT_INITIAL
+from discreet.client.retry import RECONNECT_INITIAL
 from discreet.errors.backoff import SystemTiming
-from discreet.imports.mcp.listing import list_all
-from discreet.imports.mcp.model import Era, Url
+from discreet.imports.mcp.model import Era
 from discreet.imports.mcp.server_messages import ListKind, ServerMessages
-from discreet.imports.mcp.session import Opener, Session, encoded
+from discreet.imports.mcp.session import Opener, Session, encoded, list_all
+from discreet.imports.targets import Url
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, HttpServer, http_server
 from support.waits import DEADLINE_SECONDS
@@ -37,7 +35,12 @@ CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 async def talking(
     url: str, era: Era | None = "legacy", server: ServerMessages | None = None
 ) -> AsyncGenerator[Session]:
-    opening = Opener(Url(url), server or ServerMessages("odd"), era, headers=lambda: {"authorization": "Bearer t"})
+    opening = Opener(
+        Url(url, allow_private=True),
+        server or ServerMessages("odd"),
+        era,
+        headers=lambda: {"authorization": "Bearer t"},
+    )
     with anyio.fail_after(DEADLINE_SECONDS):
         async with opening.open() as conversation:
             yield conversation

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...client.dialects import DIALECTS
 from ...client.peer import DEFAULT_TIMEOUT
-from ...client.request import with_token
+from ...client.pending import with_token
 from ...daemon.settings import UsageError
 from ..commands import SERVE, refuse_serve_flags, split_command, verbs
 from ..output import require_stdout
