@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from itertools import count, islice
+from itertools import count
 from typing import Any, Final, final
 
 import msgspec
@@ -38,9 +38,9 @@ from ..daemon.settings import Settings
 from ..errors.decoders import convert
 from ..errors.nearest import nearest_hint
 from ..errors.printable import cut, printable
+from .exit_status import EXIT_DOMAIN, exit_status
 from .output import MAX_LINE_CHARACTERS, note_json, print_json, write_stderr
 from .request import RemoteCall
-from .exit_status import EXIT_DOMAIN, exit_status
 
 MAX_REPORTED: Final = 10
 """How many errors that name no request are reported. A server may write them without end."""
@@ -226,9 +226,6 @@ def describe(value: Any) -> str:  # Any: JSON
 
 # -- what was probably meant where a server refuses a call ----------------------------------------------------------------
 
-MAX_COMPARED: Final = 2000
-"""How many listed methods an unknown one is compared with. A comparison takes about 10 µs."""
-
 MAX_NAMED: Final = 8
 """How many listed methods are named where an unknown one resembles none of them."""
 
@@ -350,11 +347,10 @@ def _dialect_hint(call: RemoteCall) -> str:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint of the most similar one; empty if it resembles the name in nothing but its namespace."""
-    longest = 3 * len(name)  # a longer one can't reach the cutoff
-    hint = nearest_hint(name, [one for one in islice(known, MAX_COMPARED) if len(one) <= longest])
+    hint = nearest_hint(name, known)
     (space, _, last), (space_of_near, _, last_of_near) = name.rpartition("/"), hint.rpartition(" ")[2].rpartition("/")
     return "" if space and space == space_of_near and not nearest_hint(last, [last_of_near]) else hint
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(sorted(names[:MAX_COMPARED])[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
+    return ", ".join(sorted(names)[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")

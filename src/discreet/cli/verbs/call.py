@@ -9,6 +9,7 @@ from ...client.peer import DEFAULT_TIMEOUT
 from ...client.pending import with_token
 from ...daemon.settings import UsageError
 from ..commands import SERVE, refuse_serve_flags, split_command, verbs
+from ..exit_status import run_until_signal
 from ..output import require_stdout
 from ..remote_call import execute, is_terminal
 from ..request import (
@@ -21,7 +22,6 @@ from ..request import (
     reads_stdin,
     require_utf8,
 )
-from ..exit_status import run_until_signal
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,8 +24,8 @@ from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
 from ..commands import SERVE
 from ..conversation import Finding, Status, converse, declared_dialect
-from ..output import write_stdout
 from ..exit_status import run_until_signal
+from ..output import write_stdout
 
 
 class Report(msgspec.Struct, frozen=True):

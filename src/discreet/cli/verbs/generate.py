@@ -18,9 +18,9 @@ from ...generate import SchemaError, python_client, typescript_client
 from ...schemas.documents import OperationSchema
 from ..app_import import load_contract
 from ..commands import refuse_serve_flags, split_command, verbs
+from ..exit_status import run_until_signal
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
 from ..request import read_service_params
-from ..exit_status import run_until_signal
 
 # Reads the schemas of operations from apps, or from a running server. Writes nothing.
 

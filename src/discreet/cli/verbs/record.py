@@ -17,8 +17,8 @@ from ...recording.format import ForeignFile, create_file
 from ...recording.lines import Tail
 from ...recording.recorder import Recorder
 from ...recording.relay import Relay
-from ..output import has_colour, write_stderr
 from ..exit_status import EXIT_CANNOT_RUN, EXIT_NOT_FOUND, SIGNAL_BASE
+from ..output import has_colour, write_stderr
 
 _SWITCH_SECONDS = 0.0005
 """How long the recording may keep the interpreter while bytes wait to be passed on."""

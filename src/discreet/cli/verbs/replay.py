@@ -15,8 +15,8 @@ from ...errors.printable import printable
 from ...errors.redaction import load_environment
 from ...recording.format import RecordingError, read_recording
 from ...recording.replay import Difference, ReplayReport, ReplayResult, Script, build_script, compare, replay
-from ..output import require_stdout, write_stderr, write_stdout
 from ..exit_status import EXIT_CONNECTION, run_until_signal
+from ..output import require_stdout, write_stderr, write_stdout
 
 
 def load_script(path: str) -> Script:
