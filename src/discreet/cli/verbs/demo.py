@@ -160,11 +160,7 @@ def started(
         assert process.stdout is not None
         assert process.stderr is not None
         log: SimpleQueue[str] = SimpleQueue()
-        stderr = process.stderr
-        reader = Thread(
-            target=lambda: [log.put(line.decode(errors="replace").rstrip()) for line in stderr], daemon=True
-        )
-        reader.start()
+        Thread(target=_collect, args=(process.stderr, log), daemon=True).start()
         killer = Timer(STEP_SECONDS, process.kill)
         try:
             yield Daemon(process, process.stdin, process.stdout, log)
@@ -174,6 +170,11 @@ def started(
         finally:
             killer.cancel()
             process.kill()
+
+
+def _collect(stderr: IO[bytes], log: SimpleQueue[str]) -> None:
+    for line in stderr:
+        log.put(line.decode(errors="replace").rstrip())
 
 
 def run_step(step: Step, daemon: Daemon, *, seconds: float = STEP_SECONDS) -> bool:
