@@ -23,6 +23,7 @@ _TABLES: Final = tuple(option.key for option in OPTIONS if option.kind == "impor
 _LARGEST_FILE: Final = 1024 * 1024
 """Bytes. A settings file has a few hundred; reading a large one would delay the start."""
 
+
 @final
 class SettingsFile(Struct, frozen=True):
     """Which file is read: the one that somebody named, or the one that is found, or with `isolated` none."""
