@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol, final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, final
 
 import msgspec
 
 from ...a2a.task import size_of_task
-from ...a2a.types import MAX_PAGE_SIZE, Task, TaskCreated, TaskPage, TaskQuery, TaskState, UnreadableTask
+from ...a2a.types import MAX_PAGE_SIZE, STATE_NUMBERS, Task, TaskCreated, TaskPage, TaskQuery, TaskState, UnreadableTask
 from .failures import DamagedRecordError
 from .interface import CommitConflict, TaskChange
+from .serialization import decode_current_task
 
 # Counts who reads the log of a task, so that no store deletes it meanwhile. Deletes nothing itself.
 
 
 @final
 class RetainedTasks:
-    """Changed on the event loop. `in` may be used from any thread."""
+    """Changed on the event loop. All else may be used from any thread."""
 
     def __init__(self) -> None:
         self._readers: dict[str, int] = {}
@@ -28,6 +29,9 @@ class RetainedTasks:
 
     def __len__(self) -> int:
         return len(self._readers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._readers])
 
     def add(self, task_id: str) -> None:
         """One more reader."""
@@ -47,6 +51,12 @@ MAX_PAGE_BYTES: Final = 10 * 1024 * 1024
 
 MAX_READ_BYTES: Final = 4 * 1024 * 1024
 """Approximate size of what one `EventLog.read` returns."""
+
+EXPIRED_BATCH: Final = 200
+"""Tasks that a shared store deletes in one transaction. Commits may run between two of them."""
+
+COVERED_EVENTS_KEPT: Final = 1024
+"""Events kept although a snapshot covers them: a daemon that follows a task reads it a few times a second only."""
 
 _MAX_SEQUENCE: Final = 2**63 - 1
 _MAX_SEQUENCE_DIGITS: Final = len(str(_MAX_SEQUENCE))
@@ -80,19 +90,9 @@ def check_changes(changes: Sequence[TaskChange]) -> None:
                 raise ValueError("a change leaves requests for the owner of its own task")
 
 
-class CurrentTask(Protocol):
-    """What decides whether a stored task may be changed."""
-
-    @property
-    def generation(self) -> int: ...
-
-    @property
-    def owner(self) -> str | None: ...
-
-
-def find_conflict(change: TaskChange, current: CurrentTask | None, owner_id: str) -> CommitConflict | None:
-    """Why the daemon `owner_id` may not make the change, or None if it may. `current` is None if there is no such task."""
-    generation, owner = (0, None) if current is None else (current.generation, current.owner)
+def find_conflict(change: TaskChange, generation: int, owner: str | None, *, owner_id: str) -> CommitConflict | None:
+    """Why the daemon `owner_id` may not make the change of a task as it is now, or None if it may. One that is not there has the
+    generation 0 and no owner."""
     may_change = owner in (None, owner_id) if change.previous_owner is None else owner == change.previous_owner
     if change.expected_generation == generation and may_change:
         return None
@@ -100,13 +100,13 @@ def find_conflict(change: TaskChange, current: CurrentTask | None, owner_id: str
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A task that belongs into a list. `read()` reads and decodes it, and raises `DamagedRecordError`."""
+    """A task that belongs into a list. `read()` gives its snapshot and the events after it, and raises `DamagedRecordError`."""
 
     id: str
     context_id: str
     state: TaskState | None
     sequence: int
-    read: Callable[[], Task]
+    read: Callable[[], tuple[bytes, Sequence[bytes]]]
 
 
 class ReadPage(msgspec.Struct, frozen=True):
@@ -116,21 +116,21 @@ class ReadPage(msgspec.Struct, frozen=True):
     damaged: tuple[DamagedRecordError, ...] = ()
 
 
-def read_page(listed: Iterable[Listed], page_size: int, total: int) -> ReadPage:
+def read_page(listed: Iterable[Listed], query: TaskQuery, total: int, *, is_cut: bool = False) -> ReadPage:
     """The first of the listed tasks, up to `MAX_PAGE_BYTES` of them. One that is damaged is left out.
 
-    At most one more is taken from the iterable than is on the page, and at most one more is read.
+    At most one more is taken from the iterable than is on the page, and at most one more is read. `is_cut`: more follow.
     """
     tasks: list[Task] = []
     unreadable: list[UnreadableTask] = []
     damaged: list[DamagedRecordError] = []
     size, seen, token, last = 0, 0, "", ""
     for each in listed:
-        if seen == page_size:
+        if seen == query.page_size:
             token = last
             break
         try:
-            task = each.read()
+            task = decode_current_task(*each.read(), each.id, include_artifacts=query.include_artifacts)
         except DamagedRecordError as exc:
             damaged.append(exc)
             if each.state is not None:
@@ -142,7 +142,13 @@ def read_page(listed: Iterable[Listed], page_size: int, total: int) -> ReadPage:
                 break
             tasks.append(task)
         seen, last = seen + 1, str(each.sequence)
+    token = token or (last if is_cut else "")
     return ReadPage(TaskPage(tuple(tasks), token, total, tuple(unreadable)), tuple(damaged))
+
+
+def by_state(counts: Mapping[int, int]) -> dict[TaskState, int]:
+    """Numbers of tasks by their state, of those by the state's number."""
+    return {state: int(counts[number]) for state, number in STATE_NUMBERS.items() if number in counts}
 
 
 def up_to_max_read_bytes(events: Iterable[bytes]) -> list[bytes]:

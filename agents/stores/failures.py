@@ -24,6 +24,11 @@ def damaged_task_error(label: str, exc: DamagedRecordError) -> DamagedTaskError:
     return DamagedTaskError(f"{label} is damaged: {exc}")
 
 
+def unknown_version(label: str, found: object, known: object) -> StoreError:
+    """Return the error of a store whose tables are of a version that this one does not know. Nothing is converted."""
+    return StoreError(f"{label} is a store of version {found}, and this version of discreet uses version {known}")
+
+
 def log_failure(exc: BaseException) -> None:
     """Log `store.failed`, unless the store has raised this before."""
     if not (isinstance(exc, StoreError) and exc.repeated):

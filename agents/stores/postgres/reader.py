@@ -5,21 +5,18 @@ What belongs together is read by one statement, or in one transaction, and so as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 
-from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskQuery, TaskState
-from ..checks import MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, read_page
+from ....a2a.types import STATES, TaskQuery, TaskState
+from ..checks import EXPIRED_BATCH, MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, by_state, read_page
 from ..failures import DamagedRecordError
-from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
-from .rows import decode_bodies, from_text, to_text
-from .schema import ALL_SCOPES, OWNED, TERMINAL_NUMBERS, AnyConnection
+from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask
+from ..serialization import decode_push_target, decode_stored
+from ..sql import IS_QUEUED, TERMINAL_NUMBERS, conditions_of, count_of, decode_bodies, log_after, select_expired
+from .schema import ALL_SCOPES, OWNED, AnyConnection, from_text, to_text
 from .session import end_silent_sessions, held_keys, lock_key
-
-FETCHED_BYTES: Final = 1024 * 1024
-"""Size of the snapshots of a page that are fetched at once, unless one alone is larger."""
 
 _LATER: Final = """
     ARRAY(SELECT bodies FROM discreet.events WHERE task_key = key AND last_generation > snapshot_generation
@@ -70,105 +67,51 @@ def read_events(connection: AnyConnection, task_id: str, after: int, limit: int)
     generation = rows[0][0]
     if after >= generation:
         return ()
-    if rows[0][1] is None or rows[0][1] > after + 1:
-        raise LogTruncatedError(task_id, generation)
-    found: list[bytes] = []
-    for _, first, encoded in rows:
-        if first > after + 1 + len(found):
-            raise DamagedRecordError("the log", task_id)
-        bodies = decode_bodies(encoded, task_id)
-        found += bodies if found else bodies[after + 1 - first :]
-    return decode_events(found[:limit], task_id, first_generation=after + 1)
+    found = ((first, encoded) for _, first, encoded in rows if first is not None)
+    return log_after(found, task_id, after=after, limit=limit, generation=generation)
+
+
+# The bodies of a page may be very large: they are read up to `MAX_PAGE_BYTES`.
+_LIST_TASKS: Final = """
+    SELECT before, id, context_id, state, sequence, CASE WHEN before <= {size} THEN body END,
+        generation - snapshot_generation, CASE WHEN before <= {size} THEN {later} END
+    FROM (
+        SELECT tasks.*, body, (sum(octet_length(body)) OVER (ORDER BY sequence DESC) - octet_length(body))::bigint AS before
+        FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key
+        WHERE {conditions} AND sequence >= %s AND sequence < %s ORDER BY sequence DESC LIMIT %s
+    ) AS page ORDER BY sequence DESC
+"""
 
 
 def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> ReadPage:
     """One page, of tasks whose sequence number is below `bound`."""
-    conditions, values = _conditions(query)
+    conditions, values = conditions_of(query, to_text)
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        total, min_sequence = _count_tasks(connection, query, conditions, values)
+        counted = connection.execute(f"{count_of(query, 'discreet.')} WHERE {conditions}", values)
+        ((total, min_sequence),) = counted.fetchall()
         rows = connection.execute(
-            "SELECT key, coalesce(octet_length(body), 0)"
-            " FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key"
-            f" WHERE {conditions} AND sequence >= %s AND sequence < %s ORDER BY sequence DESC LIMIT %s",
+            _LIST_TASKS.format(size=MAX_PAGE_BYTES, later=_LATER, conditions=conditions),
             (*values, min_sequence, bound, query.page_size + 1),
+            binary=True,
         ).fetchall()
-
-        listed = (  # some rows at a time: all bodies of a page may be very large
-            each
-            for keys in _fetched_together(rows)
-            for each in _listed(connection, keys, include_artifacts=query.include_artifacts)
-        )
-        return read_page(listed, query.page_size, total)
+    read = [row for before, *row in rows if before is None or before <= MAX_PAGE_BYTES]
+    return read_page(map(_listed, read), query, int(total), is_cut=len(read) < len(rows))
 
 
-def _fetched_together(rows: Sequence[tuple[Any, ...]]) -> Iterator[list[int]]:  # Any: key and size
-    keys: list[int] = []
-    size = 0
-    for key, length in rows:
-        if keys and size + length > FETCHED_BYTES:
-            yield keys
-            keys, size = [], 0
-        keys.append(key)
-        size += length
-    if keys:
-        yield keys
-
-
-def _listed(connection: AnyConnection, keys: list[int], *, include_artifacts: bool) -> Iterator[Listed]:
-    rows = connection.execute(
-        f"SELECT id, context_id, state, sequence, body, generation - snapshot_generation, {_LATER} FROM discreet.tasks"
-        " LEFT JOIN discreet.snapshots ON task_key = key WHERE key = ANY(%s::bigint[]) ORDER BY sequence DESC",
-        (keys,),
-        binary=True,
+def _listed(row: Sequence[Any]) -> Listed:  # Any: columns
+    text, context_id, state, sequence, body, count, later = row
+    task_id = from_text(text)
+    return Listed(
+        task_id, from_text(context_id), STATES.get(state), sequence, partial(_parts, task_id, body, later, count)
     )
-    for text, context_id, state, sequence, *stored in rows:
-        task_id = from_text(text)
-        read = partial(_current_task, task_id, *stored, include_artifacts=include_artifacts)
-        yield Listed(task_id, from_text(context_id), STATES.get(state), sequence, read)
-
-
-def _current_task(
-    task_id: str, body: bytes | None, count: int, later: Sequence[bytes], *, include_artifacts: bool
-) -> Task:
-    snapshot, events = _parts(task_id, body, later, count)
-    return decode_current_task(snapshot, events, task_id, include_artifacts=include_artifacts)
-
-
-def _conditions(query: TaskQuery) -> tuple[LiteralString, list[Any]]:  # Any: values that psycopg accepts
-    after = query.status_timestamp_after
-    filters: list[tuple[LiteralString, Any]] = [
-        ("scope = %s", to_text(query.scope)),
-        ("context_id = %s", None if query.context_id is None else to_text(query.context_id)),
-        ("state = %s", None if query.state is None else STATE_NUMBERS[query.state]),
-        ("status_timestamp >= %s", None if after is None else to_text(after)),
-    ]
-    filters = [(condition, value) for condition, value in filters if value is not None]
-    return " AND ".join([condition for condition, _ in filters]), [value for _, value in filters]
-
-
-def _count_tasks(
-    connection: AnyConnection, query: TaskQuery, conditions: LiteralString, values: list[Any]
-) -> tuple[int, int]:
-    """How many tasks match, and a sequence number that none of them is below."""
-    if query.status_timestamp_after is None and query.context_id is None:
-        (row,) = connection.execute(
-            f"SELECT coalesce(sum(tasks), 0)::bigint, 0 FROM discreet.task_counts WHERE {conditions}", values
-        ).fetchall()
-    else:
-        (row,) = connection.execute(
-            f"SELECT count(*), coalesce(min(sequence), 0) FROM discreet.tasks WHERE {conditions}", values
-        ).fetchall()
-    return int(row[0]), int(row[1])
 
 
 def count_states(connection: AnyConnection) -> dict[TaskState, int]:
-    """How many tasks are in each state."""
     rows = connection.execute(
         "SELECT state, sum(tasks)::bigint FROM discreet.task_counts WHERE scope = %s GROUP BY state", (ALL_SCOPES,)
     ).fetchall()
-    counts = {number: int(count) for number, count in rows}
-    return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
+    return by_state(dict(rows))
 
 
 def load_push_targets(connection: AnyConnection, task_id: str) -> Sequence[PushTarget]:
@@ -231,18 +174,18 @@ def has_owner_requests(connection: AnyConnection, owner_id: str) -> bool:
 
 
 def has_queued(connection: AnyConnection) -> bool:
-    return connection.execute(f"SELECT 1 FROM discreet.tasks WHERE owner = '{QUEUED}' LIMIT 1").fetchone() is not None
+    return connection.execute(f"SELECT 1 FROM discreet.tasks WHERE {IS_QUEUED} LIMIT 1").fetchone() is not None
 
 
 def count_queued(connection: AnyConnection) -> int:
-    ((count,),) = connection.execute(f"SELECT count(*) FROM discreet.tasks WHERE owner = '{QUEUED}'").fetchall()
+    ((count,),) = connection.execute(f"SELECT count(*) FROM discreet.tasks WHERE {IS_QUEUED}").fetchall()
     return int(count)
 
 
 def expired_tasks(
-    connection: AnyConnection, retained: RetainedTasks, *, ended_before_ms: int, max_tasks: int, limit: int
+    connection: AnyConnection, retained: RetainedTasks, *, ended_before_ms: int, max_tasks: int
 ) -> list[int]:
-    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first, at most `limit`.
+    """The keys of ended tasks that are too old (milliseconds since 1970) or too many, oldest first: one batch.
 
     Without the `retained` ones.
     """
@@ -251,13 +194,7 @@ def expired_tasks(
         (ALL_SCOPES, TERMINAL_NUMBERS),
     ).fetchall()
     rows = connection.execute(
-        "SELECT key, id, ended_ms FROM discreet.tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT %s",
-        (limit + len(retained),),
+        "SELECT key, id, ended_ms < %s FROM discreet.tasks WHERE ended_ms IS NOT NULL ORDER BY ended_ms, key LIMIT %s",
+        (ended_before_ms, EXPIRED_BATCH + len(retained)),
     ).fetchall()
-    surplus = int(ended) - max_tasks
-    expired = [
-        int(key)
-        for position, (key, task_id, ended_ms) in enumerate(rows)
-        if (position < surplus or ended_ms < ended_before_ms) and from_text(task_id) not in retained
-    ]
-    return expired[:limit]
+    return select_expired(rows, int(ended) - max_tasks, retained, from_text)

@@ -1,25 +1,24 @@
-"""The tables of the store, in a schema of their own, and their migrations. Never touches another schema.
+"""The tables of the store, in a schema of their own, and strings as its type `text` takes them. Never touches another schema.
 
-One of the daemons that start at the same time migrates, and the others wait for it.
+One of the daemons that start at the same time creates the tables, and the others wait for it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, LiteralString, TypeAlias
+import re
+from typing import Any, Final, TypeAlias
 
 from psycopg import Connection
 
-from ....a2a.types import STATE_NUMBERS, TERMINAL
+from ..failures import unknown_version
 from ..interface import QUEUED, StoreError
-from .rows import COLUMNS
 
 AnyConnection: TypeAlias = Connection[tuple[Any, ...]]  # Any: what a row holds depends on the statement
 
-COVERED_EVENTS_KEPT: Final = 1024
-"""Events kept although a snapshot covers them, for daemons that follow a task and are a little behind."""
-
-TERMINAL_NUMBERS: Final = [number for state, number in STATE_NUMBERS.items() if state in TERMINAL]
-"""The numbers in column `state` of tasks that have ended."""
+COLUMNS: Final = (
+    "key, id, scope, context_id, state, status_timestamp, sequence, generation, snapshot_generation, owner, ended_ms"
+)
+"""Those of `TaskRow`."""
 
 OWNED: Final = f"owner <> '{QUEUED}'"
 """Part of every condition on owners, as the index by owner has it, too: it holds no task that waits for a daemon."""
@@ -30,18 +29,19 @@ COUNT_SHARDS: Final = 16
 ALL_SCOPES: Final = "\x1a"
 """Scope of the rows that count the tasks of all callers. No caller has it: `to_text` never makes this text."""
 
-MIGRATION_LOCK: Final = 0x6469736372656574
-"""Key of the advisory lock of whoever migrates: `discreet`."""
+CREATION_LOCK: Final = 0x6469736372656574
+"""Key of the advisory lock of whoever creates the tables: `discreet`."""
+
+VERSION: Final = 1
+"""Of the tables. A store of another version is refused."""
 
 # `tasks` holds what queries look for; snapshots, which may be large, are in a table of their own.
-#   tasks.sequence   number of the task's last change among the changes of all tasks
 #   tasks.owner      `queue` where the task waits for a daemon; see `QUEUED`
-#   tasks.ended_ms   when the task ended, in milliseconds since 1970
-#   events           one row holds up to 64 consecutive events of one commit
 #   owner_requests   the digest tells equal ones, as an index takes no large value
 #   writers          of each daemon, its last transaction: whether one was made that the server never acknowledged
 #   task_counts      kept by the store, because counting rows takes longer the more there are
 _TABLES: Final = """
+CREATE TABLE discreet.store (version integer NOT NULL);
 CREATE SEQUENCE discreet.changes;
 CREATE TABLE discreet.tasks (
     key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, scope text COLLATE "C" NOT NULL,
@@ -77,10 +77,6 @@ CREATE TABLE discreet.task_counts (
 );
 """
 
-MIGRATIONS: Final = (_TABLES,)
-"""Element n turns a store of version n into one of version n + 1. Only append."""
-
-
 _CHECK: Final = f"""
     SELECT FROM (SELECT {COLUMNS} FROM discreet.tasks LIMIT 0) AS tasks,
         (SELECT task_key, body FROM discreet.snapshots LIMIT 0) AS snapshots,
@@ -98,47 +94,53 @@ def check_tables(connection: AnyConnection) -> None:
     connection.execute(_CHECK)
 
 
-def migrate(connection: AnyConnection, label: str, migrations: tuple[LiteralString, ...] = MIGRATIONS) -> None:
-    """Create the store, or bring it up to date, and check it. Raises `StoreError` for one of a newer version, and
-    `psycopg.Error`."""
-    if _version(connection, label, migrations) < len(migrations):
+def create(connection: AnyConnection, label: str) -> None:
+    """Create the store unless it is there, and check it. Raises `StoreError` for one of another version, and `psycopg.Error`."""
+    if not _has_store(connection, label):
         connection.execute(
-            "SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,)
+            "SELECT pg_advisory_lock(%s)", (CREATION_LOCK,)
         )  # before the transaction, which sees what others did
         try:
             with connection.transaction():
-                _run_missing(connection, _version(connection, label, migrations), migrations)
+                if not _has_store(connection, label):
+                    _create_tables(connection)
         finally:
             if not connection.closed:
-                connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+                connection.execute("SELECT pg_advisory_unlock(%s)", (CREATION_LOCK,))
     check_tables(connection)
 
 
-def _run_missing(connection: AnyConnection, version: int, migrations: tuple[LiteralString, ...]) -> None:
-    if version == len(migrations):  # another daemon was first
-        return
-    if version == 0:
-        _create_schema(connection)
-    for migration in migrations[version:]:
-        connection.execute(migration)
-    connection.execute("UPDATE discreet.store SET version = %s", (len(migrations),))
-
-
-def _create_schema(connection: AnyConnection) -> None:
-    """One that is there may be empty, and another role's: creating one takes a privilege that the daemon need not have."""
+def _create_tables(connection: AnyConnection) -> None:
+    """The schema may be there, empty, and another role's: creating one takes a privilege that the daemon need not have."""
     if connection.execute("SELECT to_regnamespace('discreet') IS NULL").fetchone() == (True,):
         connection.execute("CREATE SCHEMA discreet")
-    connection.execute("CREATE TABLE discreet.store (version integer NOT NULL)")
-    connection.execute("INSERT INTO discreet.store VALUES (0)")
+    connection.execute(_TABLES)
+    connection.execute("INSERT INTO discreet.store VALUES (%s)", (VERSION,))
 
 
-def _version(connection: AnyConnection, label: str, migrations: tuple[LiteralString, ...]) -> int:
-    """0 where there is no store."""
+def _has_store(connection: AnyConnection, label: str) -> bool:
     if connection.execute("SELECT to_regclass('discreet.store') IS NULL").fetchone() == (True,):
-        return 0
+        return False
     row = connection.execute("SELECT version FROM discreet.store").fetchone()
-    if row is None or not 0 < row[0] <= len(migrations):
-        if row is not None and row[0] > len(migrations):
-            raise StoreError(f"{label} was created by a newer version of discreet")
+    if row is None:
         raise StoreError(f"{label} is not a store of this version of discreet")
-    return int(row[0])
+    if row[0] != VERSION:
+        raise unknown_version(label, row[0], VERSION)
+    return True
+
+
+_ESCAPE: Final = "\x1a"
+"""SUBSTITUTE begins an escape, and so is escaped itself."""
+
+_escaped: Final = re.compile("[\x00\x1a\ud800-\udfff]")
+_escapes: Final = re.compile("\x1a([0-9a-f]{4})")
+
+
+def to_text(value: str) -> str:
+    """Different strings give different texts."""
+    return _escaped.sub(lambda found: f"{_ESCAPE}{ord(found[0]):04x}", value)
+
+
+def from_text(text: str) -> str:
+    """The string that `to_text` made the text from."""
+    return _escapes.sub(lambda found: chr(int(found[1], 16)), text) if _ESCAPE in text else text

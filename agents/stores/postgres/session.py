@@ -1,21 +1,204 @@
-"""Opens sessions on the server, and holds the name of a daemon in one: alive is whose session holds the advisory lock of
-its name. The server ends a session when the daemon or its machine dies. Reads no task.
+"""Sessions with the server: its address, its errors, and the name of a daemon that a session holds. Reads no task.
+
+Alive is whose session holds the advisory lock of its name. The server ends a session when the daemon or its machine dies.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
-from typing import Final, final
+from time import monotonic
+from typing import Any, Final, TypeVar, final
 
+import msgspec
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
-from ....errors.redaction import register
-from ..interface import StoreError
-from .address import Address
+from ....errors.printable import cut, printable
+from ....errors.redaction import register, scrub_known
+from ..failures import DamagedRecordError, damaged_task_error
+from ..interface import StoreError, StoreUnavailableError
 from .schema import AnyConnection
+
+T = TypeVar("T")
+
+# -- the address ----------------------------------------------------------------------------------------------
+
+_DEFAULTS: Final[dict[str, Any]] = {
+    "application_name": "discreet",
+    "client_encoding": "utf-8",
+    "connect_timeout": 5,  # seconds for each host
+    "keepalives_idle": 5,  # a server whose machine has died is noticed within 15 seconds
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,  # milliseconds
+    "target_session_attrs": "read-write",  # of several hosts, the one that is no standby
+}
+"""Parameters of libpq, where neither the address nor the environment names them."""
+
+_VARIABLES: Final = {
+    "application_name": "PGAPPNAME",
+    "connect_timeout": "PGCONNECT_TIMEOUT",
+    "target_session_attrs": "PGTARGETSESSIONATTRS",
+}
+
+_SECRETS: Final = ("password", "sslpassword")
+
+
+class Address(msgspec.Struct, frozen=True):
+    """`label` names the database for the operator: host and name, without user or password."""
+
+    label: str
+    parameters: dict[str, Any]  # Any: libpq's parameters are strings and numbers
+
+    def __repr__(self) -> str:
+        return f"Address({self.label})"
+
+
+def read_address(url: str) -> Address:
+    """Registers the password with the scrubber. Raises `StoreError`, which repeats nothing of an address that is wrong."""
+    path = url.partition("://")[2].partition("?")[0].partition("/")[2]
+    if "@" in path:  # else libpq would take the beginning of a password for a host, and show it
+        raise StoreError("the address has an @ after a /; write %2F for a / in a password, and %40 for an @ in a name")
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error:  # its text may repeat a part of the password
+        raise StoreError("the address is none that PostgreSQL's libpq can read") from None
+    for name in _SECRETS:
+        if given.get(name):
+            register(str(given[name]))
+    host = str(given.get("host") or given.get("hostaddr") or "")
+    if "@" in host and not host.startswith("@"):  # else libpq would show the rest of the password as a host
+        raise StoreError("the address has more than one @; write %40 for one in a password")
+    defaults = {name: value for name, value in _DEFAULTS.items() if _VARIABLES.get(name, name) not in os.environ}
+    return Address(_label(host, given), {**defaults, **given})
+
+
+def _label(host: str, given: dict[str, Any]) -> str:  # Any: as above
+    service = given.get("service")
+    port = f":{given['port']}" if given.get("port") else ""
+    name = given.get("dbname") or (f"?service={service}" if service else "")
+    return f"postgresql://{'' if host.startswith('/') else host}{port}/{name}"
+
+
+# -- errors ---------------------------------------------------------------------------------------------------
+
+_MAX_REASON: Final = 300
+"""Characters of what the server or libpq says when it refuses a connection."""
+
+_TEXTS: Final = {
+    "25006": "can't be written to: the server is read-only",
+    "42501": "can't be used: the role lacks a privilege",
+    "42P01": "is not a store of this version of discreet: a table is missing; restore it from a backup",
+    "42703": "is not a store of this version of discreet: a column is missing; restore it from a backup",
+    "53100": "can't grow: the server's disk is full",
+    "53200": "can't be used: the server has no memory left",
+    "55P03": "is locked by another program",
+    "57014": "took too long",
+    "XX001": "is a damaged database",
+    "XX002": "is a damaged database",
+}
+"""By SQLSTATE."""
+
+_PASSING: Final = frozenset({"53100", "53200", "55P03", "57014"})
+"""Errors that may be gone with the next attempt."""
+
+RETRIED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected, psycopg.errors.UniqueViolation)
+"""What a transaction meets only because another daemon's went on at the same time."""
+
+
+@contextmanager
+def translate_errors(label: str) -> Iterator[None]:
+    """`label` names the database."""
+    try:
+        yield
+    except psycopg.Error as exc:
+        state = exc.sqlstate
+        text = _TEXTS.get(state or "", f"can't be used: {state or type(exc).__name__}")
+        error = StoreUnavailableError if state in _PASSING else StoreError
+        raise error(f"{label} {text}") from None  # psycopg's own text may repeat a row
+    except DamagedRecordError as exc:
+        raise damaged_task_error(label, exc) from exc
+
+
+def why_not_connected(exc: psycopg.Error) -> str:
+    """What libpq says about its last attempt, in one line: whom it asked, and the server's words. It repeats no password."""
+    if not isinstance(exc, psycopg.OperationalError):  # a parameter that libpq does not take
+        return type(exc).__name__
+    lines = [line for line in str(exc).splitlines() if line.strip()] or [type(exc).__name__]
+    reasons = [line for line in lines if "FATAL:" in line or "failed:" in line or "error:" in line]
+    reason = (reasons or lines)[-1].rpartition("FATAL:")[2].removeprefix("connection failed: ")
+    return cut(printable(scrub_known(" ".join(reason.split()))), _MAX_REASON)
+
+
+# -- sessions -------------------------------------------------------------------------------------------------
+
+ANSWER_SECONDS: Final = 15.0
+"""How long the server may take for what it is asked before the session counts as lost."""
+
+_ENDED: Final = (
+    psycopg.errors.ReadOnlySqlTransaction,  # the server is a standby now
+    psycopg.errors.AdminShutdown,
+    psycopg.errors.CrashShutdown,
+    psycopg.errors.CannotConnectNow,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+)
+"""After these a session is of no use, even if it is still open."""
+
+
+class NoAnswerError(psycopg.OperationalError):
+    """The session was ended because its server did not answer."""
+
+
+@final
+class Session:
+    """A connection that is closed when it is lost. Used by one thread, but for `end_if_stuck` and `shut_down`."""
+
+    def __init__(self, connection: AnyConnection) -> None:
+        self.connection = connection
+        self._busy_since: float | None = None
+        self._stuck = False
+
+    @property
+    def closed(self) -> bool:
+        return self.connection.closed
+
+    def run(self, work: Callable[[AnyConnection], T]) -> T:
+        """What `work(connection)` returns. Raises what it raises; the connection is closed if it was lost with that."""
+        self._stuck = False
+        self._busy_since = monotonic()
+        try:
+            return work(self.connection)
+        except psycopg.Error as exc:
+            if self.connection.closed or isinstance(exc, _ENDED):
+                self.close()
+                if self._stuck:
+                    raise NoAnswerError from exc
+            raise
+        finally:
+            self._busy_since = None
+
+    def close(self) -> None:
+        with suppress(psycopg.Error):
+            self.connection.close()
+
+    def end_if_stuck(self) -> None:
+        """End a session whose server has not answered for too long."""
+        since = self._busy_since
+        if since is not None and monotonic() > since + ANSWER_SECONDS:
+            self._stuck = True
+            self.shut_down()
+
+    def shut_down(self) -> None:
+        """Have the thread that waits for the server hear that the connection is over."""
+        with suppress(psycopg.Error, OSError):
+            duplicate = socket.fromfd(self.connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)
+            with duplicate:
+                duplicate.shutdown(socket.SHUT_RDWR)
+
 
 OLDEST_SERVER: Final = 130_000
 """PostgreSQL 13: none that is older is maintained."""
@@ -57,7 +240,7 @@ _CHECK: Final = """
 """
 
 
-def open_session(address: Address) -> AnyConnection:
+def connect(address: Address) -> AnyConnection:
     """A session without implicit transactions. Raises `StoreError` for a server that is no store's, and `psycopg.Error`."""
     connection = psycopg.connect(**address.parameters, autocommit=True)
     try:

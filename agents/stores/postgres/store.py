@@ -1,38 +1,40 @@
 """Stores tasks in a PostgreSQL database, which daemons of several machines may share. Committed tasks survive `kill -9` of a
 daemon, and of the server.
 
-One thread writes, one reads, one listens. psycopg's own asynchronous connections work with asyncio alone.
+psycopg's own asynchronous connections work with asyncio alone.
 """
 
 from __future__ import annotations
 
-import math
-import time
+import selectors
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Final, TypeAlias, final
+from contextlib import AbstractContextManager, ExitStack
+from typing import Final, TypeVar, final
 
 import psycopg
 
-from ....lazy import anyio
 from ..checks import DEFAULT_RETENTION, Retention
-from ..interface import Changes, OwnerRequest, StoreError
-from ..server_link import close_threads
-from ..threaded_store import ThreadedStore
-from ..worker_thread import Job, WorkerThread, loop_caller
-from . import reader, statements
-from .address import read_address
-from .batch import Batch
-from .failures import translate_errors
-from .schema import AnyConnection, check_tables
-from .session import release_names
-from .sessions import Sessions
-from .writer import ClaimRequest, TakeRequest, WriteRequest
+from ..interface import StoreError
+from ..server_store import LISTEN_SECONDS, OpenServerStore, ServerStore
+from ..threaded_store import WriteJobs
+from . import reader
+from .schema import AnyConnection, check_tables, create
+from .session import (
+    Address,
+    NoAnswerError,
+    Session,
+    backend_pid,
+    check_own_sessions,
+    connect,
+    keep_plans,
+    read_address,
+    release_names,
+    translate_errors,
+    why_not_connected,
+)
+from .writer import CHANNEL, PostgresWriter, add_notice, name_of
 
-ReadRequest: TypeAlias = Callable[[AnyConnection], object]
-
-EXPIRY_SECONDS: Final = 10.0
-"""Between two looks for expired tasks."""
+T = TypeVar("T")
 
 SETTLE_SECONDS: Final = 3.0
 """How long a daemon that had lost its session takes no others for dead: they may have lost theirs with it."""
@@ -40,50 +42,36 @@ SETTLE_SECONDS: Final = 3.0
 GRACE_SECONDS: Final = 5.0
 """For how long a daemon without its session is left its tasks: a session may end while the daemon lives."""
 
-LEASE_SECONDS: Final = 4.0
-"""How long after its last transaction a daemon may be sure that it has its tasks: less than the others wait."""
-
-HEARTBEAT_SECONDS: Final = 1.0
-"""How often an idle daemon finds out whether it still has its session, and so its name."""
-
 
 @final
-class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
+class PostgresStore(ServerStore["_OpenStore", AnyConnection]):
     """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons; by default that of the
     server.
 
     Raises `StoreError` for an address that libpq can't read.
     """
 
+    SURE_SECONDS = 4.0  # less than the others wait
+
     def __init__(
         self, url: str, retention: Retention = DEFAULT_RETENTION, *, clock: Callable[[], float] | None = None
     ) -> None:
         self._address = read_address(url)
-        super().__init__(self._address.label, reader, statements)
-        self._retention = retention
+        super().__init__(self._address.label, reader, retention)
         self._clock = clock
 
     def _open(self) -> _OpenStore:
         if not psycopg.Pipeline.is_supported():
             raise StoreError("psycopg needs libpq 14 or later; pip install 'discreet[postgres]' has one")
-        return _OpenStore(self._label, Sessions(self._address, self._clock), self._delete_expired)
-
-    async def delete_expired_tasks(self) -> bool:
-        """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""
-        return await self._write(self._delete_expired)
-
-    def _delete_expired(self, batch: Batch) -> bool:
-        return statements.delete_expired(batch, self._retention, self._retained)
+        return _OpenStore(self._address, PostgresWriter(self._label, self._retention, self._retained, self._clock))
 
     async def probe(self) -> None:
         await super().probe()
         await self._read(check_tables)
 
-    # -- other daemons -----------------------------------------------------------------------------------------
-
     async def list_orphans(self) -> Sequence[str]:
         owner_id = self.owner_id
-        if self._open_store.sessions.writing.seconds_since_reopened < SETTLE_SECONDS:
+        if self._open_store.writing.seconds_since_reopened < SETTLE_SECONDS:
             return ()  # the server was away, and others may not be back yet
         return await self._read(lambda connection: reader.list_orphans(connection, owner_id))
 
@@ -91,116 +79,87 @@ class PostgresStore(ThreadedStore["_OpenStore", AnyConnection, Batch]):
     def grace_seconds(self) -> float:
         return GRACE_SECONDS
 
-    def lease_end(self) -> float:
-        return math.inf if self._opened is None else self._opened.sessions.writing.reached_at + LEASE_SECONDS
-
-    def check_reachable(self) -> None:
-        if self._opened is not None:
-            self._opened.sessions.writing.check()
-
-    def _claim_request(self, limit: int) -> ClaimRequest:
-        return ClaimRequest(limit)
-
-    async def take_owner_requests(self) -> Sequence[OwnerRequest]:
-        owner_id = self.owner_id
-        if not await self._read(lambda connection: reader.has_owner_requests(connection, owner_id)):
-            return ()
-        taken: Sequence[OwnerRequest] = await self._receive(TakeRequest())
-        return taken
-
-    async def wait_for_changes(self, poll_seconds: float) -> Changes:
-        if self._opened is None:
-            await anyio.sleep_forever()
-        return await self._open_store.sessions.inbox.wait()
-
 
 @final
-class _OpenStore:
-    """What exists while the store is open: the sessions, and the threads that read and write. Raises `RuntimeError` if there is
-    no thread, and then closes the sessions."""
+class _OpenStore(OpenServerStore[Session, AnyConnection]):
+    errors = psycopg.Error
 
-    def __init__(self, label: str, sessions: Sessions, delete_expired: Callable[[Batch], bool]) -> None:
-        self.sessions = sessions
-        self._label = label
-        self._delete_expired = delete_expired
-        self._next_expiry = time.monotonic() + EXPIRY_SECONDS
-        try:
-            self.reader_thread: WorkerThread[ReadRequest] = WorkerThread(
-                "discreet-store-reader", self._process_reads, finish=sessions.reading.close
-            )
-        except RuntimeError:
-            self._close_sessions()
-            raise
-        try:
-            self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
-                "discreet-store-writer", self._process_writes, maintain=self._maintain, finish=self._finish
-            )
-        except RuntimeError:
-            self.reader_thread.close_unattached()
-            self._close_sessions()
-            raise
-
-    def _close_sessions(self) -> None:
-        self.sessions.listener.close()
-        self.sessions.reading.close()
-        self.sessions.writing.close()
+    def __init__(self, address: Address, writer: PostgresWriter) -> None:
+        self._address = address
+        self.writer = writer
+        super().__init__(address.label, name_of)
 
     @property
     def owner_id(self) -> str:
-        return self.sessions.writer.owner_id
+        return self.writer.owner_id
 
-    def attach(self) -> None:
-        """Take jobs from this event loop."""
-        self.reader_thread.attach()
-        self.writer_thread.attach()
-        self.sessions.inbox.attach(loop_caller())
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    def open_session(self) -> Session:
+        return Session(connect(self._address))
+
+    def begin(self, writing: Session, reading: Session, listening: Session) -> None:
+        connection = writing.connection
+        check_own_sessions([session.connection for session in (writing, reading, listening)], self._label)
+        create(connection, self._label)
+        keep_plans(connection)
+        self.writer.take_first_name(connection, backend_pid(connection))
+        self.begin_listening(listening)
+
+    def reopen_writing(self) -> Session:
+        with ExitStack() as stack:
+            session = self._opened(stack)
+            connection = session.connection
+            create(connection, self._label)
+            keep_plans(connection)
+            self.writer.take_new_name(connection, backend_pid(connection))
+            stack.pop_all()
+        self.inbox.add_everything()  # also requests that this daemon gave back to itself
+        return session
+
+    def is_stuck(self, exc: Exception) -> bool:
+        return isinstance(exc, NoAnswerError)
+
+    def why(self, exc: psycopg.Error) -> str:
+        return why_not_connected(exc)
+
+    def translate_errors(self) -> AbstractContextManager[None]:
+        return translate_errors(self._label)
 
     # -- in the threads ----------------------------------------------------------------------------------------
 
-    def _process_writes(self, jobs: Sequence[Job[WriteRequest]]) -> None:
-        with translate_errors(self._label):
-            self.sessions.writer.process(self.sessions.writing, jobs)
+    def read(self, read: Callable[[AnyConnection], T]) -> T:
+        with self.translate_errors():
+            return self.reading.run(lambda session: session.run(read))
 
-    def _process_reads(self, jobs: Sequence[Job[ReadRequest]]) -> None:
-        for job in jobs:
-            job.run(self._read)
+    def write(self, jobs: WriteJobs) -> None:
+        with self.translate_errors():
+            self.writer.process(self.writing, jobs)
 
-    def _read(self, read: ReadRequest) -> object:
-        with translate_errors(self._label):
-            return self.sessions.reading.run(lambda session: session.run(read))
+    def beat(self) -> None:
+        self.writing.run(lambda session: session.run(lambda connection: connection.execute("SELECT")))
 
-    def _maintain(self) -> float:
-        """Find out whether the session is still there, and delete expired tasks. What fails is made up for later."""
-        link = self.sessions.writing
-        try:
-            if time.monotonic() < self._next_expiry:
-                link.run(lambda session: session.run(lambda connection: connection.execute("SELECT")))
-            elif not link.run(lambda session: session.run(self._delete_expired_alone)):
-                self._next_expiry = time.monotonic() + EXPIRY_SECONDS
-        except (StoreError, psycopg.Error):
-            self._next_expiry = time.monotonic() + EXPIRY_SECONDS
-        if link.away:
-            return link.seconds_to_next_try
-        return HEARTBEAT_SECONDS if time.monotonic() < self._next_expiry else 0.0
+    def delete_expired(self) -> bool:
+        return self.writing.run(lambda session: session.run(self.writer.delete_expired))
 
-    def _delete_expired_alone(self, connection: AnyConnection) -> bool:
-        return self.sessions.writer.run_alone(connection, self._delete_expired)
+    def leave(self) -> None:
+        """Others may look for orphans before the server notices that the session has ended."""
+        self.writing.run(lambda session: session.run(release_names))
 
-    def _finish(self) -> None:
-        """Give the name back before the session ends, which the server may notice later than others look for orphans."""
-        link = self.sessions.writing
-        with suppress(StoreError, psycopg.Error):
-            link.run(lambda session: session.run(release_names))
-        link.close()
+    # -- in the listener's thread ------------------------------------------------------------------------------
 
-    # -- the end -----------------------------------------------------------------------------------------------
+    def begin_listening(self, session: Session) -> None:
+        session.connection.execute(f"LISTEN {CHANNEL}")
 
-    async def close(self) -> None:
-        await close_threads(self.sessions.stop, self.reader_thread, self.writer_thread)
-        await anyio.to_thread.run_sync(self.sessions.listener.close)
+    def listen(self, session: Session) -> None:
+        connection = session.connection
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            selector.select(LISTEN_SECONDS)
+        for notify in connection.notifies(timeout=0):
+            add_notice(self.inbox, notify.payload, self.writer.names.base)
 
-    def close_unattached(self) -> None:
-        self.sessions.stop(at_once=True)
-        self.reader_thread.close_unattached()
-        self.writer_thread.close_unattached()
-        self.sessions.listener.close()
+    def look_after_sessions(self) -> None:
+        for link in (self.writing, self.reading):
+            if (session := link.session) is not None:
+                session.end_if_stuck()

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from ....a2a.types import STATE_NUMBERS, STATES, Task, TaskQuery, TaskState
-from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, Retention, read_page
+from ....a2a.types import STATE_NUMBERS, STATES, TaskQuery, TaskState
+from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, by_state, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
-from ..serialization import decode_current_task, decode_events, decode_push_target, decode_stored
-from .address import Address
-from .connection import Session
-from .read_scripts import EXPIRED, LISTING, LOADING, ORPHANS, READING
-from .script import pack, packed_bytes
-
-
-class Source(NamedTuple):
-    """What is read: a session, and where the keys are."""
-
-    session: Session
-    address: Address
-
-    def key(self, name: str) -> str:
-        return self.address.key(name)
+from ..serialization import decode_events, decode_push_target, decode_stored
+from .scripts import LISTING, LOADING, ORPHANS, READING, pack, packed_bytes
+from .session import Session
 
 
 def to_bytes(text: str) -> bytes:
@@ -37,8 +25,8 @@ def packed_text(text: str) -> msgspec.Raw:
     return packed_bytes(to_bytes(text))
 
 
-def load_task(source: Source, task_id: str) -> StoredTask | None:
-    found = LOADING.run(source.session, source.key("store"), to_bytes(task_id))
+def load_task(session: Session, task_id: str) -> StoredTask | None:
+    found = LOADING.run(session, to_bytes(task_id))
     if found is None:
         return None
     body, covered, generation, scope, owner, events = found
@@ -65,16 +53,14 @@ def _parts(
     return snapshot, events, int(covered)
 
 
-def read_events(source: Source, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-    generation, events = READING.run(
-        source.session, source.key("store"), to_bytes(task_id), after, limit, MAX_READ_BYTES
-    )
+def read_events(session: Session, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
+    generation, events = READING.run(session, to_bytes(task_id), after, limit, MAX_READ_BYTES)
     if events is None or generation == 0:
         raise LogTruncatedError(task_id, generation)
     return decode_events(events, task_id, first_generation=after + 1)
 
 
-def list_tasks(source: Source, query: TaskQuery, bound: int) -> ReadPage:
+def list_tasks(session: Session, query: TaskQuery, bound: int) -> ReadPage:
     """One page, of tasks whose sequence number is below `bound`."""
     after = query.status_timestamp_after
     asked = (
@@ -86,66 +72,52 @@ def list_tasks(source: Source, query: TaskQuery, bound: int) -> ReadPage:
         query.page_size + 1,
         MAX_PAGE_BYTES,
     )
-    total, found, rows = LISTING.run(source.session, source.key("store"), pack(asked))
-    listed = (_listed(row, include_artifacts=query.include_artifacts) for row in rows)
-    read = read_page(listed, query.page_size, total)
-    if rows and found > len(rows) and not read.page.next_page_token:  # the server left some out
-        read = msgspec.structs.replace(
-            read, page=msgspec.structs.replace(read.page, next_page_token=rows[-1][0].decode())
-        )
-    return read
+    total, found, rows = LISTING.run(session, pack(asked))
+    return read_page(map(_listed, rows), query, total, is_cut=found > len(rows))
 
 
-def _listed(row: Sequence[Any], *, include_artifacts: bool) -> Listed:  # Any: as `Session.call`
+def _listed(row: Sequence[Any]) -> Listed:  # Any: as `Session.call`
     sequence, encoded_id, state, context, *stored = row
     task_id = _text(encoded_id)
+    return Listed(
+        task_id,
+        _text(context or b""),
+        STATES.get(int(state)),
+        int(sequence),
+        lambda: _parts(task_id, *stored)[:2],
+    )
 
-    def read() -> Task:
-        snapshot, events, _ = _parts(task_id, *stored)
-        return decode_current_task(snapshot, events, task_id, include_artifacts=include_artifacts)
 
-    return Listed(task_id, _text(context or b""), STATES.get(int(state)), int(sequence), read)
-
-
-def count_states(source: Source) -> dict[TaskState, int]:
+def count_states(session: Session) -> dict[TaskState, int]:
     """How many tasks are in each state."""
-    reply = source.session.call("HGETALL", source.key("counts"))
-    counts = dict(zip(map(int, reply[::2]), map(int, reply[1::2]), strict=True))
-    return {state: counts[number] for state, number in STATE_NUMBERS.items() if number in counts}
+    reply = session.call("HGETALL", session.key("counts"))
+    return by_state(dict(zip(map(int, reply[::2]), map(int, reply[1::2]), strict=True)))
 
 
-def load_push_targets(source: Source, task_id: str) -> Sequence[PushTarget]:
-    values: list[bytes] = source.session.call("HVALS", to_bytes(source.key(f"targets:{task_id}")))
+def load_push_targets(session: Session, task_id: str) -> Sequence[PushTarget]:
+    values: list[bytes] = session.call("HVALS", to_bytes(session.key(f"targets:{task_id}")))
     numbered = [value.partition(b":") for value in values]
     if not all(number.isdigit() for number, _, _ in numbered):
         raise DamagedRecordError("a push target", task_id)
     return [decode_push_target(body, task_id) for _, _, body in sorted(numbered, key=lambda each: int(each[0]))]
 
 
-def list_orphans(source: Source, owner_id: str, lease_ms: int) -> Sequence[str]:
-    return [each.decode() for each in ORPHANS.run(source.session, source.key("store"), owner_id, lease_ms)]
+def list_orphans(session: Session, owner_id: str, lease_ms: int) -> Sequence[str]:
+    return [each.decode() for each in ORPHANS.run(session, owner_id, lease_ms)]
 
 
-def list_owned_tasks(source: Source, owner_id: str) -> Sequence[str]:
+def list_owned_tasks(session: Session, owner_id: str) -> Sequence[str]:
     """Of those that have not ended."""
-    return [each.decode() for each in source.session.call("ZRANGE", source.key(f"owned:{owner_id}"), 0, -1)]
+    return [each.decode() for each in session.call("ZRANGE", session.key(f"owned:{owner_id}"), 0, -1)]
 
 
-def has_queued(source: Source) -> bool:
-    return count_queued(source) > 0
+def has_queued(session: Session) -> bool:
+    return count_queued(session) > 0
 
 
-def count_queued(source: Source) -> int:
-    return int(source.session.call("ZCARD", source.key(f"owned:{QUEUED}")))
+def count_queued(session: Session) -> int:
+    return int(session.call("ZCARD", session.key(f"owned:{QUEUED}")))
 
 
-def has_owner_requests(source: Source, owner_id: str) -> bool:
-    return bool(source.session.call("EXISTS", source.key(f"asked:{owner_id}")))
-
-
-def expired_tasks(source: Source, retention: Retention, *, now: float | None, limit: int) -> list[bytes]:
-    """The ids of ended tasks that are too old or too many, of the `limit` oldest. `now` is None for the server's time."""
-    age = "" if retention.max_seconds is None else f"{retention.max_seconds * 1000:.0f}"
-    now_ms = "" if now is None else f"{now * 1000:.0f}"
-    found: list[bytes] = EXPIRED.run(source.session, source.key("store"), retention.max_tasks, age, limit, now_ms)
-    return found
+def has_owner_requests(session: Session, owner_id: str) -> bool:
+    return bool(session.call("EXISTS", session.key(f"asked:{owner_id}")))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import msgspec
 import redis
 
 from ....a2a.types import STATE_NUMBERS
+from ..checks import EXPIRED_BATCH, RetainedTasks, Retention
 from ..failures import DamagedRecordError
 from ..interface import (
     CommitConflict,
@@ -26,16 +27,24 @@ from ..interface import (
     TaskChange,
 )
 from ..serialization import EncodedChange
-from ..server_link import ServerLink
-from ..threaded_store import CommitRequest
-from ..worker_thread import Job
-from .address import Address
-from .connection import Session
-from .failures import store_error, translate_errors
-from .read_scripts import WRITING
+from ..server_store import ServerLink
+from ..threaded_store import (
+    ClaimRequest,
+    CommitRequest,
+    DeleteExpired,
+    DeletePushTarget,
+    Job,
+    Probe,
+    PutPushTarget,
+    SendRequest,
+    TakeRequest,
+    WriteJobs,
+    WriteRequest,
+)
 from .reader import packed_text, to_bytes
 from .schema import VERSION
-from .script import pack, packed_bytes
+from .scripts import WRITING, pack, packed_bytes
+from .session import Session, store_error, translate_errors
 
 LEASE_MS: Final = 4000
 """How long a daemon counts as alive after its last transaction. Others look once a second, and take over within 5 seconds."""
@@ -50,13 +59,17 @@ MAX_ARGUMENT_BYTES: Final = 512 * 1000 * 1000
 """The server takes no larger one (`proto-max-bulk-len`)."""
 
 
-class WriteRequest(msgspec.Struct, frozen=True):
+EVENTS_SECONDS: Final = 60.0
+"""How long the events of a task that has ended are kept, for those who were cut off just before. Later they get the task."""
+
+
+class Operation(msgspec.Struct, frozen=True):
     """One operation of the script, and what the server's result is for the caller.
 
     `grows` says that it takes memory: it fails where the server has none. `changes` and `creates` are the ids of tasks.
     """
 
-    operation: tuple[Any, ...]  # Any: what `pack` takes
+    values: tuple[Any, ...]  # Any: what `pack` takes
     result: Callable[[Any], object]  # Any: bytes, numbers, None, lists of them
     size: int = 0
     grows: bool = False
@@ -64,13 +77,7 @@ class WriteRequest(msgspec.Struct, frozen=True):
     creates: tuple[str, ...] = ()
 
 
-Run: TypeAlias = Callable[[WriteRequest], Any]
-"""Makes a transaction of one request, and returns its result. Raises `StoreError`."""
-
-AnyRequest: TypeAlias = CommitRequest | WriteRequest | Callable[[Run], object]
-
-
-def _commit(request: CommitRequest) -> WriteRequest:
+def _commit(request: CommitRequest) -> Operation:
     changes = request.changes
 
     def refusals(refused: Sequence[tuple[int, int, bytes | None]]) -> list[CommitRefusal | None]:
@@ -82,7 +89,7 @@ def _commit(request: CommitRequest) -> WriteRequest:
     size += sum(len(request.body) for change, _ in changes for request in change.requests)
     known = tuple(change.task_id for change, _ in changes if change.expected_generation)
     new = tuple(change.task_id for change, _ in changes if not change.expected_generation)
-    return WriteRequest(("commit", encoded), refusals, size, grows=True, changes=known, creates=new)
+    return Operation(("commit", encoded), refusals, size, grows=True, changes=known, creates=new)
 
 
 def _refusal(change: TaskChange, generation: int, owner: bytes | None) -> CommitRefusal:
@@ -123,33 +130,31 @@ def _requests(taken: Sequence[tuple[int, bytes, bytes]]) -> list[OwnerRequest]:
     return found
 
 
-TAKE: Final = WriteRequest(("take",), _requests)
-NOTHING: Final = WriteRequest(("nothing",), bool)
-PROBE: Final = WriteRequest(("nothing",), bool, grows=True)
-"""Fails where nothing can be committed."""
-
-LEAVE: Final = WriteRequest(("leave",), bool)
+def _texts(found: Sequence[bytes]) -> list[str]:
+    return [each.decode() for each in found]
 
 
-def claim_request(limit: int) -> WriteRequest:
-    return WriteRequest(("claim", limit), lambda ids: [each.decode() for each in ids])
+def _is_batch(deleted: int) -> bool:
+    return deleted == EXPIRED_BATCH
 
 
-def forget_request(age_seconds: float, limit: int) -> WriteRequest:
-    return WriteRequest(("forget_events", int(age_seconds * 1000), limit), int)
-
-
-def delete_request(ids: Sequence[bytes]) -> WriteRequest:
-    return WriteRequest(("delete", tuple(map(packed_bytes, ids))), bool)
+NOTHING: Final = Operation(("nothing",), bool)
+LEAVE: Final = Operation(("leave",), bool)
+FORGET_EVENTS: Final = Operation(("forget_events", int(EVENTS_SECONDS * 1000), EXPIRED_BATCH), _is_batch)
+"""Deletes the events of some tasks that ended a while ago, where their snapshots cover them. Whether there may be more."""
 
 
 @final
 class RedisWriter:
     """The only writer of one daemon, whose name is `owner_id`. `clock` is in seconds since 1970; None is that of the server."""
 
-    def __init__(self, address: Address, clock: Callable[[], float] | None) -> None:
+    def __init__(
+        self, label: str, retention: Retention, retained: RetainedTasks, clock: Callable[[], float] | None
+    ) -> None:
         self.owner_id: Final = os.urandom(8).hex()
-        self._address = address
+        self._label = label
+        self._retention = retention
+        self._retained = retained
         self._clock = clock
         self._transactions = 0
         self._doubtful = 0
@@ -157,35 +162,54 @@ class RedisWriter:
 
     def begin(self, session: Session) -> None:
         """Be alive, before there are jobs. Raises `redis.RedisError`."""
-        WRITING.run(session, self._address.key("store"), self._transaction([NOTHING]))
+        WRITING.run(session, self._transaction([NOTHING]))
 
-    def process(self, link: ServerLink[Session], jobs: Sequence[Job[AnyRequest]]) -> None:
-        """Run the jobs in order, as many in one transaction as can be; a function runs alone. Those of a transaction that fails
-        are told so by their failure."""
-        waiting: list[tuple[Job[AnyRequest], WriteRequest]] = []
+    def process(self, link: ServerLink[Session], jobs: WriteJobs) -> None:
+        """Run the jobs in order, as many in one transaction as can be. Those of a transaction that fails are told so by their
+        failure."""
+        waiting: list[tuple[Job[WriteRequest], Operation]] = []
         for job in jobs:
-            if isinstance(job.request, (CommitRequest, WriteRequest)):
-                request = _commit(job.request) if isinstance(job.request, CommitRequest) else job.request
-                if sum(each.size for _, each in waiting) + request.size > MAX_TRANSACTION_BYTES:
-                    self._run_waiting(link, waiting)
-                waiting.append((job, request))
-            else:
+            operation = self._operation(job.request)
+            if sum(each.size for _, each in waiting) + operation.size > MAX_TRANSACTION_BYTES:
                 self._run_waiting(link, waiting)
-                job.run(lambda request: self._run_alone(link, request))
+            waiting.append((job, operation))
         self._run_waiting(link, waiting)
 
-    def _run_alone(self, link: ServerLink[Session], request: AnyRequest) -> object:
-        assert callable(request), "others are in one transaction with what is queued"
+    def _operation(self, request: WriteRequest) -> Operation:
+        match request:
+            case CommitRequest():
+                return _commit(request)
+            case ClaimRequest(limit):
+                return Operation(("claim", limit), _texts)
+            case TakeRequest():
+                return Operation(("take",), _requests)
+            case PutPushTarget(task_id, config_id, body):
+                put = ("put_target", packed_text(task_id), packed_text(config_id), packed_bytes(body))
+                return Operation(put, bool, grows=True)
+            case DeletePushTarget(task_id, config_id):
+                return Operation(("delete_target", packed_text(task_id), packed_text(config_id)), bool)
+            case SendRequest(sent):
+                return Operation(("request", packed_text(sent.task_id), packed_request(sent)), bool, grows=True)
+            case DeleteExpired():
+                return self._expire()
+            case Probe():
+                return Operation(("nothing",), bool, grows=True)  # fails where nothing can be committed
 
-        def write(each: WriteRequest) -> object:
-            (result,) = self.write(link, [each])
+    def _expire(self) -> Operation:
+        kept, age = self._retention, self._retention.max_seconds
+        age_ms = False if age is None else age * 1000
+        retained = tuple(map(packed_text, self._retained))
+        return Operation(("expire", kept.max_tasks, age_ms, EXPIRED_BATCH, retained), _is_batch)
+
+    def delete_expired(self, link: ServerLink[Session]) -> bool:
+        """Delete a batch of tasks, and of events. Returns whether there may be more. Raises `StoreError`."""
+        results = self.write(link, [self._expire(), FORGET_EVENTS])
+        for result in results:
             if isinstance(result, StoreError):
                 raise result
-            return result
+        return any(results)
 
-        return request(write)
-
-    def _run_waiting(self, link: ServerLink[Session], waiting: list[tuple[Job[AnyRequest], WriteRequest]]) -> None:
+    def _run_waiting(self, link: ServerLink[Session], waiting: list[tuple[Job[WriteRequest], Operation]]) -> None:
         """One transaction."""
         try:
             results = self.write(link, [request for _, request in waiting]) if waiting else ()
@@ -199,18 +223,18 @@ class RedisWriter:
                 job.failure = exc
         waiting.clear()
 
-    def write(self, link: ServerLink[Session], requests: Sequence[WriteRequest]) -> list[object]:
+    def write(self, link: ServerLink[Session], requests: Sequence[Operation]) -> list[object]:
         """One transaction, and the results of its requests; a `StoreError` for one that failed alone. Raises `StoreError`."""
         transaction = self._transaction(requests)
-        label = self._address.label
+        label = self._label
         if len(transaction) > MAX_ARGUMENT_BYTES:
             raise StoreError(f"{label} takes at most {MAX_ARGUMENT_BYTES} bytes at once")
         sent = False
 
-        def send(session: Session) -> Sequence[Any]:  # Any: as in `WriteRequest.result`
+        def send(session: Session) -> Sequence[Any]:  # Any: as in `Operation.result`
             nonlocal sent
             sent = True
-            reply: Sequence[Any] = WRITING.run(session, self._address.key("store"), transaction)
+            reply: Sequence[Any] = WRITING.run(session, transaction)
             return reply
 
         try:
@@ -226,7 +250,7 @@ class RedisWriter:
             for request, result in zip(requests, results, strict=True)
         ]
 
-    def _transaction(self, requests: Sequence[WriteRequest]) -> bytes:
+    def _transaction(self, requests: Sequence[Operation]) -> bytes:
         self._transactions += 1
         return pack(
             (
@@ -238,11 +262,11 @@ class RedisWriter:
                 any(request.grows for request in requests),
                 self._doubtful or False,
                 tuple(map(packed_text, self._abandoned)),
-                [request.operation for request in requests],
+                [request.values for request in requests],
             )
         )
 
-    def _give_up(self, requests: Sequence[WriteRequest], *, sent: bool) -> None:
+    def _give_up(self, requests: Sequence[Operation], *, sent: bool) -> None:
         """Their callers are told that it failed, and nobody knows whether it did. So the tasks get the name of a daemon that is
         dead, and somebody takes them over as they are in the store; what was given to this daemon goes back."""
         for request in requests:

@@ -13,25 +13,207 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
-from functools import partial
 from time import monotonic
-from typing import Final, TypeAlias, final
+from typing import Final, TypeVar, final
 
+from ....daemon.logs import log
 from ....lazy import anyio
-from ..checks import DEFAULT_RETENTION, Retention
-from ..failures import DamagedRecordError, damaged_task_error, log_failure
-from ..interface import Changes, OwnerRequest, StoreError, StoreUnavailableError
-from ..threaded_store import ThreadedStore
-from ..worker_thread import Job, WorkerThread
-from . import reader, statements
-from .busy import BusyWait
+from ..checks import DEFAULT_RETENTION, RetainedTasks, Retention
+from ..interface import Changes, StoreError, StoreUnavailableError
+from ..threaded_store import OpenStore, ThreadedStore, WriteJobs
+from . import reader
 from .files import StoreFiles
-from .owner_locks import Heartbeat, HeartbeatMonitor, OwnerLock, is_alive
-from .retention import ExpiredTasks
-from .schema import check_tables, connect, open_writer, translate_errors
-from .writer import SqliteWriter, WriteRequest
+from .owner_locks import Heartbeat, HeartbeatMonitor, OwnerLock, clock_of, is_alive
+from .schema import BusyWait, check_tables, connect, open_writer, transaction, translate_errors
+from .writer import SqliteWriter, delete_daemons, insert_daemon
 
-# The open file: its connections, the lock of this daemon, and what watches that the file stays the same. Reads no task.
+T = TypeVar("T")
+
+IDLE_SECONDS: Final = 1.0
+"""How often it is asked whether others have written, where nothing was heard of that."""
+
+RETRY_MS: Final = 1000
+"""How long callers are told to wait for this daemon's next look at the others."""
+
+CLOSE_SECONDS: Final = 0.5
+"""How long closing waits for other processes that lock the file."""
+
+EXPIRY_SECONDS: Final = 10.0
+"""Between two looks for expired tasks."""
+
+
+@final
+class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection]):
+    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970, `monotonic` any that tells how long a daemon has been
+    silent."""
+
+    def __init__(
+        self,
+        path: str,
+        retention: Retention = DEFAULT_RETENTION,
+        *,
+        clock: Callable[[], float] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(os.path.realpath(path), reader, retention)
+        self._clock = clock or time.time
+        self._monotonic = monotonic
+        self._monitor = HeartbeatMonitor(self._label, monotonic)
+
+    def _open(self) -> _OpenStore:
+        connections = Connections(self._label)
+        try:
+            return _OpenStore(connections, self._retained, self._retention, self._clock, self._monotonic)
+        except BaseException:
+            connections.close()
+            raise
+
+    async def probe(self) -> None:
+        await super().probe()
+        await self._read(check_tables)
+
+    # -- other daemons -----------------------------------------------------------------------------------------
+
+    async def list_orphans(self) -> Sequence[str]:
+        orphans, dead_daemons = await self._read(self._find_orphans)
+        if dead_daemons:
+            await self._write(lambda connection: delete_daemons(connection, dead_daemons))
+        return orphans
+
+    def _find_orphans(self, connection: sqlite3.Connection) -> tuple[Sequence[str], set[str]]:
+        """The tasks of dead owners, and the dead daemons that still have a row. In the reader's thread."""
+        daemons, owners = reader.list_owners(connection)
+        others = (daemons | owners) - {self.owner_id}
+        gone = {owner for owner in others if not is_alive(self._label, owner)}
+        dead = gone | self._monitor.find_silent(others - gone)
+        orphans = [task_id for owner in owners & dead for task_id in reader.list_owned_tasks(connection, owner)]
+        return orphans, daemons & gone
+
+    async def wait_for_changes(self, poll_seconds: float) -> Changes:
+        while self._opened is None or not self._opened.has_news():
+            if self._opened is None:
+                await anyio.sleep(poll_seconds)
+            else:
+                await self._opened.watch.wait(poll_seconds, IDLE_SECONDS)
+        return Changes(lambda _: True)
+
+    def lease_end(self) -> float:
+        return math.inf if self._opened is None else self._opened.heartbeat.fence
+
+    def check_reachable(self) -> None:
+        """Raises `StoreUnavailableError` where this daemon was stopped for so long that others may have taken over its tasks, and
+        it has not looked yet."""
+        if self._opened is not None and self._opened.heartbeat.is_late:
+            raise StoreUnavailableError(f"{self._label} may have changed hands", retry_after_ms=RETRY_MS, repeated=True)
+
+
+@final
+class _OpenStore(OpenStore[sqlite3.Connection]):
+    def __init__(
+        self,
+        connections: Connections,
+        retained: RetainedTasks,
+        retention: Retention,
+        clock: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self.connections = connections
+        self.time = CheckedTime(connections.writer, connections.owner_lock, clock)
+        self.heartbeat = Heartbeat(connections.owner_lock, clock, monotonic)
+        self.heartbeat.start()
+        self.watch = ChangeWatch(connections.path)
+        self._retained = retained
+        self._retention = retention
+        self._writer = SqliteWriter(
+            connections.writer, self.owner_id, clock, connections.busy, self._find_expired, connections.path
+        )
+        self._sqlite_data_version = -1
+        self._writes_of_others = 0
+        self.has_news()
+
+    @property
+    def owner_id(self) -> str:
+        return self.connections.owner_lock.owner_id
+
+    def start(self) -> None:
+        try:
+            super().start()
+        except RuntimeError:
+            self._stop_watching()
+            raise
+
+    # -- in the threads ----------------------------------------------------------------------------------------
+
+    def read(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        connections = self.connections
+        with translate_errors(connections.path):
+            return connections.busy.run(lambda: read(connections.reader))
+
+    def write(self, jobs: WriteJobs) -> None:
+        connections = self.connections
+        with translate_errors(connections.path):
+            connections.check_files()
+            self._writer.process(jobs)
+            connections.check_commit()
+
+    def _find_expired(self) -> Sequence[int]:
+        now = self.time.read(self._retention)
+        return reader.expired_tasks(
+            self.connections.writer,
+            self._retained,
+            ended_before_ms=-1.0 if now is None else max(self._retention.ended_before(now) * 1000, -1.0),
+            max_tasks=self._retention.max_tasks,
+        )
+
+    def maintain(self) -> float:
+        try:
+            return 0.0 if self._writer.delete_expired() else EXPIRY_SECONDS
+        except (sqlite3.Error, UnicodeDecodeError):  # a damaged text; the next run makes up for this one
+            return EXPIRY_SECONDS
+
+    def finish(self) -> None:
+        self.connections.close()
+
+    # -- on the event loop -------------------------------------------------------------------------------------
+
+    def has_news(self) -> bool:
+        """Whether other daemons have written since the last call. SQLite tells cheaply whether anyone has; only then is it
+        counted."""
+        connection = self.connections.loop_reader
+        try:
+            (version,) = connection.execute("PRAGMA data_version").fetchone()
+            self.heartbeat.beat_if_due()
+            if self.heartbeat.take_was_late():
+                return True
+            if version == self._sqlite_data_version:
+                return False
+            writes = reader.count_writes_of_others(connection, self.owner_id)
+        except (sqlite3.Error, UnicodeDecodeError):  # another process holds the file exclusively, or it is damaged
+            return False
+        self._sqlite_data_version = version
+        before, self._writes_of_others = self._writes_of_others, writes
+        return writes != before
+
+    async def close(self) -> None:
+        """Within `CLOSE_SECONDS`, and as long as the disk takes for queued writes."""
+        self._stop()
+        await self.reader_thread.close()
+        await self.writer_thread.close()
+
+    def close_unattached(self) -> None:
+        self._stop()
+        super().close_unattached()
+
+    def _stop(self) -> None:
+        self.connections.busy.shorten(CLOSE_SECONDS)
+        self._stop_watching()
+
+    def _stop_watching(self) -> None:
+        self.heartbeat.stop()
+        self.watch.close()
+
+
+# -- the open file ----------------------------------------------------------------------------------------------
 
 
 @final
@@ -48,7 +230,7 @@ class Connections:
             self.reader.execute("PRAGMA query_only = ON")
             self.owner_lock = OwnerLock(path)
             stack.callback(self.owner_lock.release)
-            self.busy.run(lambda: statements.insert_daemon(self.writer, self.owner_lock.owner_id))
+            self.busy.run(lambda: insert_daemon(self.writer, self.owner_lock.owner_id))
             self._files = StoreFiles(path)
             self._stack = stack.pop_all()
 
@@ -77,7 +259,11 @@ class Connections:
     def close(self) -> None:
         """Waits for other processes as long as `busy` says. If they take longer, they find out that this daemon is gone."""
         with self._stack, translate_errors(self.path):
-            self.busy.run(lambda: statements.delete_own_daemon(self.writer, self.owner_lock.owner_id))
+            self.busy.run(self._leave)
+
+    def _leave(self) -> None:
+        with transaction(self.writer):
+            delete_daemons(self.writer, [self.owner_lock.owner_id])
 
 
 # Tells when another process may have written to the store's file, so that an idle daemon need not look all the time.
@@ -138,192 +324,49 @@ def _watch(file: str) -> int | None:
     return fd if fd >= 0 else None
 
 
-ReadRequest: TypeAlias = Callable[[sqlite3.Connection], object]
+# -- the time --------------------------------------------------------------------------------------------------
 
-IDLE_SECONDS: Final = 1.0
-"""How often it is asked whether others have written, where nothing was heard of that."""
+MAX_JUMP_SECONDS: Final = 600.0
+"""How far a clock may be ahead of what is known of the time."""
 
-RETRY_MS: Final = 1000
-"""How long callers are told to wait for this daemon's next look at the others."""
-
-CLOSE_SECONDS: Final = 0.5
-"""How long closing waits for other processes that lock the file."""
+HOLD_SECONDS: Final = 3600.0
+"""How long no task is deleted for its age after the clock looked wrong: time to set it right."""
 
 
 @final
-class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection, sqlite3.Connection]):
-    """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970, `monotonic` any that tells how long a daemon has been
-    silent."""
+class CheckedTime:
+    """The time by which ages are measured, where nothing speaks against it."""
 
-    def __init__(
-        self,
-        path: str,
-        retention: Retention = DEFAULT_RETENTION,
-        *,
-        clock: Callable[[], float] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        super().__init__(os.path.realpath(path), reader, statements)
-        self._retention = retention
-        self._clock = clock or time.time
-        self._monotonic = monotonic
-        self._monitor = HeartbeatMonitor(self._label, monotonic)
+    def __init__(self, connection: sqlite3.Connection, owner_lock: OwnerLock, clock: Callable[[], float]) -> None:
+        self._connection = connection
+        self._owner_lock = owner_lock
+        self._clock = clock
+        self._last: tuple[float, float] | None = None
+        self._held_until = 0.0
 
-    def _open(self) -> _OpenStore:
-        connections = Connections(self._label)
-        try:
-            writer = SqliteWriter(connections.writer, connections.owner_lock.owner_id, self._clock, connections.busy)
-            expired_tasks = ExpiredTasks(writer, self._retained, self._retention, connections.owner_lock, self._clock)
-            return _OpenStore(connections, writer, expired_tasks, self._clock, self._monotonic)
-        except BaseException:
-            connections.close()
-            raise
+    def read(self, limits: Retention) -> float | None:
+        """In seconds since 1970. None for `HOLD_SECONDS` from the last moment at which the clock looked wrong."""
+        now, steady = self._clock(), time.monotonic()
+        ahead = self._seconds_ahead(now, steady, limits)
+        self._last = now, steady
+        if ahead > MAX_JUMP_SECONDS:
+            if steady >= self._held_until:
+                log.warning("store.clock_ahead", seconds=round(ahead), held=HOLD_SECONDS)
+            self._held_until = steady + HOLD_SECONDS
+        return None if steady < self._held_until else now
 
-    async def delete_expired_tasks(self) -> bool:
-        """Delete one batch of expired tasks, as the store does by itself. Returns whether there may be more."""
-        return await self._write(self._open_store.expired_tasks.delete_batch)
-
-    async def probe(self) -> None:
-        await super().probe()
-        await self._read(check_tables)
-
-    # -- other daemons -----------------------------------------------------------------------------------------
-
-    async def list_orphans(self) -> Sequence[str]:
-        orphans, dead_daemons = await self._read(self._find_orphans)
-        if dead_daemons:
-            await self._write(lambda connection: statements.delete_daemons(connection, dead_daemons))
-        return orphans
-
-    def _find_orphans(self, connection: sqlite3.Connection) -> tuple[Sequence[str], set[str]]:
-        """The tasks of dead owners, and the dead daemons that still have a row. In the reader's thread."""
-        daemons, owners = reader.list_owners(connection)
-        others = (daemons | owners) - {self.owner_id}
-        gone = {owner for owner in others if not is_alive(self._label, owner)}
-        dead = gone | self._monitor.find_silent(others - gone)
-        orphans = [task_id for owner in owners & dead for task_id in reader.list_owned_tasks(connection, owner)]
-        return orphans, daemons & gone
-
-    def _claim_request(self, limit: int) -> Callable[[sqlite3.Connection], Sequence[str]]:
-        owner_id = self.owner_id
-        return lambda connection: statements.claim(connection, owner_id, limit)
-
-    async def take_owner_requests(self) -> Sequence[OwnerRequest]:
-        owner_id = self.owner_id
-        if not await self._read(lambda connection: reader.has_owner_requests(connection, owner_id)):
-            return ()
-        taken: list[OwnerRequest]
-        damaged: list[DamagedRecordError]
-        taken, damaged = await self._receive(partial(statements.take_owner_requests, owner_id=owner_id))
-        for exc in damaged:
-            log_failure(damaged_task_error(self._label, exc))
-        return taken
-
-    async def wait_for_changes(self, poll_seconds: float) -> Changes:
-        while self._opened is None or not self._opened.has_news():
-            if self._opened is None:
-                await anyio.sleep(poll_seconds)
-            else:
-                await self._opened.watch.wait(poll_seconds, IDLE_SECONDS)
-        return Changes(lambda _: True)
-
-    def lease_end(self) -> float:
-        return math.inf if self._opened is None else self._opened.heartbeat.fence
-
-    def check_reachable(self) -> None:
-        """Raises `StoreUnavailableError` where this daemon was stopped for so long that others may have taken over its tasks, and
-        it has not looked yet."""
-        if self._opened is not None and self._opened.heartbeat.is_late:
-            raise StoreUnavailableError(f"{self._label} may have changed hands", retry_after_ms=RETRY_MS, repeated=True)
-
-
-@final
-class _OpenStore:
-    """What exists while the store is open: the connections and the two threads. Raises `RuntimeError` if there is no thread."""
-
-    def __init__(
-        self,
-        connections: Connections,
-        writer: SqliteWriter,
-        expired_tasks: ExpiredTasks,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
-    ) -> None:
-        self.connections = connections
-        self.expired_tasks = expired_tasks
-        self.heartbeat = Heartbeat(connections.owner_lock, clock, monotonic)
-        self.watch = ChangeWatch(connections.path)
-        self._writer = writer
-        self._sqlite_data_version = -1
-        self._writes_of_others = 0
-        self.has_news()
-        self.heartbeat.start()
-        self.reader_thread: WorkerThread[ReadRequest] = WorkerThread("discreet-store-reader", self._process_reads)
-        try:
-            self.writer_thread: WorkerThread[WriteRequest] = WorkerThread(
-                "discreet-store-writer", self._process_writes, maintain=expired_tasks.run, finish=connections.close
-            )
-        except RuntimeError:
-            self.reader_thread.close_unattached()
-            self._stop_watching()
-            raise
-
-    @property
-    def owner_id(self) -> str:
-        return self.connections.owner_lock.owner_id
-
-    def attach(self) -> None:
-        """Take jobs from this event loop."""
-        self.reader_thread.attach()
-        self.writer_thread.attach()
-
-    def _process_writes(self, jobs: Sequence[Job[WriteRequest]]) -> None:
-        connections = self.connections
-        with translate_errors(connections.path):
-            connections.check_files()
-            self._writer.process(jobs)
-            connections.check_commit()
-
-    def _process_reads(self, jobs: Sequence[Job[ReadRequest]]) -> None:
-        for job in jobs:
-            job.run(self._read)
-
-    def _read(self, read: ReadRequest) -> object:
-        connections = self.connections
-        with translate_errors(connections.path):
-            return connections.busy.run(lambda: read(connections.reader))
-
-    def has_news(self) -> bool:
-        """Whether other daemons have written since the last call. SQLite tells cheaply whether anyone has; only then is it
-        counted."""
-        connection = self.connections.loop_reader
-        try:
-            (version,) = connection.execute("PRAGMA data_version").fetchone()
-            self.heartbeat.beat_if_due()
-            if self.heartbeat.take_was_late():
-                return True
-            if version == self._sqlite_data_version:
-                return False
-            writes = reader.count_writes_of_others(connection, self.owner_id)
-        except (sqlite3.Error, UnicodeDecodeError):  # another process holds the file exclusively, or it is damaged
-            return False
-        self._sqlite_data_version = version
-        before, self._writes_of_others = self._writes_of_others, writes
-        return writes != before
-
-    async def close(self) -> None:
-        """Within `CLOSE_SECONDS`, and as long as the disk takes for queued writes."""
-        self.connections.busy.shorten(CLOSE_SECONDS)
-        self._stop_watching()
-        await self.reader_thread.close()
-        await self.writer_thread.close()
-
-    def _stop_watching(self) -> None:
-        self.heartbeat.stop()
-        self.watch.close()
-
-    def close_unattached(self) -> None:
-        self.connections.busy.shorten(CLOSE_SECONDS)
-        self._stop_watching()
-        self.reader_thread.close_unattached()
-        self.writer_thread.close_unattached()
+    def _seconds_ahead(self, now: float, steady: float, limits: Retention) -> float:
+        """How far this clock is ahead: of its own time before, of the furthest of the other daemons' clocks, and at the start of
+        a file whose last task to end would be deleted at once."""
+        if self._last is None:
+            last_end = reader.last_end_ms(self._connection)
+            ahead = 0.0
+            if last_end is not None and last_end / 1000 < limits.ended_before(now):
+                ahead = now - last_end / 1000
+        else:
+            before, steady_before = self._last
+            ahead = (now - before) - (steady - steady_before)
+        daemons, _ = reader.list_owners(self._connection)
+        clocks = [clock_of(self._owner_lock.store_path, owner) for owner in daemons - {self._owner_lock.owner_id}]
+        known = [clock for clock in clocks if clock is not None]
+        return max(ahead, now - max(known)) if known else ahead

@@ -137,3 +137,16 @@ async def test_a_probe_of_a_store_that_works_changes_nothing(store: TaskStore) -
     await store.probe()
     assert await store.load("a") == stored
     assert await ids(store) == ["a"]
+
+
+async def test_a_page_of_large_tasks_is_short_and_the_next_ones_go_on(store: TaskStore) -> None:
+    names = [f"{n:02}" for n in range(14)]
+    for name in names:
+        await commit_all(store, to_create(a_task(name), chunk("x" * 1_000_000), snapshot=True))
+    page = await store.list(TaskQuery(scope="me"))
+    found = [task.id for task in page.tasks]
+    assert len(found) < len(names) == page.total_size
+    while page.next_page_token:
+        page = await store.list(TaskQuery(scope="me", page_token=page.next_page_token))
+        found += [task.id for task in page.tasks]
+    assert found == names[::-1]

@@ -38,8 +38,7 @@ from discreet.agents.stores.interface import (
     PushTarget,
     StoreFull,
 )
-from discreet.agents.stores.memory import MemoryStore, StoreLimits
-from discreet.agents.stores.memory.store import TaskIndex
+from discreet.agents.stores.memory import MemoryStore, StoreLimits, TaskIndex
 from discreet.daemon.memory import MemoryBudget
 from support import task_changes
 

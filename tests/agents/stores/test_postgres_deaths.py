@@ -13,14 +13,13 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from discreet.a2a.types import Task, TaskState, TaskStatus
-from discreet.agents.stores.interface import MESSAGE, CommitConflict, OwnerRequest
+from discreet.agents.stores.interface import CommitConflict
 from support.mounts import LIBRARY
 from support.postgres import Server
 from support.postgres_proxy import postgres_proxy
 from support.programs import environment
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import a_task, change, said
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -87,23 +86,6 @@ def _line(process: subprocess.Popen[str]) -> list[str]:
     return process.stdout.readline().split()
 
 
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
-
-
-async def test_the_tasks_of_a_daemon_that_was_killed_are_taken_over(heir: tuple[Any, str]) -> None:
-    store, url = heir
-    with another_daemon(url) as process:
-        (former,) = await anyio.to_thread.run_sync(_line, process)
-        assert await store.send_owner_request(OwnerRequest("t", MESSAGE, b"1"))
-        assert list(await store.list_orphans()) == []
-        process.kill()
-        await until(lambda: _lists(store, ["t", "u"]))
-        taken = change(a_task("t"), expected=1, owner=store.owner_id, previous_owner=former)
-        assert await store.commit([taken]) == [None]
-        assert list(await store.take_owner_requests()) == [OwnerRequest("t", MESSAGE, b"1")]
-
-
 async def test_a_daemon_that_was_stopped_loses_its_tasks_and_is_told_so_when_it_goes_on(
     heir: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,11 +118,11 @@ async def test_a_daemon_that_a_network_swallows_loses_its_tasks_and_gets_a_new_n
 
     The server's keepalive probes can't be tried like this, as the proxy answers them.
     """
-    from discreet.agents.stores.postgres import link, session
+    from discreet.agents.stores.postgres import session
     from discreet.agents.stores.postgres.store import PostgresStore
 
     monkeypatch.setattr(session, "STOPPED_SECONDS", 1.5)
-    monkeypatch.setattr(link, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(session, "ANSWER_SECONDS", 1.0)
     store, url = heir
     with postgres_proxy(postgres.port) as proxy:
         async with opened(PostgresStore(url.replace(f":{postgres.port}/", f":{proxy.port}/"))) as cut_off:

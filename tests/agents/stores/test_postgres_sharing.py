@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.types import PushConfig, Task, TaskQuery, TaskState, TaskStatus
+from discreet.a2a.types import PushConfig, TaskQuery
 from discreet.agents.stores.interface import MESSAGE, QUEUED, CommitConflict, OwnerRequest, PushTarget, TaskStore
 from support.postgres import Server
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import a_task, change, said
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -40,10 +40,6 @@ async def pair(new_store: NewStore) -> AsyncIterator[tuple[TaskStore, TaskStore]
     """Two daemons."""
     async with opened(new_store()) as one, opened(new_store()) as other:
         yield one, other
-
-
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
 
 
 # -- changes ---------------------------------------------------------------------------------------------------
@@ -182,12 +178,11 @@ async def test_an_idle_daemon_that_looks_for_work_writes_nothing(
 
 
 async def test_of_queued_tasks_none_is_looked_for_in_the_whole_table(new_store: NewStore, url: str) -> None:
-    from discreet.agents.stores.postgres.address import read_address
-    from discreet.agents.stores.postgres.batch import _CLAIM
-    from discreet.agents.stores.postgres.session import open_session
+    from discreet.agents.stores.postgres.session import connect, read_address
+    from discreet.agents.stores.postgres.writer import _CLAIM
 
     async with opened(new_store()) as store:
         await store.commit([change(a_task(f"{n}"), owner=QUEUED if n % 2 else None) for n in range(50)])
-    with open_session(read_address(url)) as connection:
+    with connect(read_address(url)) as connection:
         plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {_CLAIM}", (5, "x")).fetchall())
     assert "tasks_queued" in plan and "Seq Scan" not in plan

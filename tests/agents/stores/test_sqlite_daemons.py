@@ -12,7 +12,7 @@ import pytest
 from discreet.a2a.types import TaskState
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import CommitConflict, StoreUnavailableError
-from discreet.agents.stores.sqlite import retention
+from discreet.agents.stores.sqlite import store as retention
 from discreet.agents.stores.sqlite.owner_locks import FENCE_SECONDS, TIMEOUT_SECONDS
 from discreet.agents.stores.sqlite.store import ChangeWatch, SqliteStore
 from support.logged_events import LoggedEvents
@@ -140,7 +140,7 @@ async def test_a_clock_that_is_ahead_of_another_daemons_deletes_nothing_however_
     async with opened(SqliteStore(path)) as ours:
         await commit_all(ours, *ended)
         async with opened(SqliteStore(path, limits, clock=lambda: time.time() + 2 * DAY)) as ahead:
-            held = ahead._open_store.expired_tasks._time
+            held = ahead._open_store.time
             for _ in range(3):
                 assert held._seconds_ahead(time.time() + 2 * DAY, time.monotonic(), limits) > DAY
     assert "store.clock_ahead" in logged.names()
@@ -156,5 +156,5 @@ async def test_a_clock_is_believed_when_nothing_has_spoken_against_it_for_a_whil
     async with opened(SqliteStore(path, limits, clock=lambda: later)) as store:
         assert await left_of(store) == ["a", "b"]
         assert logged.names() == ["store.clock_ahead"]
-        store._open_store.expired_tasks._time._held_until = 0.0
+        store._open_store.time._held_until = 0.0
         assert await left_of(store) == []

@@ -156,7 +156,7 @@ class Server:
 
     def new_database(self) -> str:
         """The URL of a database with the tables of an empty store. The one before must not be in use any more, or be open."""
-        from discreet.agents.stores.postgres.schema import migrate
+        from discreet.agents.stores.postgres.schema import create
 
         with self.connect() as connection:
             unused = connection.execute(
@@ -168,7 +168,7 @@ class Server:
                 connection.execute(f"CREATE DATABASE {name}")
         with self.connect(name) as connection:
             connection.execute("DROP SCHEMA IF EXISTS discreet CASCADE")
-            migrate(connection, name)
+            create(connection, name)
         return self.url(name)
 
 
