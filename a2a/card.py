@@ -7,7 +7,7 @@ Encoded, these structs are the JSON of A2A 1.0. Required members are always writ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -201,6 +201,11 @@ class SecurityScheme(WireStruct, frozen=True, kw_only=True):
         return found
 
 
+_MEMBERS: Final = dict(
+    zip(get_args(Scheme), SecurityScheme.__struct_fields__, strict=True)
+)  # both in the order of 4.5.1
+
+
 class AgentCard(WireStruct, frozen=True, kw_only=True):
     """The card (4.4.1). The first interface is the preferred one. `skills` may be empty."""
 
@@ -232,19 +237,11 @@ def requires(schemes: Mapping[str, Sequence[str]]) -> SecurityRequirement:
 
 def wrap_scheme(scheme: Scheme) -> SecurityScheme:
     """The scheme in the form that a card holds. Raises `TypeError` for an object that is no scheme."""
-    match scheme:
-        case ApiKey():
-            return SecurityScheme(api_key_security_scheme=scheme)
-        case HttpAuth():
-            return SecurityScheme(http_auth_security_scheme=scheme)
-        case OAuth2():
-            return SecurityScheme(oauth2_security_scheme=scheme)
-        case OpenIdConnect():
-            return SecurityScheme(open_id_connect_security_scheme=scheme)
-        case MutualTls():
-            return SecurityScheme(mtls_security_scheme=scheme)
-        case _:  # users may pass anything
-            raise TypeError(f"{type(scheme).__name__} is not a security scheme")
+    name = _MEMBERS.get(type(scheme))
+    if name is None:  # users may pass anything
+        raise TypeError(f"{type(scheme).__name__} is not a security scheme")
+    member: dict[str, Any] = {name: scheme}
+    return SecurityScheme(**member)
 
 
 def validate_card(card: AgentCard) -> AgentCard:

@@ -5,7 +5,7 @@ Holds fixed texts. Decides nothing and imports nothing of this package but data.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ..errors.exceptions import FailureError, OperationError
 from ..errors.failures import TaskNotCancelable, TaskNotFound, UnsupportedOperation
@@ -55,35 +55,28 @@ def task_not_found(task_id: str) -> FailureError:
     )
 
 
-class _Ended(Protocol):
-    """A task in memory."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def status(self) -> TaskStatus: ...
+def takes_no_message(task_id: str, status: TaskStatus) -> UnsupportedOperation:
+    """Return the failure for a message to a task that has ended."""
+    suggestion = "Send a message without a task id to begin a new task."
+    return UnsupportedOperation(**_facts(task_id, status), suggestion=suggestion)
 
 
-def takes_no_message(task: _Ended) -> UnsupportedOperation:
-    """The failure for a message to a task that has ended."""
-    return UnsupportedOperation(**_facts(task), suggestion="Send a message without a task id to begin a new task.")
+def has_no_events(task_id: str, status: TaskStatus) -> UnsupportedOperation:
+    """Return the failure for a subscription to a task that has ended."""
+    return UnsupportedOperation(**_facts(task_id, status), suggestion=_READ_TASK)
 
 
-def has_no_events(task: _Ended) -> UnsupportedOperation:
-    """The failure for a subscription to a task that has ended."""
-    return UnsupportedOperation(**_facts(task), suggestion="Read the task with GetTask: nothing more happens to it.")
+def not_cancelable_any_more(task_id: str, status: TaskStatus) -> TaskNotCancelable:
+    """Return the failure for cancelling a task that has ended."""
+    return TaskNotCancelable(**_facts(task_id, status), suggestion=_READ_TASK)
 
 
-def not_cancelable_any_more(task: _Ended) -> TaskNotCancelable:
-    """The failure for cancelling a task that has ended."""
-    return TaskNotCancelable(**_facts(task), suggestion="Read the task with GetTask: nothing more happens to it.")
+_READ_TASK: Final = "Read the task with GetTask: nothing more happens to it."
 
 
-def _facts(task: _Ended) -> dict[str, Any]:
-    status = task.status
+def _facts(task_id: str, status: TaskStatus) -> dict[str, Any]:
     return {
-        "task_id": task.id,
+        "task_id": task_id,
         "current_state": status.state.value,
         "completed_at": status.timestamp,
         "reason": "The task has ended.",

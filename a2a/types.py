@@ -132,10 +132,8 @@ class Task(WireStruct, frozen=True):
 
 
 class CallFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The facts that an execution needs of the call that a message came with. Holds no credentials: the service params of the
-    call, which may, stay with the daemon that was called.
-
-    `key` tells the message from every other one where it goes through other daemons.
+    """The facts that an execution needs of the call that a message came with. Holds no credentials: the service params, which
+    may, stay with the daemon that was called. `key` tells the message from every other one where it goes through other daemons.
     """
 
     metadata: JsonObject | None = None
@@ -279,14 +277,7 @@ INACTIVE: Final = TERMINAL | INTERRUPTED
 _NEXT: Final = frozenset({TaskState.WORKING}) | INACTIVE
 
 TRANSITIONS: Final[dict[TaskState, frozenset[TaskState]]] = {
-    TaskState.SUBMITTED: _NEXT,
-    TaskState.WORKING: _NEXT,
-    TaskState.INPUT_REQUIRED: _NEXT,
-    TaskState.AUTH_REQUIRED: _NEXT,
-    TaskState.COMPLETED: frozenset(),
-    TaskState.FAILED: frozenset(),
-    TaskState.CANCELED: frozenset(),
-    TaskState.REJECTED: frozenset(),
+    state: frozenset() if state in TERMINAL else _NEXT for state in TaskState
 }
 """The states that may follow each state; a transition that is not here is illegal.
 

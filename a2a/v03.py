@@ -161,19 +161,15 @@ def message_from_v03(given: Message03, path: str) -> Message:
 
 def part_from_v03(given: Part03, path: str) -> Part:
     """`kind` may be missing if exactly one content is set."""
-    match given.kind or only_member(path, text=given.text, file=given.file, data=given.data):
-        case "text":
-            if given.text is None:
-                raise FailureError(InvalidParams(f"{path}.text", "string", "missing"))
-            return Part(text=given.text, metadata=given.metadata)
-        case "file":
-            if given.file is None:
-                raise FailureError(InvalidParams(f"{path}.file", "object", "missing"))
-            return _file(given, given.file, f"{path}.file")
-        case _:
-            if given.data is None:
-                raise FailureError(InvalidParams(f"{path}.data", "object", "missing"))
-            return unwrapped(given.data, given.metadata)
+    kind = given.kind or only_member(path, text=given.text, file=given.file, data=given.data)
+    if getattr(given, kind) is None:
+        expected = "string" if kind == "text" else "object"
+        raise FailureError(InvalidParams(f"{path}.{kind}", expected, "missing"))
+    if kind == "file" and given.file is not None:
+        return _file(given, given.file, f"{path}.file")
+    if kind == "data" and given.data is not None:
+        return unwrapped(given.data, given.metadata)
+    return Part(text=given.text, metadata=given.metadata)
 
 
 def _file(given: Part03, file: File03, path: str) -> Part:
@@ -212,24 +208,17 @@ def configuration_from_v03(given: Configuration03, path: str) -> SendConfigurati
     )
 
 
-def push_config_from_v03(given: PushConfig03, task_id: str | None, path: str) -> PushConfig:
-    authentication = given.authentication
-    return PushConfig(
-        given.url,
-        given.id or None,
-        task_id,
-        given.token or None,
-        None if authentication is None else _authentication(authentication, f"{path}.authentication"),
-    )
-
-
-def _authentication(given: Authentication03, path: str) -> Authentication | None:
-    """The first scheme, because the credentials are for one only; None without a scheme and credentials."""
-    if given.schemes:
-        return Authentication(given.schemes[0], given.credentials or None)
-    if given.credentials:
-        raise FailureError(InvalidParams(f"{path}.schemes", "array with at least 1 item", "array"))
-    return None
+def push_config_from_v03(given: PushConfig03, task_id: str | None, path: str, *, received: str = "array") -> PushConfig:
+    """Of several schemes the first is kept, because the credentials are for one only. `received` is what came where there is
+    none."""
+    info = given.authentication
+    authentication = None
+    if info is not None and info.schemes:
+        authentication = Authentication(info.schemes[0], info.credentials or None)
+    elif info is not None and info.credentials:
+        expected = "array with at least 1 item"
+        raise FailureError(InvalidParams(f"{path}.authentication.schemes", expected, received))
+    return PushConfig(given.url, given.id or None, task_id, given.token or None, authentication)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -388,28 +377,34 @@ def _set_config(params: TaskPushConfig03, prefix: str) -> Arguments:
     return (push_config_from_v03(params.push_notification_config, params.task_id, path),)
 
 
+def get_task(params: GetParams03, _: str) -> Arguments:
+    return (TaskRequest(params.task_id, history_length=params.history_length or None),)
+
+
+def _about_task(params: TaskParams03, _: str) -> Arguments:
+    return (TaskRequest(params.task_id, params.metadata),)
+
+
+def one_config(params: GetConfigParams03 | DeleteConfigParams03, _: str) -> Arguments:
+    return (PushConfigRequest(params.task_id, params.config_id or None),)
+
+
+def all_configs(params: ConfigParams03 | GetParams03, _: str) -> Arguments:
+    return (PushConfigRequest(params.task_id),)
+
+
 def _inputs() -> dict[str, InputModel]:
     send = object_input(SendParams03, _send)
     return {
         "message/send": send,
         "message/stream": send,
-        "tasks/get": object_input(
-            GetParams03, lambda params, _: (TaskRequest(params.task_id, history_length=params.history_length or None),)
-        ),
-        "tasks/cancel": object_input(TaskParams03, lambda params, _: (TaskRequest(params.task_id, params.metadata),)),
-        "tasks/resubscribe": object_input(
-            TaskParams03, lambda params, _: (TaskRequest(params.task_id, params.metadata),)
-        ),
+        "tasks/get": object_input(GetParams03, get_task),
+        "tasks/cancel": object_input(TaskParams03, _about_task),
+        "tasks/resubscribe": object_input(TaskParams03, _about_task),
         "tasks/pushNotificationConfig/set": object_input(TaskPushConfig03, _set_config),
-        "tasks/pushNotificationConfig/get": object_input(
-            GetConfigParams03, lambda params, _: (PushConfigRequest(params.task_id, params.config_id or None),)
-        ),
-        "tasks/pushNotificationConfig/list": object_input(
-            ConfigParams03, lambda params, _: (PushConfigRequest(params.task_id),)
-        ),
-        "tasks/pushNotificationConfig/delete": object_input(
-            DeleteConfigParams03, lambda params, _: (PushConfigRequest(params.task_id, params.config_id),)
-        ),
+        "tasks/pushNotificationConfig/get": object_input(GetConfigParams03, one_config),
+        "tasks/pushNotificationConfig/list": object_input(ConfigParams03, all_configs),
+        "tasks/pushNotificationConfig/delete": object_input(DeleteConfigParams03, one_config),
         "agent/getAuthenticatedExtendedCard": object_input(CardParams03, lambda _params, _: ()),
     }
 

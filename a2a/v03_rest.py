@@ -19,7 +19,6 @@ from ..errors.failures import InvalidParams
 from .protojson import decode_base64, encode_base64
 from .types import (
     ArtifactChanged,
-    Authentication,
     Count,
     JsonObject,
     Message,
@@ -37,17 +36,23 @@ from .types import (
 )
 from .v03 import (
     V03,
+    Authentication03,
     CardParams03,
     DeleteConfigParams03,
     Form,
     GetParams03,
+    PushConfig03,
+    all_configs,
+    get_task,
     members,
+    one_config,
     only_member,
+    push_config_from_v03,
     push_config_members,
     unwrapped,
     wrapped,
 )
-from .version import ProtocolVersion, PushConfigRequest, TaskRequest, object_input
+from .version import object_input
 
 STATES: Final = {state: state.value for state in TaskState} | {TaskState.CANCELED: "TASK_STATE_CANCELLED"}
 """The states of a task by their names in the protobuf of 0.3."""
@@ -85,23 +90,16 @@ class ProtoMessage(WireStruct, frozen=True, kw_only=True):
     extensions: tuple[str, ...] = ()
 
 
-class ProtoAuthentication(WireStruct, frozen=True, kw_only=True):
+class ProtoAuthentication(Authentication03, frozen=True, kw_only=True):
     schemes: tuple[NonEmptyStr, ...] = ()
-    credentials: str | None = None
 
 
-class ProtoPushConfig(WireStruct, frozen=True, kw_only=True):
-    url: NonEmptyStr
-    id: str | None = None
-    token: str | None = None
+class ProtoPushConfig(PushConfig03, frozen=True, kw_only=True):
     authentication: ProtoAuthentication | None = None
 
 
 class ProtoTaskPushConfig(WireStruct, frozen=True, kw_only=True):
-    """`name` is `tasks/TASK/pushNotificationConfigs/CONFIG`. What is read may lack it: the path of the request says the same."""
-
     push_notification_config: ProtoPushConfig
-    name: str | None = None
 
 
 class ProtoConfiguration(WireStruct, frozen=True, kw_only=True):
@@ -170,13 +168,8 @@ def _read_file(file: FilePart, part: ProtoPart, path: str) -> Part:
             raw = decode_base64(content.decode("ascii"))
         except ValueError:
             raise FailureError(InvalidParams(f"{path}.fileWithBytes", "base64 of a base64 string", "string")) from None
-    return Part(
-        raw=raw,
-        url=file.file_with_uri,
-        metadata=part.metadata,
-        filename=file.name or None,
-        media_type=file.mime_type or None,
-    )
+    name, media_type = file.name or None, file.mime_type or None
+    return Part(raw=raw, url=file.file_with_uri, metadata=part.metadata, filename=name, media_type=media_type)
 
 
 def _read_configuration(given: ProtoConfiguration) -> SendConfiguration:
@@ -191,28 +184,12 @@ def _read_configuration(given: ProtoConfiguration) -> SendConfiguration:
 
 
 def _read_push_config(given: ProtoPushConfig, task_id: str | None, path: str) -> PushConfig:
-    """Of several schemes the first, because the credentials are for one only."""
-    info = given.authentication
-    authentication = None
-    if info is not None and info.schemes:
-        authentication = Authentication(info.schemes[0], info.credentials or None)
-    elif info is not None and info.credentials:
-        expected = "array with at least 1 item"
-        raise FailureError(InvalidParams(f"{path}.authentication.schemes", expected, "missing"))
-    return PushConfig(given.url, given.id or None, task_id, given.token or None, authentication)
+    return push_config_from_v03(given, task_id, path, received="missing")  # ProtoJSON leaves out what is empty
 
 
 def _set_config(params: ProtoSetConfig, _: str) -> Arguments:
     config = _read_push_config(params.config.push_notification_config, params.task_id, "config.pushNotificationConfig")
     return (msgspec.structs.replace(config, id=config.id or params.config_id or None),)
-
-
-def _about_task(params: GetParams03, _: str) -> Arguments:
-    return (TaskRequest(params.task_id, history_length=params.history_length or None),)
-
-
-def _about_config(params: DeleteConfigParams03, _: str) -> Arguments:
-    return (PushConfigRequest(params.task_id, params.config_id),)
 
 
 def _input(wire: type[W], convert: Callable[[W, str], Arguments]) -> InputModel:
@@ -222,8 +199,8 @@ def _input(wire: type[W], convert: Callable[[W, str], Arguments]) -> InputModel:
 def _inputs() -> dict[str, InputModel]:
     """By the names that the methods have in JSON-RPC."""
     send = _input(ProtoSend, _send)
-    task = _input(GetParams03, _about_task)
-    config = _input(DeleteConfigParams03, _about_config)
+    task = _input(GetParams03, get_task)
+    config = _input(DeleteConfigParams03, one_config)
     return {
         "message/send": send,
         "message/stream": send,
@@ -232,9 +209,7 @@ def _inputs() -> dict[str, InputModel]:
         "tasks/resubscribe": task,
         "tasks/pushNotificationConfig/set": _input(ProtoSetConfig, _set_config),
         "tasks/pushNotificationConfig/get": config,
-        "tasks/pushNotificationConfig/list": _input(
-            GetParams03, lambda params, _: (PushConfigRequest(params.task_id),)
-        ),
+        "tasks/pushNotificationConfig/list": _input(GetParams03, all_configs),
         "tasks/pushNotificationConfig/delete": config,
         "agent/getAuthenticatedExtendedCard": _input(CardParams03, lambda _params, _: ()),
     }
@@ -268,16 +243,13 @@ def _push_config(given: PushConfig) -> JsonObject:
     return {"pushNotificationConfig": push_config_members(given), "name": name}
 
 
-V03_REST: Final = ProtocolVersion(
-    name="0.3",
+V03_REST: Final = msgspec.structs.replace(
+    V03,
     inputs=_inputs(),
     states=STATES,
     empty_result=Raw(b"{}"),
     push_config_path="config.pushNotificationConfig",
     message_push_config_path="configuration.pushNotification",
-    no_extended_card=V03.no_extended_card,
-    subscribe_until=V03.subscribe_until,
-    card=V03.card,
     task=FORM.task,
     result=lambda result: (
         {"task": FORM.task(result)} if isinstance(result, Task) else {"message": FORM.message(result)}

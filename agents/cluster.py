@@ -1,25 +1,49 @@
-"""The other daemons on the same store: hears what they change, follows the tasks that they work on, and does what they leave to
-this one. The composition root of this folder: decides when each of these is due, and nothing of a task.
+"""The daemons on one store: what they change and leave to each other.
+
+Hears what the others change, follows the tasks that they work on, takes over from the dead, and does the work that they leave to
+this one: requests to the owner of a task, and tasks of the queue. Every task that it becomes the owner of goes on: what was cut
+off is resumed, or the task failed with a reason; then its messages that wait are executed. None is left as if a daemon still
+worked on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from itertools import count
 from math import inf
 from time import monotonic
 from typing import Final, final
 
+import msgspec
+
+from ..a2a.errors import TaskConflict
+from ..a2a.types import INACTIVE, INTERRUPTED, CallFacts, Part, now
 from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import Raised, attempt
 from ..daemon.logs import log
+from ..errors.exceptions import FailureError
 from ..lazy import anyio
-from .live_task import LiveTask
-from .runner import Runner
+from .delegator import decode_message
+from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
+from .live_task import LiveTask, wait_committed
+from .runner import Runner, context_of
 from .stores.failures import log_failure
-from .stores.interface import TaskStore
+from .stores.interface import (
+    CANCEL,
+    MESSAGE,
+    QUEUED,
+    RELOAD_PUSH_TARGETS,
+    Changes,
+    DamagedTaskError,
+    LogTruncatedError,
+    OwnerRequest,
+    StoreError,
+    TaskChange,
+    TaskStore,
+)
 from .task_cache import TaskCache
-from .task_worker import EventFollower, TaskWorker
 
 SHARED_POLL_SECONDS: Final = 0.04
 """How often a store that nobody tells of changes is read, while a task in memory may be changed by another daemon."""
@@ -34,36 +58,247 @@ LEASE_POLL_SECONDS: Final = 0.1
 OWNED_TURNS: Final = 5
 """Every so many of these looks, it is asked which tasks this daemon owns."""
 
+CLAIM_BATCH: Final = 16
+"""Tasks that are claimed at once: others, which hear of a full queue at the same time, get their share."""
+
+MAX_CATCH_UPS: Final = 4
+"""How often an execution of the same task may get in the way of reading what others have done to it."""
+
+ADOPTION_BATCH: Final = 64
+"""Tasks that are taken over from the dead at once."""
+
+MAX_READS: Final = 16
+"""Tasks whose events are read at the same time."""
+
+
+@final
+class EventFollower:
+    """One per daemon. A task whose events can't be read any more is lost, and so is one that this daemon works on although
+    another one has taken it over."""
+
+    def __init__(self, cache: TaskCache) -> None:
+        self._store = cache.store
+        self._cache = cache
+        self._behind: dict[LiveTask, None] = {}
+
+    @property
+    def behind(self) -> bool:
+        """Whether `catch_up` has something to do."""
+        return bool(self._behind)
+
+    def hear(self, changes: Changes) -> None:
+        """Other daemons have changed something."""
+        self._behind.update({live: None for live in self._cache if changes.may_concern(live.id)})
+
+    def add(self, live: LiveTask) -> None:
+        """Other daemons may have changed this task."""
+        self._behind[live] = None
+
+    async def catch_up(self) -> None:
+        """Read the new events of the tasks that were heard of. Raises `StoreError`; they are then still to be read."""
+        lives = iter([*self._behind])
+
+        async def read_some() -> None:
+            for live in lives:
+                del self._behind[live]
+                is_read = False
+                try:
+                    is_read = await self._is_up_to_date(live)
+                finally:
+                    if not is_read:
+                        self._behind[live] = None
+
+        if len(self._behind) < 2:
+            return await read_some()
+        failures: list[BaseException] = []
+
+        async def attempt_some() -> None:
+            done = await attempt(read_some)
+            if isinstance(done, Raised):
+                failures.append(done.exc)
+
+        async with anyio.create_task_group() as readers:
+            for _ in range(min(MAX_READS, len(self._behind))):
+                readers.start_soon(attempt_some)
+        if failures:
+            raise failures[0]
+
+    async def _is_up_to_date(self, live: LiveTask) -> bool:
+        """Whether this daemon knows now what was stored when it was called.
+
+        It does not where its commit was not heard of: another daemon may have changed the task, and may never write again.
+        """
+        if live.shared:
+            await self.follow(live)
+        elif live.pending:
+            return live.lost is not None
+        elif not live.ended:
+            await self._find_out_if_taken(live)
+        return True
+
+    async def _find_out_if_taken(self, live: LiveTask) -> None:
+        """A task that this daemon works on is lost if another one has written to it."""
+        committed = live.committed
+        try:
+            events = await self._store.event_log.read(live.id, after=committed, limit=1)
+        except LogTruncatedError:
+            events = ()
+        if events and not live.pending and live.committed == committed and not live.shared and live.lost is None:
+            self._cache.lose(live, "conflict")
+
+    async def follow(self, live: LiveTask) -> None:
+        """Append the events that other daemons have published. A task whose events can't be read is lost."""
+        try:
+            await self._append_new_events(live)
+        except LogTruncatedError:
+            self._cache.lose(live, "behind")
+        except DamagedTaskError as exc:  # one that can't be read must not keep the others waiting
+            log_failure(exc)
+            self._cache.lose(live, "failed")
+
+    async def _append_new_events(self, live: LiveTask) -> None:
+        while live.shared and not (live.pending or live.lost):
+            before = live.generation
+            batch = await self._store.event_log.read(live.id, after=before)
+            if live.pending or live.lost or not live.shared:  # meanwhile it was changed here: the store will decide
+                return
+            if live.generation != before:  # somebody else has read these, and maybe not all that there are
+                continue
+            for logged in batch:
+                live.append_stored(logged)
+            if batch and not live.ended and live.remote_owner in (None, QUEUED):
+                live.remote_owner = ""
+            if not (batch or await self._refresh_owner(live)):
+                return
+
+    async def _refresh_owner(self, live: LiveTask) -> bool:
+        """Find out who works on a task now. True where there are new events to read first."""
+        if live.ended:
+            live.remote_owner = None
+            live.notify()
+        elif live.remote_owner == "" or (live.remote and (live.expected or live.state in INTERRUPTED)):
+            stored = await self._store.load(live.id)
+            if stored is not None and stored.generation != live.generation:
+                return stored.generation > live.generation  # else it was changed here meanwhile: the store will decide
+            owner = None if stored is None else stored.owner
+            live.owned = owner == self._store.owner_id
+            live.remote_owner = None if live.owned else owner
+            live.notify()
+        return False
+
+
+# Fails the tasks that this daemon has lost, as the store has them: none may look as if somebody still worked on it.
+
+
+RETRY_SECONDS: Final = 1.0
+"""The first pause before a store that has failed is tried again."""
+
+MAX_RETRY_SECONDS: Final = 60.0
+"""The longest pause."""
+
+
+@final
+class LostTasks:
+    """One per daemon."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._cache = runner.cache
+        self._runner = runner
+
+    def add(self, live: LiveTask) -> None:
+        """Have a lost task failed in the store, unless another daemon has it or the store never took it.
+
+        One of a store that was away needs nothing: its owner is dead, so that it is taken over, and may be resumed.
+        """
+        if live.lost == "unstorable":
+            self._runner.spawn(self._fail_when_possible, live.id, 0.0)
+        elif live.lost == "failed":
+            self._runner.spawn(self._fail_when_possible, live.id, RETRY_SECONDS)
+
+    async def _fail_when_possible(self, task_id: str, pause: float) -> None:
+        while True:
+            await anyio.sleep(pause)
+            try:
+                return await self._fail(task_id)
+            except (FailureError, TaskConflict):  # the store never had it; or it was lost again, and is added again
+                return
+            except DamagedTaskError:  # it stays so
+                return
+            except StoreError:
+                pause = min(2 * pause + RETRY_SECONDS, MAX_RETRY_SECONDS)
+
+    async def _fail(self, task_id: str) -> None:
+        async with self._cache.pinned(task_id, None) as live:
+            if not (live.busy or live.remote or live.state in INACTIVE):
+                fail_task(live, Part(text=AGENT_FAILED_TEXT))
+                await wait_committed(live)
+
+
+# How a daemon becomes the owner of a task whose owner is dead, or that nobody has begun.
+
+
+async def take_ownership(store: TaskStore, lives: Sequence[tuple[LiveTask, str]]) -> Sequence[LiveTask]:
+    """Take tasks, each from the owner that the store has for it, in one commit. Returns those that this daemon got: they have
+    no other owner any more. Of several daemons that try, one gets a task. Raises `StoreError`.
+    """
+    changes = [_change_of_owner(live, previous_owner, store.owner_id) for live, previous_owner in lives]
+    refusals = await store.commit(changes) if changes else ()
+    taken = [live for (live, _), refusal in zip(lives, refusals, strict=True) if refusal is None]
+    for live in taken:
+        live.remote_owner = None
+        live.owned = True
+        live.notify()
+    return taken
+
+
+def _change_of_owner(live: LiveTask, previous_owner: str, owner: str) -> TaskChange:
+    task = live.task()
+    return TaskChange(
+        task_id=live.id,
+        expected_generation=live.generation,
+        events=(),
+        scope=live.scope,
+        context_id=live.context_id,
+        state=live.state,
+        status_timestamp=task.status.timestamp or now(),
+        owner=owner,
+        previous_owner=previous_owner,
+    )
+
 
 @final
 class Cluster:
     """One per durable store. With `executes` it takes tasks from the queue and from the dead, while fewer than `max_runs`
-    executions are under way."""
+    executions are under way. What was not done because the store has failed is done later."""
 
     def __init__(
         self,
-        store: TaskStore,
-        cache: TaskCache,
         runner: Runner,
         *,
         executes: bool,
         max_runs: int,
         shared_poll_seconds: float,
     ) -> None:
-        self._store = store
-        self._cache = cache
         self._runner = runner
+        self._cache = runner.cache
+        self._store = runner.cache.store
         self._executes = executes
+        self._max_runs = max_runs
         self._shared_poll_seconds = shared_poll_seconds
-        self._event_follower = EventFollower(store, cache)
-        self._task_worker = TaskWorker(store, cache, runner, self._event_follower, max_runs=max_runs)
+        self._follower = EventFollower(runner.cache)
+        self.follow: Final = self._follower.follow
         self._requests = self._queued = True
+        self._draining = False
         self._work_signal, self._following_signal = ChangeSignal(), ChangeSignal()
         self._listening: anyio.CancelScope | None = None
+        self._lock = anyio.Lock()
+        self._forgotten: frozenset[str] = frozenset()
+        self._unreadable: set[str] = set()
+        self._dead_since: dict[str, float] = {}
 
     def _on_load(self, live: LiveTask) -> None:
         """It may have been changed while it was loaded, and is listened for from now on."""
-        self._event_follower.add(live)
+        self._follower.add(live)
         self._following_signal.notify()
         if self._listening is not None:
             self._listening.cancel()
@@ -72,13 +307,9 @@ class Cluster:
         if self._queued:
             self._work_signal.notify()
 
-    async def follow(self, live: LiveTask) -> None:
-        """Read what other daemons have done to this task. Raises `StoreError`."""
-        await self._event_follower.follow(live)
-
     def drain(self) -> None:
         """Take no more work from others, and leave them what waits here."""
-        self._task_worker.draining = True
+        self._draining = True
         self._runner.drain()
 
     async def run(self) -> None:
@@ -87,7 +318,7 @@ class Cluster:
         self._runner.on_done = self._on_done
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
-            tasks.start_soon(self._repeat, self._following_signal, lambda: self._event_follower.behind, self._follow)
+            tasks.start_soon(self._repeat, self._following_signal, lambda: self._follower.behind, self._follow)
             tasks.start_soon(self._watch_lease)
             if self._executes:
                 tasks.start_soon(self._look_after)
@@ -98,7 +329,7 @@ class Cluster:
             shared = any(live.shared for live in self._cache)
             with anyio.CancelScope() as self._listening:
                 changes = await self._store.wait_for_changes(self._shared_poll_seconds if shared else IDLE_POLL_SECONDS)
-                self._event_follower.hear(changes)
+                self._follower.hear(changes)
                 self._requests |= changes.requests
                 self._queued |= changes.queued
                 self._following_signal.notify()
@@ -122,30 +353,23 @@ class Cluster:
         return not isinstance(done, Raised)
 
     async def _follow(self) -> None:
-        while self._event_follower.behind:
-            await self._event_follower.catch_up()
-            if self._event_follower.behind:  # a commit of this daemon is to be heard of first
+        while self._follower.behind:
+            await self._follower.catch_up()
+            if self._follower.behind:  # a commit of this daemon is to be heard of first
                 await anyio.sleep(self._shared_poll_seconds)
 
     @property
     def _has_work(self) -> bool:
-        return self._requests or self._task_worker.inherited or (self._queued and self._task_worker.room > 0)
+        return self._requests or (self._queued and self._room > 0)
 
     async def _do_work(self) -> None:
         """What is left undone because the store fails is due again with the next look."""
         if self._requests:
             self._requests = False
-            await self._task_worker.take_requests()
-        while self._queued and self._task_worker.room:
+            await self._take_requests()
+        else:
             self._queued = False
-            self._queued |= await self._task_worker.claim()
-        if self._task_worker.inherited:
-            self._task_worker.inherited = False
-            await self._task_worker.take_requests()
-
-    async def _adopt_orphans(self) -> None:
-        while await self._task_worker.adopt_orphans():
-            pass
+            self._queued |= await self._claim()
 
     async def _watch_lease(self) -> None:
         """Stop what runs when other daemons may take over its tasks, as this one has not heard of the store for long."""
@@ -163,6 +387,203 @@ class Cluster:
             self._work_signal.notify()
             await self._try(self._adopt_orphans)
             if turn % OWNED_TURNS == 0:
-                await self._try(self._task_worker.begin_forgotten)
+                await self._try(self._begin_forgotten)
             self._work_signal.notify()
             await anyio.sleep(IDLE_POLL_SECONDS)
+
+    @property
+    def _room(self) -> int:
+        """How many tasks it may take now."""
+        return 0 if self._draining else max(0, self._max_runs - self._runner.count)
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    async def _take_requests(self) -> None:
+        """Do what other daemons ask of the owner of their tasks."""
+        async with self._lock:
+            requests = await self._store.take_owner_requests()
+            async with self._in_memory({each.task_id for each in requests}):
+                for request in requests:
+                    await self._attempt(partial(self._do, request))
+
+    async def _do(self, request: OwnerRequest) -> None:
+        match request.kind:
+            case str(kind) if kind == MESSAGE:
+                await self._receive(request)
+            case str(kind) if kind == CANCEL:
+                self._runner.spawn(self._cancel, request.task_id)
+            case str(kind) if kind == RELOAD_PUSH_TARGETS:
+                await self._reload_push_targets(request.task_id)
+            case _:
+                pass
+
+    @asynccontextmanager
+    async def _in_memory(self, task_ids: Collection[str]) -> AsyncIterator[None]:
+        """Load these tasks side by side, and keep them. Those that can't be loaded are missed by what needs them."""
+        lives: list[LiveTask] = []
+
+        async def load(task_id: str) -> None:
+            with suppress(FailureError, StoreError):
+                lives.append(await self._cache.pin(task_id, None))
+
+        try:
+            async with anyio.create_task_group() as loads:
+                for task_id in task_ids:
+                    loads.start_soon(load, task_id)
+            yield
+        finally:
+            for live in lives:
+                self._cache.unpin(live)
+
+    async def _attempt(self, work: Callable[[], Awaitable[None]]) -> None:
+        """What can't be done for one task must not keep the others waiting."""
+        done = await attempt(work)
+        if isinstance(done, Raised) and not isinstance(done.exc, FailureError):
+            # a FailureError says that the task is gone, or the message refused: its sender sends it again
+            log_failure(done.exc)
+
+    async def _receive(self, request: OwnerRequest) -> None:
+        """Take a message for a task of this daemon. One that is not taken, its sender keeps: it sees who owns the task, sends the
+        message again, or publishes it itself when the task has stopped."""
+        try:
+            event = decode_message(request.body)
+        except msgspec.DecodeError as exc:  # another version of this program has left it
+            return log.error("task.unreadable_request", task=request.task_id, exc=exc)
+        call = event.call or CallFacts()
+        async with self._up_to_date(request.task_id) as live:
+            if not (live.remote or live.lost or live.ended or live.released or call.key in live.received):
+                self._runner.submit(live, context_of(live.task(), event.message, call), key=call.key)
+
+    async def _reload_push_targets(self, task_id: str) -> None:
+        async with self._cache.pinned(task_id, None) as live:
+            live.push_targets = await self._store.load_push_targets(task_id)
+
+    async def _cancel(self, task_id: str) -> None:
+        try:
+            async with self._cache.pinned(task_id, None) as live:
+                if not (live.ended or live.remote):
+                    await self._runner.cancel(live, RequestContext(live.task()))
+        except (FailureError, TaskConflict):  # refused, or taken over: the daemon that asked watches the task
+            pass
+        except StoreError as exc:
+            log_failure(exc)
+
+    # -- tasks that have become this daemon's ------------------------------------------------------------------
+
+    async def _begin(self, task_ids: Sequence[str]) -> None:
+        """Go on with tasks of which this daemon is the owner now. What can't be begun is found by `_begin_forgotten`."""
+        async with self._in_memory(task_ids):
+            for task_id in task_ids:
+                await self._attempt(partial(self._go_on, task_id))
+        if task_ids:  # requests may have come with them
+            self._requests = True
+
+    async def _go_on(self, task_id: str) -> None:
+        was_in_memory = self._cache.find(task_id, None) is not None
+        async with self._up_to_date(task_id) as live:
+            if was_in_memory:  # others may have changed them while it was theirs
+                live.push_targets = await self._store.load_push_targets(task_id)
+            self._runner.go_on(live)
+
+    @asynccontextmanager
+    async def _up_to_date(self, task_id: str) -> AsyncIterator[LiveTask]:
+        """A task that this daemon owns, as the store says. It may be in memory as another one's."""
+        async with AsyncExitStack() as pinned:
+            live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
+            for _ in range(MAX_CATCH_UPS):
+                while live.pending and live.lost is None and not live.owned:
+                    await live.wait_for_change()
+                if live.lost is None:
+                    break
+                live = await pinned.enter_async_context(self._cache.pinned(task_id, None))
+            if live.shared:
+                live.remote_owner = ""
+                await self._follower.follow(live)
+            yield live
+
+    # -- the queue ---------------------------------------------------------------------------------------------
+
+    async def _claim(self) -> bool:
+        """Begin some of the tasks that wait in the queue. Whether there may be more."""
+        async with self._lock:
+            limit = min(self._room, CLAIM_BATCH)
+            if not limit:
+                return False
+            claimed = await self._store.claim(limit)
+            await self._begin(claimed)
+            return len(claimed) == limit
+
+    # -- tasks without anybody ---------------------------------------------------------------------------------
+
+    async def _adopt_orphans(self) -> None:
+        while await self._adopt_some():
+            pass
+
+    async def _adopt_some(self) -> bool:
+        """Take over some of the tasks of daemons that are dead. Whether there may be more.
+
+        Another daemon may do the same now: each task's owner is read before the list of orphans is read again.
+        """
+        async with self._lock:
+            limit = min(self._room, ADOPTION_BATCH) if self._runner.supports_resume else ADOPTION_BATCH
+            if self._draining or not limit:
+                return False
+            listed = self._dead_for_long(await self._store.list_orphans())
+            self._unreadable.intersection_update(listed)
+            # those that could not be read come last: there may be more of them than there is room
+            found = sorted(listed, key=self._unreadable.__contains__)[:limit]
+            if not found:
+                return False
+            lives: list[LiveTask] = []
+            try:
+                async with anyio.create_task_group() as loads:
+                    for task_id in found:
+                        loads.start_soon(self._pin_orphan, task_id, lives)
+                still = frozenset(await self._store.list_orphans()) if lives else frozenset[str]()
+                wanted = [
+                    (live, live.remote_owner)
+                    for live in lives
+                    if live.remote_owner and live.lost is None and live.id in still
+                ]
+                taken = await take_ownership(self._store, wanted)
+                await self._begin([live.id for live in taken])
+            finally:
+                for live in lives:
+                    self._cache.unpin(live)
+            return len(found) == limit and bool(taken)
+
+    def _dead_for_long(self, listed: Sequence[str]) -> Sequence[str]:
+        """Those whose owner has been dead for as long as it may work on without knowing."""
+        now = monotonic()
+        self._dead_since = {task_id: self._dead_since.get(task_id, now) for task_id in listed}
+        return [task_id for task_id, since in self._dead_since.items() if now - since >= self._store.grace_seconds]
+
+    async def _pin_orphan(self, task_id: str, lives: list[LiveTask]) -> None:
+        """Have the task in memory, with the owner that it has now, and add it to `lives`. Not one that can't be read, which must
+        not keep the others waiting."""
+        was_known = self._cache.find(task_id, None) is not None
+        try:
+            live = await self._cache.pin(task_id, None)
+            lives.append(live)
+            if was_known and live.remote:
+                live.remote_owner = ""  # for `follow`, which asks
+                await self._follower.follow(live)
+        except (FailureError, StoreError) as exc:  # the task is gone, or can't be read
+            if isinstance(exc, StoreError) and task_id not in self._unreadable:
+                log_failure(exc)
+            self._unreadable.add(task_id)
+        else:
+            self._unreadable.discard(task_id)
+
+    async def _begin_forgotten(self) -> None:
+        """Begin the tasks that this daemon owns without working on them, as it may after the store has failed. They must have
+        been found so by the call before, too: some are about to be begun, or to be queued."""
+        async with self._lock:
+            owned = [task_id for task_id in await self._store.list_owned() if not self._works_on(task_id)]
+            forgotten = [task_id for task_id in owned if task_id in self._forgotten]
+            self._forgotten = frozenset(owned)
+            await self._begin(forgotten)
+
+    def _works_on(self, task_id: str) -> bool:
+        live = self._cache.find(task_id, None)
+        return live is not None and (live.busy or bool(live.pending))

@@ -19,9 +19,8 @@ from ..lazy import anyio
 from .executor import RequestContext
 from .live_task import LiveTask
 from .runner import MAX_WAITING, Runner, Submission, call_of
-from .stores.interface import MESSAGE, QUEUED, OwnerRequest, TaskStore
+from .stores.interface import MESSAGE, QUEUED, OwnerRequest
 from .stores.serialization import decode_either
-from .task_cache import TaskCache
 
 # A message as one daemon leaves it to another, which works on its task: the event that the other one is to publish, as the body
 # of a request of the kind `MESSAGE`. It may be left more than once, which the key of its call tells. Holds no credentials: the
@@ -60,10 +59,10 @@ class Delegator:
     """One per daemon. `queues` says that this daemon executes no message itself: those that no other one works on are left in
     the store's queue."""
 
-    def __init__(self, store: TaskStore, cache: TaskCache, runner: Runner, *, queues: bool) -> None:
-        self._store = store
-        self._cache = cache
+    def __init__(self, runner: Runner, *, queues: bool) -> None:
         self._runner = runner
+        self._cache = runner.cache
+        self._store = runner.cache.store
         self._count = 0
         self.queues: Final = queues
 
@@ -96,7 +95,7 @@ class Delegator:
             if isinstance(done, Raised):
                 submitted.fault = done.exc
             elif submitted.position is None and live.ended and live.lost is None:
-                submitted.fault = FailureError(takes_no_message(live))
+                submitted.fault = FailureError(takes_no_message(live.id, live.status))
             else:
                 submitted.delegated = True
         finally:
@@ -127,7 +126,8 @@ class Delegator:
         """
         live, key = submitted.live, submitted.key
         request = OwnerRequest(live.id, MESSAGE, encode_message(context, key))
-        with live.expecting():
+        live.expected += 1
+        try:
             while key not in live.received and not (live.ended or live.lost):
                 if not live.remote or live.remote_owner == QUEUED:
                     return self._publish(submitted, context)
@@ -137,6 +137,8 @@ class Delegator:
                 with anyio.move_on_after(RESEND_SECONDS):
                     while live.remote_owner == asked and not (live.ended or live.lost or key in live.received):
                         await live.wait_for_change()
+        finally:
+            live.expected -= 1
         if key in live.received:
             submitted.accept(live.received[key])
 

@@ -6,8 +6,8 @@ memory is refused, and a full buffer drops its oldest events. Runs nothing and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, Literal, TypeAlias, assert_never, final
 
 import msgspec
@@ -277,48 +277,12 @@ class LiveTask:
     `waiting` are its messages whose execution is not over; `begun` has the generation by which each execution began last, by
     the message's place in the history, and `received` the places of messages by the keys of their calls: both since it was
     loaded, and of what was waiting then. `busy` is set by the runner while this daemon executes something for it, or is about
-    to. `pins` counts the users that need it in memory.
+    to. `pins` counts the users that need it in memory, `expected` messages that another daemon is to publish.
 
     `local_owner` is this daemon's name in the store, and `owned` says that the store has it as the owner; `remote_owner` is
     another daemon that works on the task, `QUEUED` where one is still to be found, empty where it is unknown which one.
     `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
     """
-
-    __slots__ = (
-        "_artifact_sizes",
-        "_bytes_since_snapshot",
-        "_draft",
-        "_expecting",
-        "_on_publish",
-        "_queued",
-        "_size",
-        "_snapshot_bytes",
-        "begun",
-        "buffer",
-        "busy",
-        "committed",
-        "context_id",
-        "ended",
-        "generation",
-        "id",
-        "local_owner",
-        "lost",
-        "memory",
-        "notify",
-        "owned",
-        "pending",
-        "pins",
-        "push_targets",
-        "received",
-        "remote_owner",
-        "scope",
-        "state",
-        "stop_generation",
-        "stopped_task",
-        "task",
-        "wait_for_change",
-        "waiting",
-    )
 
     def __init__(
         self,
@@ -349,7 +313,7 @@ class LiveTask:
         self.memory.add_task(self._size)
         self._bytes_since_snapshot = 0
         self._queued = False
-        self._expecting = 0
+        self.expected = 0
         self.begun: dict[int, int] = {}
         self.received: dict[str, int] = {}
         for each in waiting:
@@ -440,7 +404,9 @@ class LiveTask:
         if self.lost is not None:
             return
         if isinstance(event, StatusChanged) and target in TERMINAL and self.waiting:
-            event = self._with_unexecuted(event)
+            count = len(self.waiting) - self.waiting[0].begun  # only the first may have begun
+            if count:
+                event = self._with_unexecuted(event, count)
         size = size_of_event(event)
         if limited and (size > SMALL or target is None):
             self.memory.check(size)
@@ -467,11 +433,8 @@ class LiveTask:
         self.committed = self.generation
         self.notify()
 
-    def _with_unexecuted(self, event: StatusChanged) -> StatusChanged:
+    def _with_unexecuted(self, event: StatusChanged, count: int) -> StatusChanged:
         """The end of the task, which says how many messages have waited for their turn in vain."""
-        count = len(self.waiting) - self.waiting[0].begun  # only the first may have begun
-        if not count:
-            return event
         text = Part(
             text=NOT_EXECUTED_TEXT if count == 1 else f"{count} messages were not executed: the task ended before."
         )
@@ -519,20 +482,6 @@ class LiveTask:
         """It leaves the memory as soon as its last user does: do not count it any more."""
         self.memory.add_task(-self._size)
         self.memory, self._size = UNCOUNTED, 0
-
-    @contextmanager
-    def expecting(self) -> Iterator[None]:
-        """During the block it matters who owns the task: another daemon is to publish a message."""
-        self._expecting += 1
-        try:
-            yield
-        finally:
-            self._expecting -= 1
-
-    @property
-    def expects(self) -> bool:
-        """Whether another daemon is to publish a message."""
-        return bool(self._expecting)
 
     # -- the store ---------------------------------------------------------------------------------------------
 

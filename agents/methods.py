@@ -133,20 +133,6 @@ class AdmittedCall:
     block is raised as its version writes it, its other exceptions as they are.
     """
 
-    __slots__ = (
-        "_ctx",
-        "_params",
-        "_passed",
-        "_pipeline",
-        "_streaming",
-        "_task_id",
-        "_told",
-        "_version",
-        "caller",
-        "handler",
-        "result",
-    )
-
     handler: RequestHandler
     caller: Caller
     _told: AgentCall
@@ -189,8 +175,11 @@ class AdmittedCall:
         if exc is None:
             return
         written = _written_in(self._version, exc)
-        if written is not exc:
-            raise written from None
+        try:
+            if written is not exc:
+                raise written from None
+        finally:
+            del written, exc  # its traceback holds this frame
 
     async def _before(self, interceptors: Sequence[Interceptor]) -> None:
         """Run `before` of all of them. Those that let the call pass hear of its end."""

@@ -13,13 +13,12 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import msgspec
 
 from ..a2a.types import PushConfig
-from ..client.outbound.network import Network, SystemNetwork
-from ..client.outbound.ssrf import Destination, parse_url
+from ..client.outbound.network import Destination, Network, SystemNetwork, parse_url
 from ..daemon.logs import log
 from ..daemon.memory import MemoryBudget
 from ..daemon.tracing import HTTP_STATUS
@@ -44,28 +43,22 @@ USER_AGENT: Final = f"discreet/{__version__}"
 RETRYABLE_STATUSES: Final = frozenset({408, 425, 429})
 """And every 5xx: the request itself was not at fault."""
 
-Reason: TypeAlias = Literal["address", "connection", "protocol", "timeout", "tls", "unresolved", "url"]
-
-_REASONS: Final[Mapping[str, Reason]] = {
-    "address": "address",
+_REASONS: Final = {
     "connect": "connection",
-    "connect-timeout": "timeout",
     "connections": "connection",
     "lost": "connection",
-    "protocol": "protocol",
-    "tls": "tls",
-    "unresolved": "unresolved",
+    "connect-timeout": "timeout",
 }
-"""What connections say, and what is told of it."""
+"""What is told of what connections say, where it is another word."""
 
 _AUTH_SCHEME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # a token, RFC 9110 section 5.6.2
 _FIELD_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,8190}[\x21-\x7e])?")  # RFC 9110 section 5.5
 
 
 class DeliveryFailure(msgspec.Struct, frozen=True):
-    """Why an attempt failed: the status of the response, or a reason. `retry_after` is what `Retry-After` says, in seconds."""
+    """Why an attempt failed: the status of the response, or a word. `retry_after` is what `Retry-After` says, in seconds."""
 
-    cause: int | Reason
+    cause: int | str
     retryable: bool
     retry_after: float = 0.0
 
@@ -158,8 +151,8 @@ class DeliveryQueue:
         """Too many failures: nothing is delivered until the target changes."""
         self.closed = False
         """The task's final notification has been queued."""
-        self.delivery_scope: anyio.CancelScope | None = None
-        """Set while a task delivers from this queue."""
+        self.delivery: anyio.TaskHandle[None] | None = None
+        """The task that delivers from this queue, while there is one."""
         self.backoff_scope: anyio.CancelScope | None = None
         """Set while that task waits before its next attempt."""
         self._queue: deque[Notification] = deque()
@@ -362,8 +355,8 @@ class PushNotifier:
         queue = self._queues.pop((task_id, config_id), None)
         if queue is not None:
             queue.clear()
-            if queue.delivery_scope is not None:
-                queue.delivery_scope.cancel()
+            if queue.delivery is not None:
+                queue.delivery.cancel()
 
     async def run(self) -> None:
         """Deliver until cancelled. Deliveries under way are cancelled with it; use `drain` first."""
@@ -397,19 +390,17 @@ class PushNotifier:
     # -- delivery to one target --------------------------------------------------------------------------------
 
     def _start_delivery(self, key: QueueKey, queue: DeliveryQueue) -> None:
-        if self._tasks is not None and queue.delivery_scope is None and (len(queue) or queue.dropped):
-            queue.delivery_scope = anyio.CancelScope()
+        if self._tasks is not None and queue.delivery is None and (len(queue) or queue.dropped):
             self._active += 1
-            self._tasks.start_soon(self._deliver_all, key, queue, queue.delivery_scope)
+            queue.delivery = self._tasks.start_soon(self._deliver_all, key, queue)
 
-    async def _deliver_all(self, key: QueueKey, queue: DeliveryQueue, scope: anyio.CancelScope) -> None:
+    async def _deliver_all(self, key: QueueKey, queue: DeliveryQueue) -> None:
         """Deliver one notification after the other, until the queue is empty."""
         try:
-            with scope:
-                while (notification := queue.take()) is not None:
-                    self._record(queue, await self._deliver(queue, notification))
+            while (notification := queue.take()) is not None:
+                self._record(queue, await self._deliver(queue, notification))
         finally:
-            queue.delivery_scope = None
+            queue.delivery = None
             queue.release()
             self._log_dropped(queue)
             if self._queues.get(key) is queue and not len(queue) and (queue.closed or not queue.failures):
@@ -464,7 +455,7 @@ class PushNotifier:
                 with anyio.move_on_after(self._timeouts.total) as attempt:
                     return await self._exchange(destination, headers, body, attempt)
         except OutboundError as exc:
-            return DeliveryFailure(_REASONS[exc.reason], retryable=exc.reason != "address")
+            return DeliveryFailure(_REASONS.get(exc.reason, exc.reason), retryable=exc.reason != "address")
         return DeliveryFailure("timeout", retryable=True)
 
     async def _exchange(
@@ -569,7 +560,7 @@ class PushNotifier:
 
 def _unsent(queue: DeliveryQueue) -> int:
     """How many of its notifications wait or are being delivered."""
-    return len(queue) + (queue.delivery_scope is not None)
+    return len(queue) + (queue.delivery is not None)
 
 
 def _key(target: PushTarget) -> QueueKey:

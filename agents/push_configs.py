@@ -13,7 +13,7 @@ from ..errors.exceptions import FailureError
 from ..errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation
 from .live_task import LiveTask
 from .notifier import PushNotifier
-from .stores.interface import RELOAD_PUSH_TARGETS, OwnerRequest, PushTarget, TaskStore
+from .stores.interface import RELOAD_PUSH_TARGETS, OwnerRequest, PushTarget
 from .task_cache import TaskCache
 
 MAX_CONFIGS: Final = 16
@@ -33,10 +33,8 @@ class PushConfigs:
     `FailureError(UnsupportedOperation)` beyond `MAX_CONFIGS`.
     """
 
-    def __init__(
-        self, store: TaskStore, cache: TaskCache, notifier: PushNotifier | None, *, lacks_extra: bool = False
-    ) -> None:
-        self._store = store
+    def __init__(self, cache: TaskCache, notifier: PushNotifier | None, *, lacks_extra: bool = False) -> None:
+        self._store = cache.store
         self._cache = cache
         self._notifier = notifier
         self._lacks_extra = lacks_extra

@@ -30,14 +30,13 @@ from ..daemon.operations.identity import Identity
 from ..errors.exceptions import FailureError
 from ..errors.failures import Internal, InvalidParams, TimedOut
 from ..lazy import anyio
+from .cluster import take_ownership
 from .delegator import Delegator
 from .executor import RequestContext
 from .live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
 from .push_configs import PushConfigs
 from .runner import Runner, Submission
-from .stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskStore
-from .task_cache import TaskCache
-from .task_worker import take_ownership
+from .stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest
 
 if TYPE_CHECKING:
     from .editor import Turn
@@ -68,8 +67,6 @@ class RequestHandler:
 
     def __init__(
         self,
-        store: TaskStore,
-        cache: TaskCache,
         runner: Runner,
         delegator: Delegator,
         push_configs: PushConfigs,
@@ -78,9 +75,9 @@ class RequestHandler:
         *,
         remote_cancel_seconds: float,
     ) -> None:
-        self._store = store
-        self._cache = cache
         self._runner = runner
+        self._cache = runner.cache
+        self._store = runner.cache.store
         self._delegator = delegator
         self._follow = follow
         self._remote_cancel_seconds = remote_cancel_seconds
@@ -239,7 +236,7 @@ class RequestHandler:
         if live.lost is not None:
             raise_if_lost(live)
         if live.ended:
-            raise FailureError(takes_no_message(live))
+            raise FailureError(takes_no_message(live.id, live.status))
         message, configuration, turn = request.message, request.configuration, caller.turn
         if message.context_id not in (None, "", live.context_id):
             raise FailureError(InvalidParams("message.contextId", "the context of the task", "another"))
@@ -327,10 +324,10 @@ class RequestHandler:
     async def _cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended:
-                raise FailureError(not_cancelable_any_more(live))
+                raise FailureError(not_cancelable_any_more(live.id, live.status))
             was_queued = await self._cancel_remotely(live)
             if live.ended and live.state is not TaskState.CANCELED:  # it ended by itself before
-                raise FailureError(not_cancelable_any_more(live))
+                raise FailureError(not_cancelable_any_more(live.id, live.status))
             if live.ended:
                 return await wait_committed(live)
             context = RequestContext(
@@ -412,7 +409,7 @@ class RequestHandler:
         """The task, unless `after` is given, and its updates; each with the number of the last update that it covers."""
         async with self._cache.pinned(task_id, caller.scope) as live:
             if live.ended and after is None:
-                raise FailureError(has_no_events(live))
+                raise FailureError(has_no_events(live.id, live.status))
             if after is not None and after > live.generation:  # it has seen more elsewhere than was heard of here
                 await self._follow(live)
             if after is not None and after > live.generation:

@@ -90,30 +90,6 @@ class Submission:
     for, `asked_by` the call that did, for the log.
     """
 
-    __slots__ = (
-        "_accepted_generation",
-        "_creates_task",
-        "_is_begun",
-        "_position",
-        "asked_by",
-        "awaited",
-        "call",
-        "context",
-        "delegated",
-        "done",
-        "executing",
-        "fault",
-        "interrupted",
-        "key",
-        "live",
-        "may_reply",
-        "origin",
-        "remote",
-        "reply",
-        "resumes",
-        "started",
-    )
-
     def __init__(
         self,
         live: LiveTask,
@@ -234,7 +210,8 @@ class Submission:
         if self.done:
             return True
         position = self.position
-        return position is not None and (live.ended or self._stopped or not live.waits(position))
+        stopped = bool(live.stop_generation) and self._stopped
+        return position is not None and (live.ended or stopped or not live.waits(position))
 
     @property
     def _given_up(self) -> bool:
@@ -340,7 +317,7 @@ class Runner:
         self._tracing = tracing
         self._name = name
         self._replies_without_task = replies_without_task
-        self._cache = cache
+        self.cache: Final = cache
         self.group: anyio.abc.TaskGroup | None = None
         self._queues: dict[LiveTask, deque[Submission]] = {}
         self._handles: dict[LiveTask, anyio.TaskHandle[None]] = {}
@@ -388,7 +365,7 @@ class Runner:
         if self._check is not None:
             context = self._checked(context)
         if live.generation and context.message is not None:
-            self._cache.check_memory(context.message)
+            self.cache.check_memory(context.message)
         return context
 
     def _checked(self, context: RequestContext) -> RequestContext:
@@ -508,7 +485,7 @@ class Runner:
             self.on_done()
         if not self.count and self.on_idle is not None:
             self.on_idle()
-        self._cache.unpin(live)
+        self.cache.unpin(live)
 
     def _next(self, live: LiveTask, queue: deque[Submission]) -> Submission | None:
         """The execution that is next, also as the first of the queue. None where there is none for this daemon."""
@@ -638,7 +615,7 @@ class Runner:
         await self._prepare_to_cancel(context, events)
         if live.ended and not events.ended_task and live.state is not TaskState.CANCELED:
             await wait_committed(live)
-            raise FailureError(not_cancelable_any_more(live))
+            raise FailureError(not_cancelable_any_more(live.id, live.status))
         if not live.ended:
             live.set_status(TaskState.CANCELED)
         self.interrupt(live)

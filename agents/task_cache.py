@@ -55,7 +55,7 @@ class TaskCache:
     """
 
     def __init__(self, store: TaskStore, memory: TaskMemory | None = None, tracing: Tracing | None = None) -> None:
-        self._store = store
+        self.store: Final = store
         self._memory = memory or TaskMemory()
         self._tracing = tracing
         self._commit_nowait: CommitNowait | None = None
@@ -141,12 +141,12 @@ class TaskCache:
         self, changes: Sequence[TaskChange], origins: Sequence[Origin]
     ) -> Sequence[CommitRefusal | None] | Raised:
         """What the store says to each; or what it raised, whatever that is: other tasks go on."""
-        if self._tracing is None or not self._store.durable:  # in memory there is nothing to wait for
-            return await attempt(lambda: self._store.commit(changes))
+        if self._tracing is None or not self.store.durable:  # in memory there is nothing to wait for
+            return await attempt(lambda: self.store.commit(changes))
         span = self._tracing.commit(origins)
         try:
             with span.entered():
-                results = await attempt(lambda: self._store.commit(changes))
+                results = await attempt(lambda: self.store.commit(changes))
             if isinstance(results, Raised):
                 span.record_error(type(results.exc).__name__)
             return results
@@ -241,7 +241,7 @@ class TaskCache:
 
     async def read(self, task_id: str, scope: str) -> Task:
         """The task as it is in the store; it does not enter the cache. Raises `FailureError(TaskNotFound)`."""
-        stored = await (self._load_alone(task_id) if self._store.durable else self._store.load(task_id))
+        stored = await (self._load_alone(task_id) if self.store.durable else self.store.load(task_id))
         if stored is None or stored.scope != scope:
             raise task_not_found(task_id)
         if not stored.later_events:
@@ -253,7 +253,7 @@ class TaskCache:
         if self._read_lock is None:
             self._read_lock = anyio.Lock(fast_acquire=True)
         async with self._read_lock:
-            return await self._store.load(task_id)
+            return await self.store.load(task_id)
 
     async def _load(self, task_id: str) -> LiveTask | None:
         """Load a task once at a time: else it could be loaded, changed and evicted while an older state of it is still read."""
@@ -272,17 +272,17 @@ class TaskCache:
             loading.set()
 
     async def _load_now(self, task_id: str) -> LiveTask | None:
-        stored = await self._store.load(task_id)
+        stored = await self.store.load(task_id)
         if stored is None:
             return None
-        push_targets = await self._store.load_push_targets(task_id)
+        push_targets = await self.store.load_push_targets(task_id)
         live = self._new(stored.snapshot, stored.snapshot_generation, stored.scope, stored.waiting)
         for logged in stored.later_events:
             live.append_stored(logged)
         live.stop_generation = 0
         live.push_targets = push_targets
         if not live.ended:
-            live.owned = stored.owner == self._store.owner_id
+            live.owned = stored.owner == self.store.owner_id
             live.remote_owner = None if live.owned else stored.owner
         self._tasks[task_id] = live
         if live.shared:
@@ -290,7 +290,7 @@ class TaskCache:
         return live
 
     def _new(self, task: Task, generation: int, scope: str, waiting: Sequence[WaitingMessage] = ()) -> LiveTask:
-        owner_id = self._store.owner_id
+        owner_id = self.store.owner_id
         return LiveTask(task, generation, scope, owner_id, self._schedule, self._memory, waiting)
 
     def evict_unused(self, live: LiveTask) -> None:

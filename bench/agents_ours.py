@@ -117,8 +117,7 @@ async def spawned(version: str, store: str) -> AsyncGenerator[Process]:
 async def in_process(version: str, store: str) -> AsyncGenerator[Memory]:
     from agents_app import agent
 
-    from discreet.testing.memory import memory_daemon
-    from discreet.testing.settings import settings_of
+    from discreet.testing.memory import memory_daemon, settings_of
 
     async with memory_daemon([agent], settings_of({"store": store}), provider=None, credentials=None) as transport:
         yield Memory(version, transport)

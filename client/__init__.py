@@ -1,6 +1,7 @@
 """Spawn a server, call it, and get typed results and errors back."""
 
 from .connect import attach, connect
+from .connector import RestartPolicy
 from .dialects import ACP, LSP, MCP, PLAIN, Dialect
 from .errors import (
     AuthenticationRequired,
@@ -35,7 +36,6 @@ from .errors import (
 )
 from .peer import Peer
 from .process import EndBounds, ServerProcess, spawn
-from .restart import RestartPolicy
 from .retry import Attempt, AttemptHook, RetryPolicy
 from .subscription import Subscription
 

@@ -9,22 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
 from types import TracebackType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Generic,
-    NoReturn,
-    Self,
-    TypeAlias,
-    TypeVar,
-    Unpack,
-    final,
-    overload,
-)
+from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, Unpack, cast, final, get_args, overload
 
 from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -35,77 +24,26 @@ from .connection import CLOSED
 from .errors import ConnectionFailed, RemoteError
 from .peer import CallOptions, Peer, SubscribeOptions
 from .subscription import Subscription
-from .validation import Backend, StrPath, check_backend, check_callback
+from .validation import Backend, StrPath, check_callback, check_choice
 
 T = TypeVar("T")
 
 Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgspec encodes out
 
 
+@contextmanager
 def connect(
     server: Sequence[StrPath] | str, *, backend: Backend = "asyncio", **options: Unpack[ConnectOptions]
-) -> ConnectContext:
+) -> Generator[BlockingPeer]:
     """Run a server, or find it at a URL, and talk to it without async:
 
         with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
     `backend` is the event loop that the thread runs. Callbacks in the options, handlers of notifications and `on_progress`
-    run in that thread. They must return at once and must not use the peer.
-
-    Raises `ValueError` for another `backend`.
+    run in that thread. They must return at once and must not use the peer. Raises `ValueError` for another `backend`.
     """
-    check_backend(backend)
-    return ConnectContext(_connected(server, backend, options))
-
-
-@final
-class ConnectContext(AbstractContextManager["BlockingPeer", None]):
-    """Starts the server when the `with` block begins, and ends it with the block."""
-
-    def __init__(self, block: AbstractContextManager[BlockingPeer]) -> None:
-        self._block = block
-        self._process = os.getpid()
-
-    def __enter__(self) -> BlockingPeer:
-        return self._block.__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if os.getpid() == self._process:
-            self._block.__exit__(kind, exc, traceback)
-        else:
-            _leave_to_parent(self._block)
-
-    if not TYPE_CHECKING:  # type checkers report a missing `with` by themselves
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f"not connected yet: write `with connect(…) as peer:` and use `peer.{name}` in the block"
-            )
-
-        async def __aenter__(self) -> NoReturn:
-            raise TypeError(
-                "not for `async with`: its form is discreet.client.connect; here write `with connect(…) as peer:`"
-            )
-
-        async def __aexit__(self, *_: object) -> None:
-            """Never called: `__aenter__` raises."""
-
-
-def _leave_to_parent(block: AbstractContextManager[BlockingPeer]) -> None:
-    """Let a forked child, which has neither the loop's thread nor the server, end without waiting for them.
-
-    The block is never freed: that would run its end, which waits for the thread.
-    """
-    import ctypes  # late: for forked children
-
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(block))
-
-
-@contextmanager
-def _connected(server: Sequence[StrPath] | str, backend: Backend, options: ConnectOptions) -> Generator[BlockingPeer]:
+    check_choice("backend", backend, get_args(Backend))
     with start_blocking_portal(backend) as portal:
         loop = _LoopThread(portal)
         with portal.wrap_async_context_manager(connect_async(server, **options)) as peer:
@@ -194,9 +132,9 @@ class BlockingSubscription(Iterator[T], Generic[T]):
 
     def __next__(self) -> T:
         event = self._loop.run(partial(_next, self._stream))
-        if isinstance(event, _EndOfStream):
+        if event is _END:
             raise StopIteration
-        return event
+        return cast(T, event)
 
     def close(self) -> None:
         """`Subscription.aclose`."""
@@ -212,13 +150,12 @@ class BlockingSubscription(Iterator[T], Generic[T]):
             self.close()
 
 
-@final
-class _EndOfStream:
-    """Marks the end of a stream: no event is an instance of it."""
+_END: Final = object()
+"""Marks the end of a stream: no event is it."""
 
 
-async def _next(stream: AsyncIterator[T]) -> T | _EndOfStream:
-    return await anext(stream, _EndOfStream())
+async def _next(stream: AsyncIterator[object]) -> object:
+    return await anext(stream, _END)
 
 
 async def _call(func: Callable[..., None], *args: Any) -> None:  # the arguments of `func`
@@ -237,14 +174,6 @@ class _LoopThread:
 
     def run(self, func: Callable[[], Awaitable[T]]) -> T:
         """Run `func` on the loop and wait for its result. An interrupt cancels it."""
-        future = self._start(func)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()  # no effect if it has ended
-            raise
-
-    def _start(self, func: Callable[[], Awaitable[T]]) -> Future[T]:
         if os.getpid() != self._process:
             raise RuntimeError("the peer belongs to the process that connected it; a forked one connects anew")
         try:
@@ -258,4 +187,8 @@ class _LoopThread:
                 "a callback or a handler of notifications must not use the peer, because it runs on the event loop's"
                 " thread; use a thread of your own"
             ) from None
-        return future
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # no effect if it has ended
+            raise

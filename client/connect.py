@@ -15,16 +15,15 @@ from ..async_block import async_block
 from ..framing.events import Framing
 from ..framing.transports.interface import ByteTransport
 from .connection import Connection, open_connection
-from .connector import ClientConnection, Connector, FixedConnector
+from .connector import ClientConnection, Connector, FixedConnector, RestartPolicy, restarting
 from .dialects import PLAIN, Dialect
 from .errors import ClientError, ConnectionFailed, ConnectionLoss, DeclaredErrors
-from .handlers import Handlers
+from .incoming import Handlers
 from .peer import DEFAULT_TIMEOUT, CallDefaults, Peer
 from .process import EndBounds, spawn
-from .restart import RestartPolicy, restarting
 from .retry import IsQuery, RetryPolicy
-from .stderr import StderrMode
 from .validation import (
+    StderrMode,
     StrPath,
     check_callback,
     check_command,

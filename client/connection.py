@@ -24,8 +24,7 @@ from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, Framing, Nee
 from ..framing.parser import parser_for
 from ..framing.transports.interface import ByteTransport, PeerGone
 from .errors import ConnectionFailed, ConnectionLoss
-from .handlers import Handlers, ServerRequests
-from .incoming import IncomingMessages
+from .incoming import Handlers, IncomingMessages, ServerRequests
 from .messages import MAX_MESSAGE_BYTES, STREAM_TAKEN, OutgoingRequest, encode_notification
 from .pending import PendingRequest, PendingRequests, PendingStream
 from .task_group import background_tasks
@@ -111,9 +110,7 @@ class Connection:
         self.pending.add(request)
         if isinstance(request, PendingStream):
             request.on_taken = partial(self._note_taken, request)
-        body = message.encode()
-        request.fingerprint = hash(body)
-        self._post(body)
+        self._post(message.encode())
         self._reading_resumed.notify()
 
     def forget(self, request: PendingRequest) -> bool:

@@ -59,14 +59,14 @@ def initialize_handshake(params: Mapping[str, object], *, then: str | None = Non
     return shake_hands
 
 
-_CLIENT_INFO: Final = {"name": "discreet", "version": __version__}
+CLIENT_INFO: Final = {"name": "discreet", "version": __version__}
 
 PLAIN: Final = Dialect(a2a=True, trace="service_params")
 """JSON-RPC as the daemon speaks it: no handshake, and LSP's `$/cancelRequest`."""
 
 LSP: Final = Dialect(
     handshake=initialize_handshake(
-        {"processId": None, "clientInfo": _CLIENT_INFO, "rootUri": None, "capabilities": {}}, then="initialized"
+        {"processId": None, "clientInfo": CLIENT_INFO, "rootUri": None, "capabilities": {}}, then="initialized"
     ),
     work_done_token=True,
 )
@@ -75,7 +75,7 @@ LSP: Final = Dialect(
 MCP: Final = Dialect(
     framing="newline",
     handshake=initialize_handshake(
-        {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _CLIENT_INFO},
+        {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT_INFO},
         then="notifications/initialized",
     ),
     cancel="notifications/cancelled",

@@ -42,12 +42,10 @@ from msgspec import Raw, UnsetType
 
 from ..errors import failures
 from ..errors.codes import row_of
+from ..errors.decoders import decoder_for
 from ..errors.exceptions import OperationError
 from ..errors.printable import cut, printable
-from ..errors.wire import NO_CODE, ErrorObject, error_object
-
-# Describes a server's error beyond its code and message, in a phrase for people. Raises nothing, decides nothing.
-
+from ..errors.wire import NO_CODE, ErrorObject, decode_error, encode_error, error_object
 
 SHOWN_CHARACTERS: Final = 1000
 """How much of each text of a server's error is shown; `RemoteError` has all of it."""
@@ -404,3 +402,62 @@ class VersionNotSupported(RemoteError):
     """The method does not support that version of the protocol; `failure.accepted` lists those that it does."""
 
     failure: failures.VersionNotSupported
+
+
+ERROR_CLASSES: Final[dict[type, type[RemoteError]]] = {
+    getattr(failures, cls.__annotations__["failure"].removeprefix("failures.")): cls
+    for cls in RemoteError.__subclasses__()
+}
+"""The class for each failure, as the classes above say it."""
+
+
+def is_agent_method(method: str) -> bool:
+    """Whether this is a method of A2A, whose errors have numbers that mean something else elsewhere."""
+    from ..a2a.methods import METHODS  # late: only errors need it
+
+    return method in METHODS
+
+
+_TYPE_MISMATCH: Final = encode_error(failures.OperationTypeMismatch())
+"""The daemon's own error for a wrong operation type. Used when an event answers a call, or a result answers a stream."""
+
+
+def type_mismatch(result: Raw | None = None) -> ClientError:
+    """The exception where an event answers a call, or `result`, which the server has given, answers a subscription."""
+    mismatch = remote_error(_TYPE_MISMATCH)
+    if isinstance(mismatch, OperationTypeMismatch):
+        mismatch.result = result
+    return mismatch
+
+
+def remote_error(
+    raw: bytes | msgspec.Raw, errors: DeclaredErrors = (), *, a2a: bool = True
+) -> RemoteError | InvalidReply:
+    """The exception for an error's JSON text, whatever the text holds.
+
+    Without `a2a`, the numbers of A2A are the server's own: only data of A2A 1.0 make them A2A's.
+
+    The class in `errors` that declares the error's code decodes the details, tells the HTTP status, and makes the
+    exception that the caller gets in place of `OperationFailed`. If the details do not fit it, the result is
+    `InvalidReply`, with the error itself as its cause.
+    """
+    error, failure = decode_error(raw, a2a=a2a)
+    if not isinstance(failure, failures.DomainFailure):
+        return ERROR_CLASSES[type(failure)](failure, error)
+    cls = next((cls for cls in errors if cls.definition.code == failure.code), None)
+    if cls is None:
+        return OperationFailed(failure, error, details=decode_json(failure.details))
+    declared = cls.definition
+    failure = msgspec.structs.replace(failure, http_status=declared.http_status)
+    exc = OperationFailed(failure, error, details=decode_json(failure.details))
+    if not declared.has_details:
+        exc.declared = cls()
+        return exc
+    try:
+        exc.details = decoder_for(declared.details)(failure.details or b"{}")
+    except msgspec.DecodeError:
+        invalid = InvalidReply(f"the details of {failure.code} do not fit their declaration")
+        invalid.__cause__ = exc
+        return invalid
+    exc.declared = cls.from_failure(failure)
+    return exc

@@ -1,21 +1,170 @@
-"""Interprets the server's messages and passes each on: to a pending request, a handler, or the log. No IO, no waiting."""
+"""Interprets the server's messages and passes each on: to a pending request, a handler of the program, or the log.
+
+Handlers belong to the endpoint and serve one connection after the other. What runs of them is bounded. Nothing here reads or
+waits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, assert_never, final
+from inspect import isawaitable
+from typing import Any, Final, TypeAlias, assert_never, final
 
+import msgspec
+from anyio import CancelScope
+from anyio.abc import TaskGroup
 from msgspec import Raw
 
 from ..errors import failures
 from ..errors.decoders import decoder_for
+from ..errors.exceptions import FailureError, OperationError, failure_of
+from ..errors.failures import Cancelled, Internal, MethodNotFound, ParseFailure
+from ..errors.wire import encode_error_response
 from . import messages
-from .error_replies import is_agent_method, remote_error, type_mismatch
-from .errors import InvalidReply, RemoteError
-from .handlers import Handlers, ServerRequests, call_logged, log
-from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream
-from .request import read_progress
+from .dialects import Dialect
+from .errors import InvalidReply, RemoteError, is_agent_method, remote_error, type_mismatch
+from .messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result
+from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream, read_progress
+
+LOGGER_NAME: Final = "discreet.client"
+
+MAX_SERVER_REQUESTS: Final = 1024
+"""Requests of the server that may run at once. A server that sends more is broken."""
+
+MAX_OPEN_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of requests that run, and of replies that the server has not read. A single one may be larger."""
+
+RequestHandler: TypeAlias = Callable[[Any], Awaitable[Any] | Any]  # JSON values in, anything that msgspec encodes out
+NotificationHandler: TypeAlias = Callable[[Any], object]  # JSON values in
+
+
+@final
+class Handlers:
+    """Handlers by method. A request without a handler is answered METHOD_NOT_FOUND.
+
+    `unidentified_error` is called with errors that the server could not ascribe to a request. `garbage` is called with what is
+    wrong with something that is no message; without it, all pending requests fail then, as any answer may have been lost.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.requests: dict[str, RequestHandler] = {}
+        self.notifications: dict[str, NotificationHandler] = {}
+        self.unidentified_error: Callable[[RemoteError], object] | None = None
+        self.garbage: Callable[[str], object] | None = None
+
+    def handle_notification(self, message: ServerNotification) -> None:
+        """Call the method's handler. An exception of the handler is logged."""
+        if handler := self.notifications.get(message.method):
+            try:
+                params = _decode_params(message.params)
+            except FailureError:
+                return  # JSON-RPC does not answer a notification, not even a broken one
+            call_logged(f"the handler of {message.method}", partial(handler, params))
+
+
+@final
+class ServerRequests:
+    """The requests of one server that are not answered yet, each in a task of its own.
+
+    `reply` sends a reply; it may wait for the server to read. `overrun` is told why the connection must end.
+    """
+
+    def __init__(
+        self,
+        tasks: TaskGroup,
+        handlers: Handlers,
+        *,
+        reply: Callable[[bytes], Awaitable[None]],
+        overrun: Callable[[str], None],
+    ) -> None:
+        self._tasks = tasks
+        self._handlers = handlers
+        self._reply = reply
+        self._overrun = overrun
+        self._running: dict[bytes, CancelScope] = {}
+        self._count = 0
+        self._bytes = 0
+
+    def start(self, request: ServerRequest) -> None:
+        """Start the request's handler. Never waits."""
+        handler = self._handlers.requests.get(request.method)
+        if handler is None:  # it is refused by its id alone; what else it holds is freed
+            request = ServerRequest(request.id, request.method, None, len(request.id))
+        if self._count >= MAX_SERVER_REQUESTS:
+            self._overrun(f"the server sent more than {MAX_SERVER_REQUESTS} requests at once")
+        elif self._bytes and self._bytes + request.size > MAX_OPEN_BYTES:
+            self._overrun(f"the server sent more than {MAX_OPEN_BYTES} bytes of requests at once")
+        else:
+            self._count += 1
+            self._bytes += request.size
+            self._running[request.id] = scope = CancelScope()
+            self._tasks.start_soon(self._answer, request, handler, scope)
+
+    def cancel(self, params: Raw | None) -> None:
+        """Cancel the request that a notification of the server names."""
+        try:
+            members = decoder_for(dict[str, Raw])(params or b"")
+        except DECODE_ERRORS:
+            return
+        if scope := self._running.get(bytes(members.get(self._handlers.dialect.cancel_member, b""))):
+            scope.cancel()
+
+    async def _answer(self, request: ServerRequest, handler: RequestHandler | None, scope: CancelScope) -> None:
+        size = request.size
+        try:
+            reply = await self._outcome(request, handler, scope)
+            self._bytes += len(reply) - size
+            size = len(reply)
+            if size < self._bytes > MAX_OPEN_BYTES:
+                self._overrun(f"the server left more than {MAX_OPEN_BYTES} bytes of replies unread")
+            await self._reply(reply)
+        finally:
+            self._count -= 1
+            self._bytes -= size
+
+    async def _outcome(self, request: ServerRequest, handler: RequestHandler | None, scope: CancelScope) -> bytes:
+        """The body of the reply."""
+        with scope:
+            try:
+                if handler is None:
+                    return encode_error_response(request.id, MethodNotFound())
+                result = handler(_decode_params(request.params))
+                return encode_result(request.id, await result if isawaitable(result) else result)
+            except OperationError as exc:
+                return encode_error_response(request.id, failure_of(exc, (type(exc),)))
+            except FailureError as exc:
+                return encode_error_response(request.id, exc.failure)
+            except Exception as exc:  # noqa: BLE001 - the boundary to foreign code: other calls must not suffer
+                log("error", f"the handler of {request.method} failed", exc)
+                return encode_error_response(request.id, Internal())
+            finally:
+                self._running.pop(request.id, None)
+        return encode_error_response(request.id, Cancelled())
+
+
+def call_logged(what: str, handler: Callable[[], object]) -> None:
+    """Call a handler whose result nobody waits for. An exception is logged as a failure of `what`."""
+    try:
+        handler()
+    except Exception as exc:  # noqa: BLE001 - the boundary to foreign code, as above
+        log("error", f"{what} failed", exc)
+
+
+def log(level: str, message: str, exc: Exception | None = None) -> None:
+    """Log what no caller learns otherwise: calls raise their errors. Never what a message holds."""
+    import logging  # late: most connections log nothing
+
+    getattr(logging.getLogger(LOGGER_NAME), level)("%s", message, exc_info=exc)
+
+
+def _decode_params(params: Raw | None) -> Any:  # JSON
+    try:
+        return None if params is None else msgspec.json.decode(params)
+    except DECODE_ERRORS as exc:
+        raise FailureError(ParseFailure("invalid-json")) from exc
+
 
 MAX_WARNINGS: Final = 10
 """How many errors that name no request are logged for one connection. A server may write them without end."""
@@ -44,14 +193,14 @@ class IncomingMessages:
         try:
             if body.startswith(b"[") and (batch := decoder_for(list[Raw])(body)):
                 for each in batch:
-                    self._act(messages.decode_message(bytes(each)), bytes(each))
+                    self._act(messages.decode_message(bytes(each)))
             else:
-                self._act(messages.decode_message(body), body)
+                self._act(messages.decode_message(body))
         except messages.DECODE_ERRORS:
             return False
         return True
 
-    def _act(self, message: messages.ServerMessage, body: bytes) -> None:
+    def _act(self, message: messages.ServerMessage) -> None:
         dialect = self._handlers.dialect
         match message:
             case messages.Response():
@@ -64,8 +213,6 @@ class IncomingMessages:
                 self._server_requests.cancel(params)
             case messages.ServerNotification():
                 self._handlers.handle_notification(message)
-            case messages.ServerRequest() if echoed := self._echoed(message, body):
-                self._fail(echoed, "the server sends this side's own requests back: it is no server")
             case messages.ServerRequest():
                 self._server_requests.start(message)
             case messages.InvalidMessage(int(request_id)):
@@ -74,13 +221,6 @@ class IncomingMessages:
                 self.take_garbage("the server wrote JSON that is no message")
             case _:
                 assert_never(message)
-
-    def _echoed(self, request: messages.ServerRequest, body: bytes) -> PendingRequest | None:
-        """The pending request that this is, byte for byte. A method with a handler is one that the server may ask as well."""
-        if request.method in self._handlers.requests or not request.id.isdigit():
-            return None
-        pending = self._pending.find(int(request.id))
-        return pending if pending and pending.fingerprint == hash(body) else None
 
     def take_garbage(self, reason: str) -> None:
         """The server wrote what is no message: an answer may be lost, unless such a server is known to write other things."""

@@ -18,17 +18,16 @@ from ..awaited import refuses_bool
 from ..errors.backoff import SYSTEM_TIMING
 from .connector import Connector, OwnLoop
 from .errors import ClientError, DeclaredErrors, RemoteError, RequestTimeout
-from .handlers import Handlers, NotificationHandler, RequestHandler
+from .incoming import Handlers, NotificationHandler, RequestHandler
 from .messages import encode_notification
-from .pending import ProgressHandler
-from .request import Request
+from .pending import ProgressHandler, Request
 from .retry import IsQuery, ListedOperation, OperationKinds, RetryPolicy, call_with_retries, outcome_is_unknown
 from .subscription import Subscription, as_declared, decode_as, name_method, prepare_type
 from .validation import (
     check_callback,
     check_count,
     check_errors,
-    check_method,
+    check_instance,
     check_plain_function,
     check_strings,
     check_timeout,
@@ -263,7 +262,7 @@ class Peer:
         Requests without a handler are answered METHOD_NOT_FOUND. Handlers that are registered before the first `await` on
         this peer miss no request.
         """
-        check_method(method)
+        check_instance("method", method, str)
         check_callback("handler", handler)
         self._handlers.requests[method] = handler
 
@@ -273,7 +272,7 @@ class Peer:
         The handler must return at once, because everything else waits for it: pass longer work on to a task of your own. Its
         exceptions are logged. Raises `TypeError` for a coroutine function, which nobody would await.
         """
-        check_method(method)
+        check_instance("method", method, str)
         check_plain_function("handler", handler)
         self._handlers.notifications[method] = handler
 
@@ -298,7 +297,7 @@ class Peer:
 def _check_options(
     method: str, timeout: float | None, service_params: Mapping[str, str] | None, errors: DeclaredErrors = ()
 ) -> None:
-    check_method(method)
+    check_instance("method", method, str)
     check_timeout(timeout)
     if service_params is not None:
         check_strings("service_params", service_params)

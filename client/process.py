@@ -1,6 +1,7 @@
 """Runs a server as a child process, with its stdin and stdout as a byte transport, and makes sure that it ends.
 
-Owns the process, its group and its pipes. Knows nothing of frames.
+Owns the process, its group and its pipes. Its stderr is read all the time, so that a child that writes much to it never blocks.
+Knows nothing of frames.
 """
 
 from __future__ import annotations
@@ -10,11 +11,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from types import FrameType
-from typing import Any, Final, TypeAlias, final
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Final, final
 
 import anyio
 import msgspec
@@ -23,48 +22,59 @@ from ..async_block import async_block
 from ..awaited import refuses_bool
 from ..framing.transports.stdio import StdioTransport
 from .errors import ConnectionFailed, ConnectionLoss
-from .stderr import StderrLines, StderrMode, StderrSink, StderrTail, drain
 from .task_group import background_tasks
-from .validation import StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings
+from .validation import StderrMode, StrPath, check_command, check_instance, check_seconds, check_stderr, check_strings
 
-# Defers Python's signal handlers for the moment in which an exception of theirs would lose a child that has just begun.
-#
-# Knows nothing of children.
+TAIL_BYTES: Final = 64 * 1024
+"""How much of the end is kept: enough for several tracebacks."""
 
-
-_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-"""Those whose handlers commonly raise: Ctrl-C does by default."""
-
-_Handler: TypeAlias = Callable[[int, FrameType | None], Any]  # Any: what a handler returns is ignored
+LINE_BYTES: Final = 64 * 1024
+"""The callback gets a longer line in pieces."""
 
 
-@contextmanager
-def deferred_signals() -> Iterator[None]:
-    """Have the handlers of signals that come during the block called right behind it, so that only there they may raise.
+@final
+class StderrTail:
+    """Keeps the last `TAIL_BYTES`; `str()` decodes them."""
 
-    Only the main thread runs handlers; elsewhere this does nothing. What a signal does without a handler stays as it is.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    handlers: dict[int, _Handler] = {}
+    def __init__(self) -> None:
+        self._data = bytearray()
 
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
+    def feed(self, data: bytes) -> None:
+        self._data += data
+        del self._data[:-TAIL_BYTES]
 
-    try:
-        for number in (getattr(signal, name) for name in _NAMES if hasattr(signal, name)):
-            handler = signal.getsignal(number)
-            if callable(handler):
-                handlers[number] = handler  # before it is replaced, so that it is put back in any case
-                signal.signal(number, note)
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    for number in came:
-        handlers[number](number, None)
+    def finish(self) -> None:
+        """Does nothing."""
+
+    def __str__(self) -> str:
+        return self._data.decode(errors="replace")
+
+
+@final
+class StderrLines:
+    """Calls a callback with each line, as text without its line end. Bytes that are no UTF-8 are replaced."""
+
+    def __init__(self, callback: Callable[[str], object]) -> None:
+        self._callback = callback
+        self._partial = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        self._partial += data
+        if b"\n" in data:
+            *lines, self._partial = self._partial.split(b"\n")
+            for line in lines:
+                self._call(line)
+        while len(self._partial) >= LINE_BYTES:
+            self._call(self._partial[:LINE_BYTES])
+            del self._partial[:LINE_BYTES]
+
+    def finish(self) -> None:
+        if self._partial:
+            self._call(self._partial)
+            self._partial.clear()
+
+    def _call(self, line: bytearray) -> None:
+        self._callback(line.removesuffix(b"\r").decode(errors="replace"))
 
 
 REAP_SECONDS: Final = 5.0
@@ -113,16 +123,13 @@ async def spawn(
     check_stderr(stderr)
     check_strings("env", env)
     check_instance("bounds", bounds, EndBounds)
-    process: ServerProcess | None = None
+    process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
     try:
-        with deferred_signals():  # else an interrupt could come between the child's start and its owner
-            process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
         async with background_tasks() as tasks:
             tasks.start_soon(process._supervise)
             yield process
     finally:
-        if process is not None:
-            await process._end(bounds)
+        await process._end(bounds)
 
 
 @final
@@ -136,8 +143,15 @@ class ServerProcess:
     def __init__(
         self, command: Sequence[StrPath], *, cwd: StrPath | None, env: Mapping[str, str] | None, stderr: StderrMode
     ) -> None:
-        self._stderr_sink: StderrSink = StderrLines(stderr) if callable(stderr) else StderrTail()
+        self._stderr_sink = StderrLines(stderr) if callable(stderr) else StderrTail()
         self._pipes, self._stderr, self._popen = _start_child(command, cwd, env, pipe_stderr=stderr != "inherit")
+        self.receive_nowait = self._pipes.receive_nowait
+        self.watch_input = self._pipes.watch_input
+        self.send_nowait = self._pipes.send_nowait
+        self.wait_sendable = self._pipes.wait_sendable
+        self.send = self._pipes.send
+        self.send_eof = self._pipes.send_eof
+        self.close = self._pipes.close
         self._receiving = anyio.CancelScope()
         self._exited = anyio.Event()
         self._stderr_ended = anyio.Event()
@@ -171,33 +185,12 @@ class ServerProcess:
 
     # -- the transport -----------------------------------------------------------------------------------------
 
-    def receive_nowait(self) -> bytes | None:
-        return self._pipes.receive_nowait()
-
     async def receive(self) -> bytes:
         deadline = anyio.current_time() + LINGER_SECONDS if self._exited.is_set() else math.inf
         with anyio.CancelScope(deadline=deadline) as self._receiving:
             return await self._pipes.receive()
         self._pipes.close()  # otherwise bytes that another process writes later would follow the end
         return b""
-
-    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], object] | None:
-        return self._pipes.watch_input(on_input)
-
-    def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
-        return self._pipes.send_nowait(data)
-
-    async def wait_sendable(self) -> None:
-        await self._pipes.wait_sendable()
-
-    async def send(self, data: bytes | bytearray | memoryview) -> None:
-        await self._pipes.send(data)
-
-    def send_eof(self) -> None:
-        self._pipes.send_eof()
-
-    def close(self) -> None:
-        self._pipes.close()
 
     # -- exit --------------------------------------------------------------------------------------------------
 
@@ -209,7 +202,9 @@ class ServerProcess:
 
     async def _drain_stderr(self) -> None:
         if self._stderr is not None:
-            await drain(self._stderr, self._stderr_sink)
+            while data := await self._stderr.receive():
+                self._stderr_sink.feed(data)
+            self._stderr_sink.finish()
         self._stderr_ended.set()
 
     async def _wait_exit(self) -> None:

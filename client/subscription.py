@@ -6,10 +6,10 @@ does not have this method the request goes once more, as it is.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, Self, TypeVar, cast, final
 
 import anyio
 import msgspec
@@ -20,7 +20,6 @@ from ..errors.decoders import decoder_for
 from ..errors.wire import encode_error
 from .connector import ClientConnection, OwnLoop
 from .dialects import TracePlace
-from .error_replies import remote_error
 from .errors import (
     ClientError,
     InvalidParams,
@@ -30,17 +29,18 @@ from .errors import (
     OperationTypeMismatch,
     RemoteError,
     RequestTimeout,
+    remote_error,
 )
 from .messages import DECODE_ERRORS
-from .pending import PendingStream
-from .request import INPUT, Request
+from .pending import INPUT, PendingStream, Request
 
 if TYPE_CHECKING:
     from ..call_tracing import CallSpan
 
 T = TypeVar("T")
+U = TypeVar("U")
 
-ASYNC_FOR: Final = "write `async for event in …:`"
+_ASYNC_FOR: Final = "write `async for event in …:`"
 
 
 def prepare_type(kind: Any) -> None:
@@ -116,11 +116,18 @@ class Subscription(AsyncIterator[T], Generic[T]):
         self._timeout = timeout
         self._closed = False
         self._in_anext = False
+        self._convert: Callable[[Any], T] = lambda event: event
 
     @property
     def last_event_id(self) -> str | None:
         """The id of the last event that was taken, by HTTP and where the server numbers its events."""
         return None if self._stream is None else self._stream.last_event_id
+
+    def mapped(self, convert: Callable[[T], U]) -> Subscription[U]:
+        """This subscription, whose events from now on are what `convert` makes of them. What it raises ends the subscription."""
+        mapped = cast("Subscription[U]", self)
+        mapped._convert = convert
+        return mapped
 
     def __aiter__(self) -> Self:
         return self
@@ -140,7 +147,7 @@ class Subscription(AsyncIterator[T], Generic[T]):
                     event = await self._next_named()
                 if event is None:
                     raise StopAsyncIteration
-                value: T = decode_as(event, self._kind, self._request.method)
+                value = self._convert(decode_as(event, self._kind, self._request.method))
                 delivered = True
                 return value
             error = RequestTimeout(self._request.method, self._timeout or 0.0)
@@ -209,10 +216,10 @@ class Subscription(AsyncIterator[T], Generic[T]):
     if not TYPE_CHECKING:  # type checkers report these by themselves
 
         def __await__(self) -> NoReturn:
-            raise TypeError(f"not to be awaited: {ASYNC_FOR}")
+            raise TypeError(f"not to be awaited: {_ASYNC_FOR}")
 
         def __iter__(self) -> NoReturn:
-            raise TypeError(f"not for a plain `for`: {ASYNC_FOR}")
+            raise TypeError(f"not for a plain `for`: {_ASYNC_FOR}")
 
     def __del__(self) -> None:  # may run in any thread, so it only sets a flag
         if self._stream is not None:

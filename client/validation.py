@@ -13,11 +13,18 @@ import msgspec
 from ..errors.exceptions import OperationError
 from ..framing.events import Framing
 from .json_path import Path, format_path
-from .stderr import StderrChoice
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
+
+StderrChoice: TypeAlias = Literal["inherit", "collect"]
+
+StderrMode: TypeAlias = StderrChoice | Callable[[str], object]
+"""What happens to a child's stderr: it is this process's own, its end is kept in memory, or a callback gets each line.
+
+The callback gets lines without their line ends and must return at once. An exception of the callback ends the connection.
+"""
 
 _encode = msgspec.json.Encoder().encode
 _NULL: Final = b"null"
@@ -57,11 +64,6 @@ def check_framing(framing: object, name: str = "framing") -> None:
         check_choice(name, framing, get_args(Framing))
 
 
-def check_backend(backend: object) -> None:
-    """Raises `ValueError` for anything but an event loop that the client runs on."""
-    check_choice("backend", backend, get_args(Backend))
-
-
 def check_stderr(stderr: object) -> None:
     """Raises `ValueError` for anything but a mode or a callback."""
     if not callable(stderr):
@@ -70,18 +72,10 @@ def check_stderr(stderr: object) -> None:
 
 def check_errors(errors: object, name: str = "errors") -> None:
     """Raises `TypeError` for anything but a sequence of classes that declare errors."""
-    if not isinstance(errors, Sequence) or not all(map(is_declared, errors)):
+    if not isinstance(errors, Sequence) or not all(
+        isinstance(cls, type) and issubclass(cls, OperationError) and cls is not OperationError for cls in errors
+    ):
         raise TypeError(f"{name} must be a list of subclasses of OperationError, not {errors!r}")
-
-
-def is_declared(cls: object) -> bool:
-    """Whether this is a class that declares an error."""
-    return isinstance(cls, type) and issubclass(cls, OperationError) and cls is not OperationError
-
-
-def check_method(method: object) -> None:
-    """Raises `TypeError` for anything but a text."""
-    check_instance("method", method, str)
 
 
 def check_strings(name: str, value: object) -> None:
@@ -115,13 +109,8 @@ def check_callback(name: str, value: object) -> None:
 def check_plain_function(name: str, value: object) -> None:
     """Raises `TypeError` for what can't be called, and for a coroutine function: nobody awaits what it returns."""
     check_callback(name, value)
-    if is_async(value):
+    if iscoroutinefunction(value) or iscoroutinefunction(getattr(type(value), "__call__", None)):  # noqa: B004 - its kind
         raise TypeError(f"{name} must be a plain function: it is called while nothing else is read, and not awaited")
-
-
-def is_async(value: object) -> bool:
-    """Whether calling this gives a coroutine."""
-    return iscoroutinefunction(value) or iscoroutinefunction(getattr(type(value), "__call__", None))  # noqa: B004 - asks for its kind
 
 
 def check_count(name: str, value: object, minimum: int) -> None:

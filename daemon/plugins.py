@@ -11,7 +11,18 @@ from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal[
-    "agents", "debugger", "dialect", "gateway", "identity", "reader", "schemas", "service", "store", "tracing", "verb"
+    "agents",
+    "debugger",
+    "dialect",
+    "gateway",
+    "identity",
+    "reader",
+    "reload",
+    "schemas",
+    "service",
+    "store",
+    "tracing",
+    "verb",
 ]
 
 GROUP: Final = "discreet"
@@ -35,9 +46,13 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "mcp": "discreet.dialects.mcp",
         "acp": "discreet.dialects.acp",
     },
-    "gateway": {"http": "discreet.gateway.server.available:opened_listener"},
-    "identity": {"jwt": "discreet.gateway.identity.jwt_provider:JwtProvider"},
+    "gateway": {
+        "http": "discreet.gateway.server.listener:opened_listener",
+        "tcp": "discreet.gateway.server.sockets:accept_client",
+    },
+    "identity": {"jwt": "discreet.gateway.jwt_provider:JwtProvider"},
     "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
+    "reload": {"polling": "discreet.reload:Reload"},
     "schemas": {
         "operation": "discreet.schemas.documents:operation_schema",
         "openrpc": "discreet.schemas.openrpc:openrpc_document",
@@ -46,7 +61,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "service": {
         "fs": "discreet.files.service:file_service",
         "import": "discreet.imports.configured:service_of",
-        "metrics": "discreet.gateway.monitoring.figures:metrics",
+        "metrics": "discreet.gateway.figures:metrics",
     },
     "store": {
         "memory": "discreet.agents.stores.memory:MemoryStore",

@@ -7,9 +7,9 @@ a fault the next good frame is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, final, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final, get_args
 
 from ..errors.failures import InvalidRequest, ParseFailure
 from .events import END_OF_INPUT, NEED_DATA, Clock, Event, Fault, Frame, FrameLimits, Framing, Losses, NeedData
@@ -29,13 +29,11 @@ _PART: Final = 1 << 16
 
 @final
 class InputBuffer:
-    """`data[pos:]` are the next bytes. Parsers advance `pos`; the buffer changes everything else.
-
-    `pending` are the chunks behind `data`.
-    `starved` is true if `load_more` found nothing: all input was consumed as far as it can be, so silence is meaningful.
+    """`data[pos:]` are the next bytes. Parsers advance `pos`, set `ended` at the end of the input, and `starved` when all input
+    was consumed as far as it can be, so that silence is meaningful. The buffer changes everything else.
     """
 
-    __slots__ = ("_base", "_pending_size", "data", "ended", "pending", "pos", "starved")
+    __slots__ = ("_base", "data", "ended", "pos", "starved")
 
     def __init__(self, offset: int) -> None:
         self.data = b""
@@ -43,40 +41,18 @@ class InputBuffer:
         self.ended = False
         self.starved = False
         self._base = offset
-        self.pending: list[bytes] = []
-        self._pending_size = 0
 
     def append(self, data: bytes) -> None:
-        """Add one chunk. O(1) if nothing is left over. Raises `ValueError` if it is empty, `RuntimeError` after `end`."""
+        """Add one chunk. O(1) if nothing is left over. Raises `ValueError` if it is empty, `RuntimeError` after the end."""
         if not data:
             raise ValueError("no bytes: call end_of_input() instead")
         if self.ended:
             raise RuntimeError("bytes after the end of the input")
         self.starved = False
-        if self.pos == len(self.data) and not self.pending:
-            self._base += self.pos
-            self.data = data
-            self.pos = 0
-        else:
-            self.pending.append(data)
-            self._pending_size += len(data)
-
-    def end(self) -> None:
-        """Nothing more will be added. Idempotent."""
-        self.ended = True
-
-    def load_more(self) -> bool:
-        """Append the chunks that were added since to `data`; returns False if there are none."""
-        if not self.pending:
-            self.starved = True
-            return False
-        ahead = self.data[self.pos :]
-        self._base += self.pos
-        self.data = b"".join((ahead, *self.pending))
+        pos = self.pos
+        self._base += pos
+        self.data = data if pos == len(self.data) else self.data[pos:] + data
         self.pos = 0
-        self.pending.clear()
-        self._pending_size = 0
-        return True
 
     def take(self, most: int) -> bytes:
         """Consume and return the next bytes, at most `most`; a whole chunk is returned without a copy."""
@@ -102,7 +78,7 @@ class InputBuffer:
 
     def remaining(self) -> bytes:
         """A copy of everything that is not consumed."""
-        return b"".join((self.data[self.pos :], *self.pending))
+        return self.data[self.pos :]
 
     @property
     def offset(self) -> int:
@@ -110,14 +86,9 @@ class InputBuffer:
         return self._base + self.pos
 
     @property
-    def ahead(self) -> int:
-        """How many bytes `take` would return at most."""
-        return len(self.data) - self.pos
-
-    @property
     def size(self) -> int:
         """How many bytes are not consumed."""
-        return len(self.data) - self.pos + self._pending_size
+        return len(self.data) - self.pos
 
 
 @final
@@ -170,9 +141,6 @@ class BodyBuffer:
 # The grammar is RFC 9112, section 5, without its obsolete parts: a field name of token characters, a colon immediately
 # after it, a value of visible characters, blanks and bytes from 0x80, CR LF. No folded lines, no bare CR or LF. The first
 # byte that the grammar does not allow ends the parsing (docs/protocol.md, section 1.1, rule 2).
-#
-#     LINE_START --token--> NAME --:--> VALUE --CR--> VALUE_CR --LF--> LINE_START
-#          `-------CR--> EMPTY_CR --LF--> DONE
 
 
 LARGEST_LENGTH: Final = 2**63 - 1
@@ -189,8 +157,11 @@ _MEDIA_TYPE: Final = b"application/vscode-jsonrpc"
 _CHARSETS: Final = frozenset({b"utf-8", b"utf8"})
 
 _BLANKS: Final = b" \t"  # optional white space, RFC 9110, section 5.6.3
-_TOKEN: Final = b"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_CR, _LF, _COLON = b"\r\n:"
+
+_NAME: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_VALUE: Final = rb"[\t\x20-\x7e\x80-\xff]*"
+_line: Final = re.compile(rb"(?:" + _NAME + rb":" + _VALUE + rb")?\r\n").match
+_beginning_of_line: Final = re.compile(rb"(?:" + _NAME + rb"(?::" + _VALUE + rb"\r?)?|\r)?").match
 
 _blank_line: Final = re.compile(rb"\n\r?\n").search
 _BLANK_LINE_OVERLAP: Final = 2  # bytes before a chunk with which a blank line may begin
@@ -207,27 +178,6 @@ _squeezings: Final = (
     (re.compile(rb"([0-9]{40})[0-9]+").sub, rb"\1"),
 )
 
-_Phase: TypeAlias = Literal["line-start", "name", "value", "value-cr", "empty-cr", "done"]
-_Run: TypeAlias = Callable[[bytes, int, int], "re.Match[bytes]"]
-
-
-def _run_of(bytes_in_class: bytes) -> _Run:
-    """Matches any number of these bytes, also none, so that there always is a match."""
-    return cast("_Run", re.compile(b"[" + bytes_in_class + b"]*").match)
-
-
-_TO_NAME: Final[Mapping[int, _Phase]] = dict.fromkeys(_TOKEN, "name")
-
-# For each phase: the bytes that stay in it, if any, and the bytes that lead to another. Every other byte is a fault.
-_TABLE: Final[Mapping[_Phase, tuple[_Run | None, Mapping[int, _Phase]]]] = {
-    "line-start": (None, {_CR: "empty-cr", **_TO_NAME}),
-    "name": (_run_of(re.escape(_TOKEN)), {_COLON: "value"}),
-    "value": (_run_of(rb"\t\x20-\x7e\x80-\xff"), {_CR: "value-cr"}),
-    "value-cr": (None, {_LF: "line-start"}),
-    "empty-cr": (None, {_LF: "done"}),
-    "done": (None, {}),
-}
-
 
 @final
 class HeaderBlock:
@@ -236,15 +186,14 @@ class HeaderBlock:
     `seen` counts the well-formed bytes so far. `type_fault` is the fault of `Content-Type`, if it has one.
     """
 
-    __slots__ = ("_length", "_limit", "_line", "_phase", "seen", "type_fault")
+    __slots__ = ("_length", "_limit", "_line", "seen", "type_fault")
 
     def __init__(self, limit: int) -> None:
         self.seen = 0
         self._length: int | LengthFault = "missing-content-length"
         self.type_fault: TypeFault | None = None
         self._limit = limit
-        self._line = 0
-        self._phase: _Phase = "line-start"
+        self._line = 0  # where the unfinished line begins
 
     def read(self, data: bytes, start: int) -> int | LengthFault | BlockFault | None:
         """Go on with the block that starts at `data[start]`; the bytes that `seen` counts must still be there.
@@ -252,26 +201,16 @@ class HeaderBlock:
         Returns None if it needs more data. Otherwise, once: the body's length in bytes; the first reason why a well-formed
         block has no usable length; or a `BlockFault` at the first byte that is not allowed or exceeds the limit.
         """
-        pos = start + self.seen
         end = min(len(data), start + self._limit)
-        phase = self._phase
-        while pos < end and phase != "done":
-            run, exits = _TABLE[phase]
-            if run is not None and (pos := run(data, pos, end).end()) == end:
-                break
-            after = exits.get(data[pos])
-            if after is None:
-                self.seen = pos - start
-                return "malformed-header"
-            pos += 1
-            if after == "line-start":
-                self._take_field(data[start + self._line : pos - 2])
-                self._line = pos - start
-            phase = after
-        self._phase = phase
-        self.seen = pos - start
-        if phase == "done":
-            return self._length
+        while line := _line(data, start + self._line, end):
+            self._line = self.seen = line.end() - start
+            if len(line[0]) == len(b"\r\n"):
+                return self._length
+            self._take_field(line[0][:-2])
+        begun = _beginning_of_line(data, start + self._line, end)
+        self.seen = begun.end() - start if begun else 0
+        if start + self.seen < end:
+            return "malformed-header"
         return "header-too-large" if self.seen == self._limit else None
 
     def _take_field(self, line: bytes) -> None:
@@ -508,7 +447,7 @@ class ContentLengthParser:
                     self.progress += 1
                     self._last_body = body = data[start:end]
                     return Frame(body)
-            elif buffer.pos == len(data) and not (buffer.pending or buffer.ended):
+            elif buffer.pos == len(data) and not buffer.ended:
                 self._last_body = None
                 return NEED_DATA
         return self._next_event_slowly()
@@ -518,9 +457,8 @@ class ContentLengthParser:
         while True:
             event = self._steps[self.state]()
             if event is NEED_DATA:
-                if self._buffer.load_more():
-                    continue
                 if not self._buffer.ended:
+                    self._buffer.starved = True
                     return NEED_DATA
                 if not self._end():
                     return END_OF_INPUT
@@ -559,7 +497,7 @@ class ContentLengthParser:
         self._buffer.append(data)
 
     def end_of_input(self) -> None:
-        self._buffer.end()
+        self._buffer.ended = True
 
     def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:
         body, self._last_body = self._last_body, None
@@ -665,7 +603,7 @@ class ContentLengthParser:
         self.state = "in-body" if reason is None else "skipping-body"
 
     def _in_body(self) -> Frame | NeedData | None:
-        if self._losses.due and self._body_left <= self._buffer.ahead:
+        if self._losses.due and self._body_left <= self._buffer.size:
             self._report_before("in-body")
             return None
         began = self._buffer.offset - self._parts.size

@@ -75,29 +75,28 @@ class NewlineParser:
                 self._last_line = buffer.pos - start
                 self.progress += 1
                 return Frame(data[start:end].rstrip(_BLANKS))
-            if start == len(data) and not (buffer.pending or buffer.ended):
+            if start == len(data) and not buffer.ended:
                 self._last_line = 0
                 return NEED_DATA
         return self._next_event_slowly()
 
     def _next_event_slowly(self) -> Event:
         self._last_line = 0
-        while True:
-            match self.state:
-                case "in-step" | "undecided" | "in-line":
-                    event = self._in_line()
-                case "dropping":
-                    event = self._dropping()
-                case "late-rest":
-                    event = self._late_rest()
-                case "other-framing":
-                    event = NEED_DATA
-                case "reporting":
-                    event = self._report(self._state_after)
-            if event is not NEED_DATA:
-                return event
-            if not self._buffer.load_more():
-                return self._at_end() if self._buffer.ended else NEED_DATA
+        match self.state:
+            case "in-step" | "undecided" | "in-line":
+                event = self._in_line()
+            case "dropping":
+                event = self._dropping()
+            case "late-rest":
+                event = self._late_rest()
+            case "other-framing":
+                event = NEED_DATA
+            case "reporting":
+                event = self._report(self._state_after)
+        if event is not NEED_DATA:
+            return event
+        self._buffer.starved = True
+        return self._at_end() if self._buffer.ended else NEED_DATA
 
     @property
     def clock(self) -> Clock | None:
@@ -118,7 +117,7 @@ class NewlineParser:
         self._buffer.append(data)
 
     def end_of_input(self) -> None:
-        self._buffer.end()
+        self._buffer.ended = True
 
     def settle(self) -> None:
         """The framing is decided: lines."""

@@ -1,10 +1,13 @@
-"""How outcomes are written for one client, and what HTTP says of failures: the statuses of the error table, and headers."""
+"""Whole answers: how outcomes are written for one client, what HTTP says of failures, tags for caches, compression."""
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Mapping
+from email.utils import formatdate, parsedate_to_datetime
 from math import ceil
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -19,20 +22,45 @@ from ..errors.failures import (
     Overloaded,
     Unavailable,
 )
+from ..lazy import anyio
+
+if TYPE_CHECKING:
+    from .asgi import Send
+    from .requests import GatewayRequest
 
 JSON: Final = "application/json"
 
 NO_SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 """Stands in each answer: no browser may take what callers sent for anything but its type (WHATWG Fetch, section 3.6)."""
 
+_WITHOUT_BODY: Final = (204, 304)
 
-class Answer(msgspec.Struct, frozen=True):
-    """One whole HTTP response."""
+
+class Answer(msgspec.Struct):
+    """One whole HTTP response. With an empty `media_type` it has no content type."""
 
     status: int
     body: bytes = b""
     media_type: str = JSON
-    headers: Mapping[str, str] = {}
+    headers: dict[str, str] = {}
+
+    async def send(self, send: Send, *, large: bool = False) -> None:
+        """Send it. A `large` body is waited for until the client has taken most of it."""
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()]
+        if self.status not in _WITHOUT_BODY:
+            headers.append((b"content-length", b"%d" % len(self.body)))
+        if self.media_type:
+            headers.append((b"content-type", self.media_type.encode("latin-1")))
+        headers.append(NO_SNIFFING)
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": large})
+        if large:  # this waits until there is room for more
+            await send({"type": "http.response.body", "body": b""})
+
+
+def plain_text(status: int, text: str, headers: Mapping[str, str] | None = None) -> Answer:
+    """An answer for people."""
+    return Answer(status, text.encode(), "text/plain; charset=utf-8", {**(headers or {})})
 
 
 class FailureWriter(Protocol):
@@ -42,21 +70,14 @@ class FailureWriter(Protocol):
 
 
 class AnswerWriter(FailureWriter, Protocol):
-    """Writes the outcome and the events of one call.
+    """Writes the outcome and the events of one call."""
 
-    `fails_in_stream`: a call of a subscription that fails before its first event is told so as an event. `failure_event` is the
-    name of the event that tells of a failure; empty for none. `completion_event` is that of the event that tells that the
-    subscription has ended by itself; empty where nothing tells it.
-    """
-
-    @property
-    def fails_in_stream(self) -> bool: ...
-
-    @property
-    def failure_event(self) -> str: ...
-
-    @property
-    def completion_event(self) -> str: ...
+    fails_in_stream: bool
+    """Whether a subscription that fails before its first event is told so as an event."""
+    failure_event: str
+    """The name of the event that tells of a failure; empty for none."""
+    completion_event: str
+    """The name of the event that tells that a subscription has ended by itself; empty where nothing tells it."""
 
     def result(self, result: bytes) -> Answer: ...
 
@@ -67,6 +88,9 @@ class AnswerWriter(FailureWriter, Protocol):
     def last_event(self, failure: Failure) -> bytes:
         """The data of the event that tells of a failure behind which nothing follows."""
         ...
+
+
+# What HTTP says of failures.
 
 
 TRANSPORT_STATUSES: Final[Mapping[str, int]] = {
@@ -84,7 +108,7 @@ def status_of(failure: Failure) -> int:
     return row_of(failure).http_status
 
 
-def headers_of(failure: Failure) -> Mapping[str, str]:
+def headers_of(failure: Failure) -> dict[str, str]:
     """What HTTP asks to be said beside the status (RFC 9110, sections 10.2.3 and 11.6.1)."""
     match failure:
         case AuthenticationRequired(schemes, realm, reason):
@@ -109,10 +133,100 @@ class _Details(msgspec.Struct):
     retry_after_ms: int | float | None = msgspec.field(name="retryAfterMs", default=None)
 
 
-def _retry_after_of(details: msgspec.Raw) -> Mapping[str, str]:
+def _retry_after_of(details: msgspec.Raw) -> dict[str, str]:
     """What a declared error says of the time to wait, in the words of OVERLOADED."""
     try:
         after = decoder_for(_Details)(details).retry_after_ms
     except msgspec.ValidationError:
         return {}
     return {} if after is None or after < 0 else {"retry-after": str(ceil(after / 1000))}
+
+
+# Tells clients what they have already (RFC 9110, sections 8.8.3 and 13.1). Tags are weak, since a body may be compressed.
+
+
+REVALIDATED: Final[Mapping[str, str]] = {"cache-control": "private, no-cache"}
+"""What is kept belongs to its caller, and is asked for anew each time."""
+
+
+def etag_of(body: bytes) -> str:
+    """The tag of an answer with this body."""
+    return f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def with_etag(
+    request: GatewayRequest,
+    answer: Answer,
+    etag: str = "",
+    *,
+    caching: Mapping[str, str] = REVALIDATED,
+    modified: int | None = None,
+) -> Answer:
+    """The answer with its tag; in its place 304 where the client has what it would say. `caching` are the headers that say who
+    may keep it; `modified` is when it changed last, in seconds since 1970.
+    """
+    etag = etag or etag_of(answer.body)
+    headers = {"etag": etag, **caching}
+    if modified is not None:
+        headers["last-modified"] = formatdate(modified, usegmt=True)
+    if _knows(request, etag, modified):
+        return Answer(304, media_type="", headers=headers)
+    answer.headers |= headers
+    return answer
+
+
+def _knows(request: GatewayRequest, etag: str, modified: int | None) -> bool:
+    """A tag that the client names counts more than a time (section 13.2.2)."""
+    tags = request.headers.get("if-none-match")
+    if tags is not None:
+        opaque = etag.removeprefix("W/")
+        return tags.strip() == "*" or opaque in (each.strip().removeprefix("W/") for each in tags.split(","))
+    since = request.headers.get("if-modified-since")
+    if since is None or modified is None:
+        return False
+    try:
+        return parsedate_to_datetime(since).timestamp() >= modified
+    except ValueError:
+        return False
+
+
+# Compresses whole answers with gzip for clients that take it (RFC 9110, section 12.5.3). Never events.
+
+
+SMALLEST: Final = 1024
+"""Bytes. Smaller bodies gain nothing."""
+
+IN_A_THREAD: Final = 128 * 1024
+"""Bytes. What takes the loop longer than about a millisecond is compressed in a thread."""
+
+_LEVEL: Final = 5
+_GZIP: Final = 16 + zlib.MAX_WBITS
+"""Tells zlib to write the format of gzip (RFC 1952)."""
+
+
+async def compressed(request: GatewayRequest, answer: Answer, shorter: bytes | None = None) -> Answer:
+    """The answer, or one with the same meaning and a shorter body; `shorter` is that body, where it was made before."""
+    body = answer.body
+    if len(body) < SMALLEST:
+        return answer
+    answer.headers["vary"] = "accept-encoding"
+    if takes_gzip(request.headers.get("accept-encoding", "")):
+        if shorter is None:
+            shorter = _gzip(body) if len(body) < IN_A_THREAD else await anyio.to_thread.run_sync(_gzip, body)
+        answer.body = shorter
+        answer.headers["content-encoding"] = "gzip"
+    return answer
+
+
+def takes_gzip(header: str) -> bool:
+    """Whether a client that sends this `Accept-Encoding` takes gzip."""
+    accepted: dict[str, bool] = {}
+    for each in header.split(","):
+        coding, *params = (part.strip().lower() for part in each.split(";"))
+        accepted[coding] = not any(param.replace(" ", "").rstrip("0") in ("q=", "q=0.") for param in params)
+    return accepted.get("gzip", accepted.get("x-gzip", accepted.get("*", False)))
+
+
+def _gzip(body: bytes) -> bytes:
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+    return compressor.compress(body) + compressor.flush()

@@ -8,37 +8,22 @@ from ipaddress import ip_address
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, cast, final
 
-from starlette.responses import Response
-
 from ..daemon.apps import AppError
 from ..daemon.logs import RepeatedWarning
 from ..daemon.memory import SMALL
 from ..errors.printable import cut
 from .a2a.endpoint import A2AEndpoint
-from .answers import NO_SNIFFING
-from .call_runner import CallRunner, CallSettings
-from .context_backend import HttpContextBackend
-from .hosted_agent import agent_of
-from .monitoring.health import Liveness, Readiness
-from .origins import Cors
-from .requests import GatewayRequest, address_of, route_path
+from .answers import Answer, plain_text
+from .calls import CallRunner, HttpContextBackend, agent_of
+from .health import Liveness, Readiness
+from .origins import LOOPBACK_NAMES, Cors, Origins, host_name_of, is_host_name, is_origin
+from .requests import GatewayRequest, route_path
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
     from ..daemon.host import Host
-    from .origins import Origins
+    from ..daemon.settings import Settings
+    from .asgi import Receive, Scope, Send
     from .tracing.tracing import Tracing
-
-
-# Whether metrics can be served. Imports nothing of the extra's library where they can't.
-
-
-def check_available() -> None:
-    """Raises `AppError`, in one line, where the extra is missing."""
-    if find_spec("prometheus_client") is None:
-        raise AppError("--http-metrics needs prometheus-client: pip install 'discreet[metrics]'")
-
 
 MAX_SHOWN: Final = 255
 """Characters of a header that the log shows: as many as a name may have."""
@@ -59,24 +44,28 @@ _ORIGIN_HINT: Final = "let the web pages of this origin call: --http-origin ORIG
 class Endpoint(Protocol):
     """Answers the requests of some paths."""
 
-    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
-        """The response; None where it is sent already, or nobody waits. `path` is percent-encoded, with no slash in front."""
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
+        """The answer; None where it is sent already, or nobody waits. `path` is percent-encoded, with no slash in front."""
         ...
 
 
 @final
 class Gateway:
-    """An ASGI app. With `local_only`, callers from other machines are refused. Raises `AppError` where an extra is missing."""
+    """An ASGI app. `address` is what is listened on, empty where it is not known; with `local` that is this machine alone.
 
-    def __init__(self, host: Host, settings: CallSettings, origins: Origins, *, local_only: bool = False) -> None:
+    Raises `AppError` where an extra is missing, and for names of hosts and origins that fit nothing.
+    """
+
+    def __init__(self, host: Host, *, local: bool, address: str = "") -> None:
+        settings = host.settings
         self._host = host
-        self._origins = origins
-        self._local_only = local_only
-        self._cors = Cors(origins, agent_of(host).api_keys)
+        self._origins = _origins(settings, local=local, address=address)
+        self._local_only = local and host.access.provider is None and not settings.http_open
+        self._cors = Cors(self._origins, agent_of(host).api_keys)
         self._stranger_refused = RepeatedWarning("http.stranger_refused")
         self._host_refused = RepeatedWarning("http.request_refused")
         self._origin_refused = RepeatedWarning("http.request_refused")
-        self.calls: Final = CallRunner(host, settings)
+        self.calls: Final = CallRunner(host)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
         self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
         self.context_backend: Final = HttpContextBackend(host, self.calls.access)
@@ -90,8 +79,7 @@ class Gateway:
         }
         settings = host.settings
         if settings.http_operations:
-            from .operations.document import DocumentEndpoint  # late: only who chose it pays for it
-            from .operations.endpoint import OperationsEndpoint
+            from .operations import DocumentEndpoint, OperationsEndpoint  # late: only who chose it pays for it
 
             found["operations"] = OperationsEndpoint(host, self.calls)
             found["openapi.json"] = DocumentEndpoint(host, self.calls)
@@ -100,8 +88,9 @@ class Gateway:
 
             found |= dict.fromkeys(PATHS, McpEndpoint(host, self.calls))
         if settings.http_metrics:
-            check_available()
-            from .monitoring.metrics import MetricsEndpoint  # late: it loads the extra's library
+            if find_spec("prometheus_client") is None:
+                raise AppError("--http-metrics needs prometheus-client: pip install 'discreet[metrics]'")
+            from .metrics import MetricsEndpoint  # late: it loads the extra's library
 
             found["metrics"] = MetricsEndpoint(host, self.calls)
         if settings.http_page:
@@ -124,15 +113,15 @@ class Gateway:
         if kept is not None:
             send = kept.watched(send)
         try:
-            response = self._refusal(request)
-            if response is None:
+            answer = self._refusal(request)
+            if answer is None:
                 endpoint = self._endpoint(request.method, path)
                 if self.calls.recent is None:
-                    response = await endpoint.respond(request, path, send)
+                    answer = await endpoint.respond(request, path, send)
                 else:
-                    response = await self._noted(endpoint, request, path, send)
-            if response is not None:
-                await self._send(response, send)
+                    answer = await self._noted(endpoint, request, path, send)
+            if answer is not None:
+                await self._send(answer, send)
         except Exception as exc:
             if kept is not None:
                 kept.error = type(exc).__name__
@@ -141,15 +130,14 @@ class Gateway:
             if tracing is not None and kept is not None:
                 tracing.end_http(kept)
 
-    async def _noted(self, endpoint: Endpoint, request: GatewayRequest, path: str, send: Send) -> Response | None:
-        """The same, put down among the last requests if it never became a call."""
+    async def _noted(self, endpoint: Endpoint, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         began = monotonic()
-        response = await endpoint.respond(request, path, send)
-        if response is not None and not request.noted:
-            status = response.status_code
-            if (request.failure is not None or status >= _REFUSED) and path not in PROBES:
-                await self.calls.note_refused(request, status, monotonic() - began)
-        return response
+        answer = await endpoint.respond(request, path, send)
+        if answer is None or request.noted or path in PROBES:
+            return answer
+        if request.failure is not None or answer.status >= _REFUSED:
+            await self.calls.note_refused(request, answer.status, monotonic() - began)
+        return answer
 
     def _endpoint(self, method: str, path: str) -> Endpoint:
         """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
@@ -162,28 +150,24 @@ class Gateway:
         endpoint = self._endpoints.get(first) or self._endpoints.get(f"{first}/{rest.partition('/')[0]}")
         return endpoint or self._a2a
 
-    async def _send(self, response: Response, send: Send) -> None:
-        """Send a whole response. It counts in the memory budget until the client has taken most of it."""
-        size = len(response.body)
+    async def _send(self, answer: Answer, send: Send) -> None:
+        """Send a whole answer. It counts in the memory budget until the client has taken most of it."""
+        size = len(answer.body)
         self._host.memory.add("replies", size)
         try:
-            headers = [*response.raw_headers, NO_SNIFFING]
-            await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-            await send({"type": "http.response.body", "body": bytes(response.body), "more_body": size > SMALL})
-            if size > SMALL:  # this waits until there is room for more
-                await send({"type": "http.response.body", "body": b""})
+            await answer.send(send, large=size > SMALL)
         finally:
             self._host.memory.add("replies", -size)
 
-    def _refusal(self, request: GatewayRequest) -> Response | None:
+    def _refusal(self, request: GatewayRequest) -> Answer | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
         if self._local_only and not _is_local(request):
             self._stranger_refused(hint=f"only this machine may call; {_LOCAL_HINT}")
-            return Response(f"only callers on this machine are answered; {_LOCAL_HINT}", 403, media_type="text/plain")
+            return plain_text(403, f"only callers on this machine are answered; {_LOCAL_HINT}")
         host, origin = request.headers.get("host"), request.headers.get("origin")
         if not self._origins.admits_host(host):
             self._host_refused(host=cut(host or "", MAX_SHOWN), hint=_HOST_HINT)
-            return Response(f"unknown host; to {_HOST_HINT}", 421, media_type="text/plain")
+            return plain_text(421, f"unknown host; to {_HOST_HINT}")
         for_all = origin is not None and self._cors.is_for_all(request)
         if self._cors.is_preflight(request):
             if origin is not None and (for_all or self._origins.allows_cross_origin(origin)):
@@ -191,7 +175,7 @@ class Gateway:
         elif for_all or (self._origins.admits_origin(origin, host) and not _is_embedded_elsewhere(request)):
             return None
         self._origin_refused(origin=cut(origin or "", MAX_SHOWN), hint=_ORIGIN_HINT)
-        return Response(f"origin not allowed; to {_ORIGIN_HINT}", 403, media_type="text/plain")
+        return plain_text(403, f"origin not allowed; to {_ORIGIN_HINT}")
 
 
 def _is_embedded_elsewhere(request: GatewayRequest) -> bool:
@@ -205,11 +189,28 @@ def _is_embedded_elsewhere(request: GatewayRequest) -> bool:
 
 def _is_local(request: GatewayRequest) -> bool:
     """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
-    address = address_of(request)
+    address = request.address
     try:
         return address in ("127.0.0.1", "") or ip_address(address).is_loopback
     except ValueError:
         return True
+
+
+def _origins(settings: Settings, *, local: bool, address: str) -> Origins:
+    for origin in settings.http_origins or ():
+        if origin != "*" and not is_origin(origin):
+            raise AppError(f"--http-origin {origin}: an origin is http:// or https:// and a host, without a path")
+    for given in settings.http_hosts or ():
+        if not is_host_name(given):
+            raise AppError(f"--http-host {given}: a name or an address, without scheme, port and path")
+    hosts: list[str] | None = None
+    if settings.http_hosts is not None:
+        hosts = [host.strip("[]") for host in settings.http_hosts]
+    elif local:
+        hosts = [*LOOPBACK_NAMES, *([address] if address else [])]
+    if hosts is not None and settings.http_url and (name := host_name_of(settings.http_url)):
+        hosts.append(name)
+    return Origins(hosts, settings.http_origins or ())
 
 
 async def _no_lifespan(receive: Receive, send: Send) -> None:

@@ -16,15 +16,13 @@ from ..daemon.logs import log, start_logging
 from ..framing import stdio_guard
 from ..framing.transports.memory import memory_pair
 from .gateway import Gateway
-from .settings import call_settings, origins_of
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
     from ..daemon.host import Host
     from ..daemon.operations.access import IdentityProvider
     from ..daemon.operations.context import ContextBackend
     from ..daemon.settings import Settings
+    from .asgi import Receive, Scope, Send
 
 
 @final
@@ -135,7 +133,6 @@ class MountedGateway:
             raise run.fault
 
     async def _follow(self, receive: Receive, send: Send) -> None:
-        """ASGI's lifespan protocol."""
         await receive()
         try:
             async with self.lifespan():
@@ -178,8 +175,7 @@ def mounted(
 
     def make() -> tuple[Host, Gateway]:
         host = build_host(settings, hosted, provider)
-        local = host.access.provider is None and not settings.http_open
-        return host, Gateway(host, call_settings(settings), origins_of(settings, local=local), local_only=local)
+        return host, Gateway(host, local=host.access.provider is None and not settings.http_open)
 
     @contextmanager
     def logging() -> Iterator[None]:

@@ -5,19 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import MutableHeaders
-from starlette.responses import Response
-
-from .a2a.cards import CARD_PATHS
+from .a2a.routes import CARD_PATHS
+from .answers import Answer
+from .asgi import Message, Send
 from .requests import HEADERS, GatewayRequest, route_path
 
 if TYPE_CHECKING:
-    from starlette.types import Message, Send
-
     from ..a2a.card import ApiKey
 
 
@@ -55,14 +51,14 @@ class Cors:
         """Whether pages of any origin may read what this asks for: the public agent card, as any program may."""
         return request.method in ("GET", "HEAD", "OPTIONS") and f"/{route_path(request.scope)}" in CARD_PATHS
 
-    def preflight(self) -> Response:
+    def preflight(self) -> Answer:
         """What a page of an allowed origin may send."""
         headers = {
             "access-control-allow-methods": _METHODS,
             "access-control-allow-headers": self._accepted,
             "access-control-max-age": str(_MAX_AGE_SECONDS),
         }
-        return Response(status_code=204, headers=headers)
+        return Answer(204, media_type="", headers=headers)
 
     def adding_headers(self, request: GatewayRequest, send: Send) -> Send:
         """A `send` that lets pages of an allowed origin read the answer."""
@@ -70,18 +66,19 @@ class Cors:
         if not (self._origins.any_allowed or for_all):
             return send
         origin = request.headers.get("origin")
+        added: list[tuple[bytes, bytes]] = []
+        allowed = "*" if for_all else origin
+        if allowed is not None and (for_all or self._origins.allows_cross_origin(allowed)):
+            added.append((b"access-control-allow-origin", allowed.encode("latin-1")))
+            added.append((b"access-control-expose-headers", _EXPOSED.encode()))
 
         async def add_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                if for_all:
-                    headers["access-control-allow-origin"] = "*"
-                    headers["access-control-expose-headers"] = _EXPOSED
-                    return await send(message)
-                headers.add_vary_header("origin")
-                if origin is not None and self._origins.allows_cross_origin(origin):
-                    headers["access-control-allow-origin"] = origin
-                    headers["access-control-expose-headers"] = _EXPOSED
+                told = {name: value for name, value in message["headers"] if name == b"vary"}
+                if not for_all:
+                    told[b"vary"] = b", ".join((*told.values(), b"origin"))
+                others = (each for each in message["headers"] if each[0] != b"vary")
+                message["headers"] = [*others, *told.items(), *added]
             await send(message)
 
         return add_headers
@@ -90,9 +87,6 @@ class Cors:
 _HOST: Final = re.compile(r"(?:[\w.~!$&'()*+,;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d*)?", re.ASCII)
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "::1")
-
-
-MOST_HOSTS: Final = 64
 
 
 @final
@@ -106,10 +100,8 @@ class Origins:
         self._suffixes = tuple(host[1:].lower() for host in hosts or () if host.startswith("*."))
         self._allowed = frozenset(origin.rstrip("/").lower() for origin in allowed)
 
-        self.admits_host: Final = lru_cache(MOST_HOSTS)(self._admits_host)
-        """Whether the header `Host` names this gateway; clients ask for few names."""
-
-    def _admits_host(self, header: str | None) -> bool:
+    def admits_host(self, header: str | None) -> bool:
+        """Whether the header `Host` names this gateway."""
         name = host_name(header) if header else None
         if self._hosts is None:
             return not header or name is not None

@@ -1,24 +1,21 @@
-"""What the gateway takes of an HTTP request: its body within limits, and its headers as service parameters."""
+"""What the gateway takes of an HTTP request: its headers as service parameters, its query, its body within limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, final
-from urllib.parse import quote
-
-from starlette.datastructures import Headers
-from starlette.requests import Request
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, final
+from urllib.parse import parse_qsl, quote
 
 from ..errors.exceptions import FailureError
 from ..errors.failures import InvalidRequest, Overloaded
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope
-
     from ..a2a.card import ApiKey
     from ..daemon.memory import MemoryBudget
     from ..daemon.operations.access import Access
     from ..errors.failures import Failure, Internal
+    from .asgi import Receive, Scope
     from .tracing.http_request import HttpRequest
 
 _PARAMS: Final = {
@@ -39,30 +36,16 @@ _JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
 
 
 @final
-class _Headers(Headers):
-    """Finds the first header of a name in a table: some dozen are looked for in every request. `first` has them in lower case."""
-
-    def __init__(self, scope: Scope) -> None:
-        super().__init__(scope=scope)
-        self.first = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(self.raw)}
-
-    def __getitem__(self, key: str) -> str:
-        return self.first[key.lower()]
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and key.lower() in self.first
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.first.get(key, default) if key.islower() else self.first.get(key.lower(), default)
-
-
-@final
-class GatewayRequest(Request):
-    """A request whose headers are quick to look up."""
+class GatewayRequest:
+    """One HTTP request. `headers` has the first one of each name, which is in lower case."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        super().__init__(scope, receive)
-        self._headers = _Headers(scope)
+        self.scope: Final = scope
+        self.receive: Final = receive
+        self.method: Final[str] = scope["method"]
+        self.headers: Final[dict[str, str]] = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])
+        }
         self.access: Access | Internal | None = None
         """Who sends it, once somebody has asked; what it gets where that can't be told."""
         self.failure: Failure | None = None
@@ -72,39 +55,52 @@ class GatewayRequest(Request):
         self.noted = False
         """Whether it is among the last requests."""
 
+    def all_of(self, header: str) -> list[str]:
+        """The values of all headers of this name."""
+        wanted = header.encode()
+        return [value.decode("latin-1") for name, value in self.scope["headers"] if name == wanted]
+
+    @cached_property
+    def query(self) -> dict[str, list[str]]:
+        """The values of each parameter in the query, empty ones too."""
+        found: dict[str, list[str]] = {}
+        for name, value in parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+            found.setdefault(name, []).append(value)
+        return found
+
     @property
-    def headers(self) -> Headers:
-        return self._headers
+    def address(self) -> str:
+        """The address of the client; empty where it has none, as on a unix socket."""
+        client = self.scope.get("client")
+        return client[0] if client else ""
 
-
-def address_of(request: Request) -> str:
-    """The address of the client; empty where it has none, as on a unix socket."""
-    client = request.scope.get("client")
-    return client[0] if client else ""
+    @property
+    def url(self) -> str:
+        """The address of the gateway, as this client knows it."""
+        host = self.headers.get("host")
+        if not host:  # HTTP/1.0
+            name, port = self.scope.get("server") or ("localhost", None)
+            host = f"{name}:{port}" if port else name
+        return f"{self.scope['scheme']}://{host}{self.scope.get('root_path', '')}/"
 
 
 class ClientGone(Exception):
     """The client closed the connection before it had sent its body."""
 
 
-async def read_body(request: Request, memory: MemoryBudget, *, limit: int, needed: bool = True) -> bytes:
-    """The body; empty where there is none and none is `needed`. Raises `FailureError(InvalidRequest)` for one of another type or
-    size, `FailureError(Overloaded)` where there is no memory for it, or `ClientGone`. While it is read it counts in `memory`."""
-    if not needed and not _announces_body(request):
+async def read_body(request: GatewayRequest, memory: MemoryBudget, *, limit: int, needed: bool = True) -> bytes:
+    """Read the body; empty where there is none and none is `needed`. While it is read it counts in `memory`.
+
+    Raises `FailureError(InvalidRequest)` for one of another type or size, `FailureError(Overloaded)` where there is no memory for
+    it, or `ClientGone`.
+    """
+    headers = request.headers
+    if not needed and "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
         return b""
-    check_content_type(request.headers.get("content-type"))
-    declared = request.headers.get("content-length", "")
+    check_content_type(headers.get("content-type"))
+    declared = headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
         raise FailureError(_oversize(limit))
-    return await _receive(request, memory, limit)
-
-
-def _announces_body(request: Request) -> bool:
-    headers = request.headers
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-
-
-async def _receive(request: Request, memory: MemoryBudget, limit: int) -> bytes:
     body = bytearray()  # a list of its pieces would take many times their bytes, where they are small
     try:
         while True:
@@ -134,7 +130,7 @@ def _oversize(limit: int) -> InvalidRequest:
 def route_path(scope: Scope) -> str:
     """The path below that of a mount, percent-encoded and without the leading slash: an encoded slash is part of a value."""
     raw = scope.get("raw_path")
-    path = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
+    path: str = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
     return path.removeprefix(quote(scope.get("root_path", ""))).removeprefix("/")
 
 
@@ -160,28 +156,26 @@ def check_content_type(header: str | None) -> None:
             raise FailureError(InvalidRequest("bad-charset", hint="JSON is sent in UTF-8"))
 
 
-def service_params(request: Request, api_keys: Iterable[ApiKey] = ()) -> dict[str, str]:
+def service_params(request: GatewayRequest, api_keys: Iterable[ApiKey] = ()) -> dict[str, str]:
     """The service parameters of a request: from its headers alone.
 
     An API key in a place that the card declares becomes an `authorization` of the scheme `ApiKey`, if there is no other.
     """
-    headers = request.headers
-    get = headers.first.get if isinstance(headers, _Headers) else headers.get
+    get = request.headers.get
     params = {name: value for header, name in _PARAMS.items() if (value := get(header)) is not None}
     if "authorization" not in params:
-        for key in api_keys:
-            given = _api_key(request, key)
-            if given:
-                params["authorization"] = f"ApiKey {given}"
-                break
+        given = next(filter(None, (_api_key(request, key) for key in api_keys)), None)
+        if given is not None:
+            params["authorization"] = f"ApiKey {given}"
     return params
 
 
-def _api_key(request: Request, key: ApiKey) -> str | None:
+def _api_key(request: GatewayRequest, key: ApiKey) -> str | None:
     match key.location:
         case "header":
-            return request.headers.get(key.name)
+            return request.headers.get(key.name.lower())
         case "query":
-            return request.query_params.get(key.name)
+            return request.query.get(key.name, [None])[-1]
         case "cookie":
-            return request.cookies.get(key.name)
+            cookies = (part.partition("=") for part in request.headers.get("cookie", "").split(";"))
+            return next((value.strip().strip('"') for name, _, value in cookies if name.strip() == key.name), None)

@@ -6,36 +6,30 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from time import time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urljoin
 
-import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import Timeout
-from ..version import __version__
-from .archive import Cached, ImportArchive, keep, pack, read_cached
-from .arguments import check_arguments, check_expose, tell_left_out
-from .http.faults import UNDECLARED
-from .http.model import HttpImport, HttpOperation
+from .archive import Cached, ImportArchive, keep, key_of, pack, read_cached
+from .arguments import Selection, check_arguments, check_expose, tell_left_out
+from .http.model import UNDECLARED, HttpImport, HttpOperation
 from .model import ImportFailed
-from .openapi.naming import Selection
 from .openapi.parsing import DocumentError, quoted
 from .service import ImportOptions, Validate, imported_service
+from .targets import SCHEMES, require, target_of
 
 if TYPE_CHECKING:
-    from .daemon.model import DaemonImport
+    from .daemon.contracts import DaemonImport
 
 Document: TypeAlias = str | os.PathLike[str] | bytes | Mapping[str, Any]
 
 DAY: Final = 86_400.0
 
-_URLS: Final = ("http://", "https://")
 _SCHEME: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
-_LIBRARIES: Final = ("h11", "jsonschema_rs")
 
 
 def from_openapi(  # noqa: PLR0913 - what can be said of an import
@@ -87,22 +81,25 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
     select = Selection(tags, paths, methods, operation_ids, include, exclude)
     try:
         found, origin = _found(document, select, dict(rename or {}), dict(variables or {}), outside, max_age)
-        url = origin if origin.startswith(_URLS) else ""
+        url = origin if origin.startswith(SCHEMES) else ""
         if not isinstance(found, bytes):
-            from .from_daemon import document_service  # late: only documents of discreet need it
+            from .daemon.calls import MountIdentity  # late: only documents of discreet need these
+            from .from_daemon import KIND, daemon_service
 
-            checked = ImportOptions(expose=expose, validate=validate, timeout=timeout, scopes=scopes, check_input=False)
-            return document_service(
+            base_url = base_url or (urljoin(url, found.url) if url else found.url)
+            if not base_url.startswith(SCHEMES):
+                raise ImportFailed("the document names no server; give base_url")
+            credential = credentials if isinstance(credentials, str) else next(iter(credentials.values()), "")
+            return daemon_service(
                 found,
-                base_url or (urljoin(url, found.url) if url else found.url),
+                target_of(KIND, base_url, allow_private=allow_private),
+                MountIdentity(credential),
+                ImportOptions(expose=expose, validate=validate, timeout=timeout, scopes=scopes),
                 namespace=namespace,
-                credential=credentials if isinstance(credentials, str) else next(iter(credentials.values()), ""),
                 selection=select,
-                rename=rename or {},
-                allow_private=allow_private,
-                options=checked,
+                rename=rename,
             )
-        _require_libraries()
+        require("from_openapi", "openapi", "h11", "jsonschema_rs")
         from .http.upstream import HttpUpstream  # late: only imports need it
 
         packed = ImportArchive(found, HttpImport, HttpOperation)
@@ -141,25 +138,8 @@ def _check_document(document: object) -> None:
         raise ImportFailed(f"document must be a path, a URL, bytes or a dict, not {type(document).__name__}")
     if document == "":
         raise ImportFailed("document is empty; expected a path, a URL, bytes or a dict")
-    if isinstance(document, str) and not document.startswith(_URLS) and _SCHEME.match(document):
+    if isinstance(document, str) and not document.startswith(SCHEMES) and _SCHEME.match(document):
         raise ImportFailed(f"{_source(document)}: a document is a file, or an http(s) URL")
-
-
-def _require_libraries() -> None:
-    missing = [name for name in _LIBRARIES if find_spec(name) is None]
-    if missing:
-        raise ImportFailed(f"from_openapi needs {' and '.join(missing)}: pip install 'discreet[openapi]'")
-
-
-class _Key(Struct, frozen=True, array_like=True):
-    """What else than its documents decides what an import is."""
-
-    version: str
-    origin: str
-    select: Selection
-    rename: Mapping[str, str]
-    variables: Mapping[str, str]
-    outside: bool
 
 
 def _found(
@@ -174,9 +154,9 @@ def _found(
     key = b""
     if not isinstance(document, bytes | Mapping):
         source = os.fspath(document)
-        is_url = source.startswith(_URLS)
+        is_url = source.startswith(SCHEMES)
         where = source if is_url else os.path.abspath(source)
-        key = msgspec.msgpack.encode(_Key(__version__, where, select, rename, variables, outside), enc_hook=list)
+        key = key_of(where, select, rename, variables, outside)
         cached = read_cached(key)
         if cached is not None:
             current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached, where, outside=outside)

@@ -13,8 +13,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ..daemon.operations.service import DeclarationError
 
-# What an upstream raises where a call of an imported operation fails, and where an import can't be made. Tells nobody.
-
 
 @final
 class UpstreamError(Exception):

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -25,7 +25,7 @@ from ..errors.exceptions import ExternalError, FailureError, given_error
 from ..errors.failures import Internal, InvalidParams, Unavailable
 from ..schemas.phrases import json_kind
 from .model import ImportFailed, UpstreamError
-from .validation import Checker, Fault, require_validator
+from .validation import Checker, Fault
 
 if TYPE_CHECKING:
     from ..daemon.operations.context import Context
@@ -82,8 +82,6 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
 def imported_service(namespace: str, packed: ImportArchive[Any], upstream: Upstream, options: ImportOptions) -> Service:
     """The service of these operations, under a name. Raises `ImportFailed`: a name can't be one, or is there twice."""
-    if options.check_input or options.validate != "off":
-        require_validator()
     head = packed.head
     service = Service(
         namespace,
@@ -318,11 +316,7 @@ class _Errors(Sequence["type[ExternalError]"]):
     def __init__(self, load: Callable[[], tuple[type[ExternalError], ...]]) -> None:
         self._load = load
 
-    @overload
-    def __getitem__(self, index: int) -> type[ExternalError]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[type[ExternalError]]: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         return self._load()[index]
 
     def __len__(self) -> int:

@@ -7,7 +7,6 @@ and are never read. `format` is an annotation, as the specification has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, Final, TypeAlias, final
 
 from msgspec import Struct
@@ -19,20 +18,12 @@ from .archive import objects_in
 from .complexity import TooMuchWork, Unbounded, Workload
 from .model import ImportFailed, JsonSchema
 
-INSTALL: Final = "pip install 'discreet[openapi]'"
-
 _Path: TypeAlias = Sequence[str | int]
 
 _MOST_BRANCHES: Final = 16
 """How far the search goes into alternatives in alternatives."""
 _NAMED_ALTERNATIVES: Final = 8
 """How many alternatives that all fit are named."""
-
-
-def require_validator(extra: str = "openapi") -> None:
-    """Raises `ImportFailed` where the library is not installed. `extra` brings it."""
-    if find_spec("jsonschema_rs") is None:
-        raise ImportFailed(f"imported operations need jsonschema-rs: pip install 'discreet[{extra}]'")
 
 
 class Fault(Struct, frozen=True):

@@ -22,8 +22,6 @@ from ..connect import ConnectOptions, connect
 from ..validation import StrPath, is_url
 from .client import AgentClient, AgentEvent, Content, EventStream, text_of
 
-# Connects to an agent: by its command, or by the URL of its card or its server. Reads the card where there is HTTP.
-
 
 @asynccontextmanager
 async def connect_agent(

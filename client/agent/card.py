@@ -14,7 +14,7 @@ from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
 from ..connect import ConnectOptions
 from ..errors import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout
 from ..http.wire import A2A_VERSION, AUTHORIZATION, parse_address, require_http, status_error
-from ..outbound.ssrf import Destination
+from ..outbound.network import Destination
 from ..peer import DEFAULT_TIMEOUT
 from ..validation import check_strings, check_timeout
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, TypeVar, final
+from typing import TypeAlias, TypeVar, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -43,47 +42,13 @@ from ...a2a.v10_model import (
 )
 from ..errors import InvalidReply
 from ..peer import Peer
-from ..subscription import ASYNC_FOR, Subscription
-
-# The events of an agent as typed objects. Sends nothing itself.
-
+from ..subscription import Subscription
 
 AgentEvent: TypeAlias = Task | Message | TaskStatusUpdate | TaskArtifactUpdate
 """One event of a stream: a task as it is, an agent's reply without a task, or what has changed of a task."""
 
-
-@final
-class EventStream(AsyncIterator[AgentEvent]):
-    """The events of one stream, in order. It begins and ends as `Subscription` does; `async with` ends it with the block."""
-
-    def __init__(self, events: Subscription[SendResponse]) -> None:
-        self._events = events
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> AgentEvent:
-        return event_of(await anext(self._events))
-
-    async def aclose(self) -> None:
-        """End the stream. The task goes on."""
-        await self._events.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._events.__aexit__(kind, exc, traceback)
-
-    if not TYPE_CHECKING:  # type checkers report these by themselves
-
-        def __await__(self) -> NoReturn:
-            raise TypeError(f"not to be awaited: {ASYNC_FOR}")
-
-        def __iter__(self) -> NoReturn:
-            raise TypeError(f"not for a plain `for`: {ASYNC_FOR}")
+EventStream: TypeAlias = Subscription[AgentEvent]
+"""The events of one stream, in order. Ending it does not end the task."""
 
 
 def event_of(response: SendResponse) -> AgentEvent:
@@ -92,9 +57,6 @@ def event_of(response: SendResponse) -> AgentEvent:
     if event is None:
         raise InvalidReply("the agent's answer holds neither a task nor a message nor an update")
     return event
-
-
-# Makes messages of what a caller has to say, and reads the text of what comes back. Sends nothing.
 
 
 Content: TypeAlias = str | Part | Sequence[Part] | Message
@@ -295,6 +257,5 @@ class AgentClient:
     def _stream(
         self, method: str, params: msgspec.Struct, timeout: float | None, service_params: Mapping[str, str] | None
     ) -> EventStream:
-        return EventStream(
-            self.peer.subscribe(method, params, type=SendResponse, timeout=timeout, service_params=service_params)
-        )
+        events = self.peer.subscribe(method, params, type=SendResponse, timeout=timeout, service_params=service_params)
+        return events.mapped(event_of)

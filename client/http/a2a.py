@@ -24,7 +24,7 @@ from ..errors import ClientError, ConnectionFailed, DeclaredErrors, OperationTim
 from ..messages import DECODE_ERRORS, MAX_MESSAGE_BYTES, OutgoingRequest, outgoing_request
 from ..outbound.connection import Response
 from ..pending import MAX_BUFFERED_EVENTS
-from .wire import A2A_VERSION, JSON, checked_headers, read_result, result_of
+from .wire import A2A_VERSION, JSON, checked_headers, number_of, read_result, result_of
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -194,7 +194,7 @@ class TaskEvents:
         return outgoing_request(request_id, self._method.resumed_by, params, {**others, **after})
 
     def _was_before(self, event_id: str | None) -> bool:
-        number, last = _number(event_id), _number(self._last_id)
+        number, last = number_of(event_id), number_of(self._last_id)
         return number is not None and last is not None and number <= last
 
     def _note(self, value: Raw) -> None:
@@ -215,12 +215,3 @@ def _decode(text: bytes | Raw, kind: type[S]) -> S | None:
         return decoder_for(kind)(text)
     except DECODE_ERRORS:
         return None
-
-
-def _number(event_id: str | None) -> int | None:
-    if event_id is None or not (event_id.isascii() and event_id.isdecimal() and len(event_id) <= _MAX_DIGITS):
-        return None
-    return int(event_id)
-
-
-_MAX_DIGITS: Final = 18

@@ -5,7 +5,7 @@ What `Connection` is over a byte transport. Sends nothing that nobody waits for.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from ssl import SSLContext
@@ -19,21 +19,20 @@ from ...change_signal import ChangeSignal
 from ...errors.backoff import SYSTEM_TIMING, Timing
 from ...framing.http import SseEvent
 from ..connection import CLOSED
-from ..error_replies import type_mismatch
 from ..errors import (
     ClientError,
     ConnectionFailed,
     ConnectionLoss,
     DeclaredErrors,
     InvalidReply,
+    type_mismatch,
 )
 from ..messages import OutgoingRequest
 from ..outbound.connection import EventReader, OutboundError, Response
+from ..outbound.network import Destination
 from ..outbound.pool import ConnectionPool
-from ..outbound.reconnect import Reconnection
-from ..outbound.ssrf import Destination
 from ..pending import PendingCall, PendingRequest, PendingStream
-from ..retry import retry_after
+from ..retry import Reconnection, retry_after
 from ..task_group import background_tasks
 from ..validation import check_instance
 from .wire import EVENT_STREAM, JSON, checked_headers
@@ -101,6 +100,26 @@ def client_error(exc: OutboundError, shown: str) -> ConnectionFailed | InvalidRe
     if exc.reason in ("encoding", "protocol", "too-large"):
         return InvalidReply(told)
     return ConnectionFailed(ConnectionLoss(told, gave_up=exc.reason in ("address", "tls")), sent=exc.sent)
+
+
+@asynccontextmanager
+async def open_response(
+    pool: ConnectionPool,
+    method: str,
+    to: Destination,
+    headers: Mapping[str, str],
+    body: bytes = b"",
+    *,
+    target: str = "",
+    on_connected: Callable[[], object] = bool,
+) -> AsyncGenerator[Response]:
+    """The response, whose body has not been read. Raises `ClientError`, also for errors of the network within the block."""
+    try:
+        async with pool.connection(to) as connection:
+            on_connected()
+            yield await connection.request(method, to, headers, body, target=target)
+    except OutboundError as exc:
+        raise client_error(exc, to.shown) from exc
 
 
 @asynccontextmanager
@@ -197,12 +216,8 @@ class HttpConnection:
     async def get(self, to: Destination, service_params: Mapping[str, str], *, limit: int) -> tuple[Response, bytes]:
         """A document of the same server. Raises `ConnectionFailed`, and `InvalidReply` for more bytes."""
         headers = {"accept": JSON, **checked_headers(service_params)}
-        try:
-            async with self._pool.connection(to) as connection:
-                response = await connection.request("GET", to, headers)
-                return response, await response.read_all(limit)
-        except OutboundError as exc:
-            raise client_error(exc, to.shown) from exc
+        async with open_response(self._pool, "GET", to, headers) as response:
+            return response, await response.read_all(limit)
 
     # -- one request -------------------------------------------------------------------------------------------
 
@@ -226,12 +241,16 @@ class HttpConnection:
     async def _open(self, exchange: _Exchange, message: OutgoingRequest, accept: str) -> AsyncGenerator[Response]:
         """The response, whose body has not been read. Errors of the network within the block are translated, too."""
         path, headers, body = self._protocol.write(message)
-        try:
-            async with self._pool.connection(self._to) as connection:
-                exchange.sent = True
-                yield await connection.request("POST", self._to, {"accept": accept, **headers}, body, path=path)
-        except OutboundError as exc:
-            raise client_error(exc, self._to.shown) from exc
+        async with open_response(
+            self._pool,
+            "POST",
+            self._to,
+            {"accept": accept, **headers},
+            body,
+            target=self._to.request_target + path,
+            on_connected=partial(setattr, exchange, "sent", True),
+        ) as response:
+            yield response
 
     # -- streams -----------------------------------------------------------------------------------------------
 

@@ -17,20 +17,22 @@ from msgspec import UNSET, Raw
 from ...errors import failures
 from ...errors.wire import NO_CODE, ErrorObject
 from ...framing.http import retry_after_seconds
-from ..error_replies import ERROR_CLASSES, remote_error
-from ..errors import ClientError, DeclaredErrors, InvalidReply, RemoteError
+from ..errors import ERROR_CLASSES, ClientError, DeclaredErrors, InvalidReply, RemoteError, remote_error
 from ..messages import DECODE_ERRORS, Response, decode_message
-from ..outbound.ssrf import Destination, parse_url
+from ..outbound.network import Destination, parse_url
 
 INSTALL: Final = "pip install 'discreet[http]'"
 
 A2A_VERSION: Final = "a2a-version"
 AUTHORIZATION: Final = "authorization"
 
-_is_name: Final = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+").fullmatch  # RFC 9110, section 5.6.2, in lower case
-_is_value: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?").fullmatch
+is_token: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+"""Matches what can be the name of a header or a cookie (RFC 9110, section 5.6.2)."""
 
-_OWN: Final = frozenset(
+is_field_value: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?").fullmatch
+"""Matches what can be the value of a header (RFC 9110, section 5.5)."""
+
+OWN_HEADERS: Final = frozenset(
     "accept accept-encoding connection content-encoding content-length content-type expect host keep-alive"
     " proxy-connection te trailer transfer-encoding upgrade".split()
 )
@@ -70,9 +72,9 @@ def checked_headers(service_params: Mapping[str, str]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for given, value in service_params.items():
         name = given.lower()
-        if _is_name(name) is None or name in _OWN:
+        if is_token(name) is None or name in OWN_HEADERS:
             raise ValueError(f"service_params: {given!r} can't be an HTTP header of a request")
-        if value and _is_value(value) is None:
+        if is_field_value(value) is None:
             raise ValueError(f"service_params: the value of {given!r} must be of printable ASCII characters")
         headers[name] = value
     return headers
@@ -180,3 +182,14 @@ _FAILURES: Final[Mapping[int, Callable[[Head], failures.Failure]]] = {
     504: lambda _: failures.TimedOut(),
 }
 """What statuses mean that come without a JSON-RPC error. Others are internal errors."""
+
+
+LONGEST_NUMBER: Final = 18
+"""Digits of the number of an event."""
+
+
+def number_of(event_id: str | None) -> int | None:
+    """The number that the id of an event is; None where it is none."""
+    if event_id is None or not (event_id.isascii() and event_id.isdecimal() and len(event_id) <= LONGEST_NUMBER):
+        return None
+    return int(event_id)

@@ -1,4 +1,4 @@
-"""One connection of HTTP/1.1: a request, then its response. Follows, retries, decodes and logs nothing.
+"""One connection of HTTP/1.1: a request, then its response. Follows, retries and logs nothing.
 
 h11 knows the protocol; this module reads and writes for it. So it is known here what came behind a response: a connection on
 which anything did is not used again, since the next request would take it for its answer.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import ssl
+import zlib
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, final  # Any: the events of h11
 
 import h11
@@ -17,8 +18,7 @@ import msgspec
 
 from ...framing.http import SseEvent, SseParser, TooLarge
 from ...lazy import anyio
-from .network import CLOSE_SECONDS
-from .ssrf import Destination
+from .network import CLOSE_SECONDS, Destination
 
 if TYPE_CHECKING:
     import socket
@@ -103,40 +103,94 @@ def _not_held(size: int) -> None:
     """Count nothing."""
 
 
+GZIP: Final = frozenset({"gzip", "x-gzip"})
+_GZIP_BITS: Final = 16 + zlib.MAX_WBITS
+
+
+@final
+class Gzip:
+    """Undoes the compression of a body piece by piece (RFC 1952: members, one after the other). An empty body has none."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP_BITS)
+        self._begun = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield what is decoded with these bytes, at most `READ_BYTES` at once. Raises `OutboundError`."""
+        self._begun = self._begun or bool(data)
+        while data or not self._member.eof:
+            if self._member.eof:
+                self._member = zlib.decompressobj(_GZIP_BITS)
+            try:
+                piece = self._member.decompress(data, READ_BYTES)
+            except zlib.error:
+                raise OutboundError("encoding") from None
+            data = self._member.unconsumed_tail or self._member.unused_data
+            if piece:
+                yield piece
+            if not data and len(piece) < READ_BYTES:
+                return
+
+    def end(self) -> None:
+        """Take note that the body is over. Raises `OutboundError` where something is missing."""
+        if self._begun and not self._member.eof:
+            raise OutboundError("encoding")
+
+
 @final
 class Response:
-    """A response whose body has not been read. It was asked for without compression, and is not read with one."""
+    """A response whose body has not been read. Gzip is undone while it is read; no other compression is."""
 
     def __init__(self, head: ResponseHead, connection: HttpConnection) -> None:
         self.status: Final = head.status
         self.value: Final = head.value
         self._connection = connection
+        self._encoding: Final = head.value(b"content-encoding").strip().lower()
+        self._gzip = Gzip() if self._encoding in GZIP else None
+        self._pieces: Iterator[bytes] = iter(())
 
     @property
     def is_success(self) -> bool:
         return 200 <= self.status < 300
 
     @property
+    def is_compressed(self) -> bool:
+        return self._encoding not in ("", "identity")
+
+    @property
     def media_type(self) -> str:
         return self.value(b"content-type").partition(";")[0].strip().lower()
 
     async def read(self) -> bytes:
-        """Some more of the body; nothing at its end. Raises `OutboundError`."""
-        if self.value(b"content-encoding").lower() not in ("", "identity"):
+        """Some more of the body, at most 64 KiB; nothing at its end. Raises `OutboundError`."""
+        if self.is_compressed and self._gzip is None:
             raise OutboundError("encoding")
-        return await self._connection.read_body()
+        while (piece := next(self._pieces, None)) is None:
+            data = await self._connection.read_body()
+            if self._gzip is None:
+                return data
+            if not data:
+                self._gzip.end()
+                return b""
+            self._pieces = self._gzip.feed(data)
+        return piece
 
     async def read_all(self, limit: int, hold: Hold = _not_held) -> bytes:
-        """The whole body. Raises `OutboundError`, also for one of more bytes. `hold` counts what it takes while it is read."""
+        """The whole body. Raises `OutboundError`, also for one of more bytes when it is decompressed. `hold` counts what it takes
+        while it is read."""
+        announced = self.value(b"content-length")
+        if announced.isdecimal() and int(announced[:18]) > limit:
+            raise OutboundError("too-large")
         body, held = bytearray(), 0
         try:
             while piece := await self.read():
-                if len(body) + len(piece) > limit:
+                size = len(body) + len(piece)
+                if size > limit:
                     raise OutboundError("too-large")
-                body += piece
-                if len(body) > held + UNCOUNTED_BYTES:
+                if size > held + UNCOUNTED_BYTES:
                     hold(HELD_BYTES)
                     held += HELD_BYTES
+                body += piece
             return bytes(body)
         finally:
             if held:
@@ -205,12 +259,12 @@ class HttpConnection:
             self._h11.send_failed()
 
     async def request(
-        self, method: str, to: Destination, headers: Mapping[str, str], body: bytes = b"", *, path: str = ""
+        self, method: str, to: Destination, headers: Mapping[str, str], body: bytes = b"", *, target: str = ""
     ) -> Response:
-        """The response to a request of the destination, `path` below it. Raises `OutboundError`."""
+        """The response to a request of the destination, or of another target at its server. Raises `OutboundError`."""
         length = {"content-length": str(len(body))} if method == "POST" else {}
         fields = {"host": to.authority, "accept-encoding": "identity", **length, **headers}
-        await self.send(method, to.request_target + path, [*fields.items()], body)
+        await self.send(method, target or to.request_target, [*fields.items()], body)
         return Response(await self.read_head(), self)
 
     async def read_head(self) -> ResponseHead:

@@ -12,8 +12,7 @@ import msgspec
 
 from ...lazy import anyio
 from .connection import HttpConnection, OutboundError
-from .network import Network, SystemNetwork, connect_checked, secure
-from .ssrf import AddressRefusedError, Destination, Origin
+from .network import AddressRefusedError, Destination, Network, Origin, SystemNetwork, connect_checked, secure
 
 if TYPE_CHECKING:
     from anyio.abc import SocketStream

@@ -33,9 +33,9 @@ from ...errors.codes import INTERNAL_ERROR
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.failures import Internal
 from ...lazy import anyio
-from .content import block_of
 from .generated import structs
 from .generated.structs import EnvVariable
+from .updates import block_of
 
 if TYPE_CHECKING:
     from ...daemon.operations.context import ClientInfo, ContextBackend
@@ -58,27 +58,21 @@ class TurnEditor:
         modes: frozenset[str],
         turn: PromptTurn,
     ) -> None:
+        fs = capabilities.fs
+        self.session_id: Final = record.id
+        self.cwd: Final = record.cwd
+        self.additional_directories: Final[Sequence[str]] = record.directories
+        self.can_read: Final = fs is not None and bool(fs.read_text_file)
+        self.can_write: Final = fs is not None and bool(fs.write_text_file)
+        self.can_run: Final = bool(capabilities.terminal)
         self._record = record
         self._host = host
-        self._capabilities = capabilities
         self._turn = turn
         self._modes = modes
 
     @property
     def client(self) -> ClientInfo:
         return self._host.client
-
-    @property
-    def session_id(self) -> str:
-        return self._record.id
-
-    @property
-    def cwd(self) -> str:
-        return self._record.cwd
-
-    @property
-    def additional_directories(self) -> Sequence[str]:
-        return self._record.directories
 
     @property
     def mcp_servers(self) -> Sequence[Mapping[str, Any]]:
@@ -92,20 +86,6 @@ class TurnEditor:
     @property
     def config(self) -> Mapping[str, str | bool]:
         return dict(self._record.config)
-
-    @property
-    def can_read(self) -> bool:
-        fs = self._capabilities.fs
-        return fs is not None and bool(fs.read_text_file)
-
-    @property
-    def can_write(self) -> bool:
-        fs = self._capabilities.fs
-        return fs is not None and bool(fs.write_text_file)
-
-    @property
-    def can_run(self) -> bool:
-        return bool(self._capabilities.terminal)
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -152,10 +132,8 @@ class TurnEditor:
         request = structs.ReadTextFileRequest(
             session_id=self.session_id, path=self._record.absolute(path), line=line, limit=limit
         )
-        read: structs.ReadTextFileResponse = await self._ask(
-            "fs/read_text_file", request, structs.ReadTextFileResponse, timeout
-        )
-        return read.content
+        read = await self._ask("fs/read_text_file", request, structs.ReadTextFileResponse, timeout)
+        return read.content  # type: ignore[no-any-return]
 
     async def write_text_file(self, path: str, content: str, *, timeout: float | None = None) -> None:
         self._require("fs.writeTextFile", has_it=self.can_write)
@@ -245,20 +223,16 @@ class TurnEditor:
             tool.over = True
 
     async def plan(self, steps: Sequence[PlanStep | str]) -> None:
-        entries = [PlanStep(step) if isinstance(step, str) else step for step in steps]
-        await self._turn.caught_up()
-        await self._turn.send(
-            structs.Plan(
-                entries=[
-                    structs.PlanEntry(
-                        content=each.content,
-                        priority=structs.PlanEntryPriority(each.priority),
-                        status=structs.PlanEntryStatus(each.status),
-                    )
-                    for each in entries
-                ]
+        entries = [
+            structs.PlanEntry(
+                content=each.content,
+                priority=structs.PlanEntryPriority(each.priority),
+                status=structs.PlanEntryStatus(each.status),
             )
-        )
+            for each in (PlanStep(step) if isinstance(step, str) else step for step in steps)
+        ]
+        await self._turn.caught_up()
+        await self._turn.send(structs.Plan(entries=entries))
 
     async def set_mode(self, mode: str) -> None:
         if mode not in self._modes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
 from ...a2a.task import check_json_depth, check_media_types
 from ...a2a.types import INTERRUPTED, JsonObject, Message, Part, Role, SendRequest, Task, TaskQuery, new_id
-from ...agents.editor import AcpOptions
+from ...agents.editor import AcpOptions, ConfigOption
 from ...agents.host import agent_runner_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
@@ -25,8 +25,6 @@ from ...daemon.operations.spec import OperationSpec
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, TaskNotFound
 from ...errors.redaction import scrub_known
-from .choices import add_choices, choices_in, commands_of, config_of, modes_of, restore_choices
-from .content import parts_of
 from .editor import TurnEditor
 from .generated import structs
 from .sessions import (
@@ -34,17 +32,89 @@ from .sessions import (
     ClientCapabilities,
     OpenSession,
     SessionNotFound,
+    SessionRecord,
     Sessions,
     TooManySessions,
     is_absolute,
 )
 from .turn import PromptTurn
-from .updates import Updates
+from .updates import Updates, parts_of
 
 if TYPE_CHECKING:
     from ...agents.methods import AdmittedCall
     from ...agents.request_handler import Caller, RequestHandler
     from ...daemon.connection.notices import ClientConnection
+
+
+# What the user may choose in a session: modes and options, as ACP writes them.
+
+
+MODE: Final = "mode"
+CONFIG: Final = "config"
+"""The members of a message's metadata that hold the session's choices."""
+
+
+def modes_of(options: AcpOptions, record: SessionRecord) -> structs.SessionModeState | None:
+    """The modes, and which one the session is in; None where the agent has none."""
+    if record.mode is None:
+        return None
+    return structs.SessionModeState(
+        current_mode_id=record.mode,
+        available_modes=[
+            structs.SessionMode(id=mode.id, name=mode.name, description=mode.description) for mode in options.modes
+        ],
+    )
+
+
+def config_of(options: AcpOptions, record: SessionRecord) -> list[structs.SessionConfigOption] | None:
+    """The options with the session's values; None where the agent has none."""
+    return [_option(option, record.config[option.id]) for option in options.config_options] or None
+
+
+def _option(option: ConfigOption, value: str | bool) -> structs.SessionConfigOption:
+    return structs.SessionConfigOption(
+        id=option.id,
+        name=option.name,
+        description=option.description,
+        category=None if option.category is None else structs.SessionConfigOptionCategory(option.category),
+        type="select" if option.choices else "boolean",
+        current_value=value,
+        options=[
+            structs.SessionConfigSelectOption(value=each.value, name=each.name, description=each.description)
+            for each in option.choices
+        ]
+        or None,
+    )
+
+
+def choices_in(record: SessionRecord) -> JsonObject:
+    """Return the user's choices as members of a message's metadata, which outlive the session in the store."""
+    mode = {} if record.mode is None else {MODE: record.mode}
+    return mode | ({CONFIG: dict(record.config)} if record.config else {})
+
+
+def restore_choices(options: AcpOptions, record: SessionRecord, metadata: JsonObject) -> None:
+    """Choose what was chosen when a message with this metadata was sent, as far as the agent still has it."""
+    if metadata.get(MODE) in [mode.id for mode in options.modes]:
+        record.mode = metadata[MODE]
+    given = metadata.get(CONFIG)
+    if not isinstance(given, dict):
+        return
+    for option in options.config_options:
+        if isinstance(value := given.get(option.id), str | bool) and option.accepts(value):
+            record.config[option.id] = value
+
+
+def commands_of(options: AcpOptions) -> list[structs.AvailableCommand]:
+    """What the user may type as `/name`."""
+    return [
+        structs.AvailableCommand(
+            name=command.name,
+            description=command.description,
+            input=None if command.hint is None else structs.UnstructuredCommandInput(hint=command.hint),
+        )
+        for command in options.commands
+    ]
 
 
 # What is in the store of a session: its tasks, and the list of sessions. A session is a context of A2A.
@@ -105,26 +175,17 @@ async def list_sessions(
 async def _sessions(
     handler: RequestHandler, caller: Caller, tasks: tuple[Task, ...]
 ) -> AsyncIterator[structs.SessionInfo]:
-    """The session of each task that is the last one of its session."""
     for task in tasks:
         query = TaskQuery(scope=caller.scope, context_id=task.context_id, page_size=1, include_artifacts=False)
         newest = (await handler.list(query)).tasks
         said = [message for message in task.history if message.role is Role.USER]
-        cwd = _cwd(said[0]) if said else None
-        if cwd is not None and newest and newest[0].id == task.id:
+        cwd = (said[0].metadata or {}).get(CWD) if said else None
+        if isinstance(cwd, str) and newest and newest[0].id == task.id:
+            text = " ".join(" ".join(part.text for part in said[0].parts if part.text is not None).split())
+            title = text[:TITLE_CHARACTERS] or None
             yield structs.SessionInfo(
-                session_id=task.context_id, cwd=cwd, title=_title(said[0]), updated_at=task.status.timestamp
+                session_id=task.context_id, cwd=cwd, title=title, updated_at=task.status.timestamp
             )
-
-
-def _cwd(message: Message) -> str | None:
-    cwd = (message.metadata or {}).get(CWD)
-    return cwd if isinstance(cwd, str) else None
-
-
-def _title(message: Message) -> str | None:
-    text = " ".join(" ".join(part.text for part in message.parts if part.text is not None).split())
-    return text[:TITLE_CHARACTERS] or None
 
 
 # Prompts and commands for a daemon without an `Agent`, whose operations are the skills: `/shop/price {"item": "tea"}`.
@@ -143,15 +204,11 @@ def skill_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
     name, _, params = text.partition(" ")
     call: dict[str, Any] = {"skill": name.removeprefix("/")}
     if params.strip():
-        call["input"] = _json(params)
+        try:
+            call["input"] = msgspec.json.decode(params)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            raise FailureError(InvalidParams("prompt", f"/operation, then {SKILL_PARAMS}", "plain text")) from None
     return (Part(data=call),)
-
-
-def _json(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise FailureError(InvalidParams("prompt", f"/operation, then {SKILL_PARAMS}", "plain text")) from None
 
 
 def with_typed_params(failure: Failure) -> Failure:
@@ -188,47 +245,70 @@ PROMPT_RUNNING: Final[Failure] = DomainFailure(
 )
 
 
-@final
-class Methods:
+class Methods(msgspec.Struct, frozen=True, eq=False):
     """Those of one connection. `capabilities` are the client's."""
 
-    def __init__(
-        self,
-        connection: ClientConnection,
-        sessions: Sessions,
-        options: AcpOptions,
-        input_modes: tuple[str, ...] | None,
-        capabilities: Callable[[], ClientCapabilities],
-    ) -> None:
-        self._connection = connection
-        self._sessions = sessions
-        self._options = options
-        self._input_modes = input_modes
-        self._capabilities = capabilities
+    connection: ClientConnection
+    sessions: Sessions
+    options: AcpOptions
+    input_modes: tuple[str, ...] | None
+    capabilities: Callable[[], ClientCapabilities]
 
     def operations(self) -> list[OperationSpec]:
         """Declare all of them."""
         service = Service("")
         self._add_authenticate(service)
-        add_choices(service, self._options, self._sessions)
+        self._add_choices(service)
         self._add_sessions(service)
         self._add_prompts(service)
-        self._add_list(service)
         return service.operations
 
     def _add_authenticate(self, service: Service) -> None:
         @service.mutation("authenticate", timeout=None, errors=[AuthenticationFailed])
         async def authenticate(params: structs.AuthenticateRequest, /) -> structs.AuthenticateResponse:
             """Sign in with one of the agent's methods."""
-            known = tuple(method.id for method in self._options.auth_methods)
+            known = tuple(method.id for method in self.options.auth_methods)
             if params.method_id not in known:
                 raise FailureError(InvalidParams("methodId", "one of", "string", known))
-            if self._options.authenticate is not None:
+            if self.options.authenticate is not None:
                 try:
-                    await self._options.authenticate(params.method_id)
+                    await self.options.authenticate(params.method_id)
                 except OperationError:
                     raise AuthenticationFailed from None
             return structs.AuthenticateResponse()
+
+    def _add_choices(self, service: Service) -> None:
+        options, sessions = self.options, self.sessions
+
+        @service.mutation("session/set_mode", inline=True, errors=[SessionNotFound])
+        def set_mode(params: structs.SetSessionModeRequest, /) -> structs.SetSessionModeResponse:
+            """Change the mode of a session."""
+            record = sessions.get(params.session_id).record
+            known = tuple(mode.id for mode in options.modes)
+            if params.mode_id not in known:
+                raise FailureError(InvalidParams("modeId", "one of", "string", known))
+            record.mode = params.mode_id
+            return structs.SetSessionModeResponse()
+
+        @service.mutation("session/set_config_option", inline=True, errors=[SessionNotFound])
+        def set_config_option(
+            params: structs.SetSessionConfigOptionRequest, /
+        ) -> structs.SetSessionConfigOptionResponse:
+            """Change an option of a session; returns all of them."""
+            record = sessions.get(params.session_id).record
+            option = next((each for each in options.config_options if each.id == params.config_id), None)
+            if option is None:
+                known = tuple(each.id for each in options.config_options)
+                raise FailureError(InvalidParams("configId", "one of", "string", known))
+            if not option.accepts(params.value):
+                accepted = tuple(choice.value for choice in option.choices) or (True, False)
+                raise FailureError(
+                    InvalidParams(
+                        "value", "one of", "boolean" if isinstance(params.value, bool) else "string", accepted
+                    )
+                )
+            record.config[option.id] = params.value
+            return structs.SetSessionConfigOptionResponse(config_options=config_of(options, record) or [])
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -238,36 +318,37 @@ class Methods:
             """Open a session."""
             session = self._open(new_id(), params)
             self._announce_commands(ctx, session)
-            agent_runner_of(self._connection.host).spawn(self._load_service)
-            return structs.NewSessionResponse(
-                session_id=session.record.id,
-                modes=modes_of(self._options, session.record),
-                config_options=config_of(self._options, session.record),
-            )
+            agent_runner_of(self.connection.host).spawn(self._load_service)
+            return structs.NewSessionResponse(session_id=session.record.id, **self._chosen(session))
 
         @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
         async def load(ctx: Context, params: structs.LoadSessionRequest, /) -> structs.LoadSessionResponse:
             """Open a session of before, and tell all that was said in it."""
             session = await self._reopen(ctx, params, replay=True)
-            return structs.LoadSessionResponse(
-                modes=modes_of(self._options, session.record),
-                config_options=config_of(self._options, session.record),
-            )
+            return structs.LoadSessionResponse(**self._chosen(session))
 
         @service.mutation("session/resume", timeout=None, errors=[SessionNotFound, TooManySessions])
         async def resume(ctx: Context, params: structs.ResumeSessionRequest, /) -> structs.ResumeSessionResponse:
             """Open a session of before."""
             session = await self._reopen(ctx, params, replay=False)
-            return structs.ResumeSessionResponse(
-                modes=modes_of(self._options, session.record),
-                config_options=config_of(self._options, session.record),
-            )
+            return structs.ResumeSessionResponse(**self._chosen(session))
+
+        @service.query("session/list")
+        async def list_(ctx: Context, params: structs.ListSessionsRequest, /) -> structs.ListSessionsResponse:
+            """List the sessions, the last changed first."""
+            async with self._call(ctx, params) as call:
+                sessions, cursor = await list_sessions(call.handler, call.caller, params.cwd, params.cursor)
+            return structs.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
 
         @service.mutation("session/close", inline=True, errors=[SessionNotFound])
         def close(params: structs.CloseSessionRequest, /) -> structs.CloseSessionResponse:
             """Close a session, and cancel what runs in it."""
-            self._sessions.close(params.session_id)
+            self.sessions.close(params.session_id)
             return structs.CloseSessionResponse()
+
+    def _chosen(self, session: OpenSession) -> dict[str, Any]:  # Any: members of a struct
+        options, record = self.options, session.record
+        return {"modes": modes_of(options, record), "config_options": config_of(options, record)}
 
     def _open(
         self,
@@ -277,7 +358,7 @@ class Methods:
         for param, paths in (("cwd", [params.cwd]), ("additionalDirectories", params.additional_directories or ())):
             if not all(map(is_absolute, paths)):
                 raise FailureError(InvalidParams(param, "an absolute path", "string"))
-        return self._sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
+        return self.sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
 
     async def _reopen(
         self, ctx: Context, params: structs.LoadSessionRequest | structs.ResumeSessionRequest, *, replay: bool
@@ -285,14 +366,14 @@ class Methods:
         async with self._call(ctx, params) as call:
             handler, caller = call.handler, call.caller
             tasks = await tasks_of(handler, caller, params.session_id)
-            if not tasks and self._sessions.find(params.session_id) is None:
+            if not tasks and self.sessions.find(params.session_id) is None:
                 raise SessionNotFound
-            known = self._sessions.find(params.session_id)
+            known = self.sessions.find(params.session_id)
             session = self._open(params.session_id, params)
             if known is not None:
                 session.record.mode, session.record.config = known.record.mode, known.record.config
             else:
-                restore_choices(self._options, session.record, last_metadata(tasks))
+                restore_choices(self.options, session.record, last_metadata(tasks))
             session.record.task_id = open_task(tasks)
             if replay:
                 await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
@@ -311,19 +392,19 @@ class Methods:
 
     def _announce_commands(self, ctx: Context, session: OpenSession) -> None:
         """Tell the commands after the answer, which leaves before anything else of the loop runs."""
-        if self._input_modes is None:
-            commands = skill_commands(self._connection.host.offered(ctx))
+        if self.input_modes is None:
+            commands = skill_commands(self.connection.host.offered(ctx))
         else:
-            commands = commands_of(self._options)
+            commands = commands_of(self.options)
         if not commands:
             return
         update = structs.AvailableCommandsUpdate(available_commands=commands)
-        host, session_id = self._connection.context_backend, session.record.id
+        host, session_id = self.connection.context_backend, session.record.id
 
         async def tell() -> None:
             await host.notify("session/update", structs.SessionNotification(session_id=session_id, update=update))
 
-        agent_runner_of(self._connection.host).spawn(tell)
+        agent_runner_of(self.connection.host).spawn(tell)
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
@@ -342,25 +423,25 @@ class Methods:
             """Cancel what runs in a session. The dialect has done so when it was read."""
 
     async def _prompt(self, ctx: Context, params: structs.PromptRequest) -> structs.StopReason:
-        session = self._sessions.get(params.session_id)
+        session = self.sessions.get(params.session_id)
         if not session.begin_prompt(ctx.request_id):
             return structs.StopReason.CANCELLED
-        if session.turn is not None:
+        if session.cancel_turn is not None:
             raise FailureError(PROMPT_RUNNING)
-        host = self._connection.context_backend
+        host = self.connection.context_backend
         turn = PromptTurn(
             params.session_id,
             host,
-            agent_runner_of(self._connection.host).spawn,
+            agent_runner_of(self.connection.host).spawn,
             partial(
                 TurnEditor,
                 session.record,
                 host,
-                self._capabilities(),
-                frozenset(mode.id for mode in self._options.modes),
+                self.capabilities(),
+                frozenset(mode.id for mode in self.options.modes),
             ),
         )
-        session.turn = turn
+        session.cancel_turn = turn.cancel
         try:
             async with self._call(ctx, params, session.record.task_id) as call:
                 session.record.task_id = await _waiting(call.handler, call.caller, session.record.task_id)
@@ -369,11 +450,11 @@ class Methods:
         except BaseException as exc:
             if isinstance(ctx.ended_by, Cancelled):
                 turn.drop()
-            if self._input_modes is None and isinstance(exc, FailureError):
+            if self.input_modes is None and isinstance(exc, FailureError):
                 raise FailureError(with_typed_params(exc.failure)) from None
             raise
         finally:
-            session.turn = None
+            session.cancel_turn = None
             if turn.began:
                 session.record.task_id = turn.open_task
 
@@ -382,36 +463,28 @@ class Methods:
         message = Message(
             new_id(),
             Role.USER,
-            parts if self._input_modes is not None else skill_parts(parts),
+            parts if self.input_modes is not None else skill_parts(parts),
             context_id=record.id,
             task_id=record.task_id,
             metadata={CWD: record.cwd, **choices_in(record)},
         )
         check_json_depth(message, params.meta)
-        if self._input_modes is not None:
-            check_media_types(message, self._input_modes)
+        if self.input_modes is not None:
+            check_media_types(message, self.input_modes)
         return SendRequest(message, metadata=params.meta)
 
     # -- the store ---------------------------------------------------------------------------------------------
-
-    def _add_list(self, service: Service) -> None:
-        @service.query("session/list")
-        async def list_(ctx: Context, params: structs.ListSessionsRequest, /) -> structs.ListSessionsResponse:
-            """List the sessions, the last changed first."""
-            async with self._call(ctx, params) as call:
-                sessions, cursor = await list_sessions(call.handler, call.caller, params.cwd, params.cursor)
-            return structs.ListSessionsResponse(sessions=sessions, next_cursor=cursor)
 
     def _call(self, ctx: Context, params: object, task_id: str | None = None) -> AdmittedCall:
         from ...a2a.v10 import V10  # late: the agent's service loads with the first call
         from ...agents.methods import AdmittedCall
 
-        return AdmittedCall(agent_runner_of(self._connection.host).pipeline, ctx, V10, params, task_id)
+        return AdmittedCall(agent_runner_of(self.connection.host).pipeline, ctx, V10, params, task_id)
 
     async def _load_service(self) -> None:
         """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
         with suppress(Exception):  # what goes wrong, the first prompt is told
-            agent_runner_of(self._connection.host).pipeline  # noqa: B018 - makes it
+            agent_runner_of(self.connection.host).pipeline  # noqa: B018 - makes it
 
 
 async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:

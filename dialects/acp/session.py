@@ -1,4 +1,4 @@
-"""A client's session in ACP 1, the Agent Client Protocol: its handshake, and what holds for single messages.
+"""A client's connection in ACP 1, the Agent Client Protocol: its handshake, and what holds for single messages.
 
 All methods but `initialize` load when the first of them is called.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
 
 import msgspec
+from msgspec import Raw
 
 from ...agents.editor import AcpOptions
 from ...agents.host import agent_runner_of
@@ -142,10 +143,8 @@ class _InitializeParams(msgspec.Struct, rename="camel"):
 
 
 class _Saved(msgspec.Struct, frozen=True):
-    """What the next program needs to go on."""
-
     client: ClientInfo
-    sessions: msgspec.Raw
+    sessions: Raw
 
 
 @final
@@ -157,7 +156,7 @@ class AcpSession:
         agent = agent_runner_of(connection.host).declared
         self._input_modes = None if agent is None else agent.input_modes
         self._options: Final = AcpOptions() if agent is None else agent.acp
-        last = decoder_for(_Saved)(saved) if saved else _Saved(ClientInfo(), msgspec.Raw(b"[]"))
+        last = decoder_for(_Saved)(saved) if saved else _Saved(ClientInfo(), Raw(b"[]"))
         self._client = last.client
         self._capabilities = _capabilities_of(last.client)
         self._sessions = Sessions(self._options, bytes(last.sessions))
@@ -194,7 +193,7 @@ class AcpSession:
         ).operations()
 
     def save(self) -> bytes:
-        return msgspec.json.encode(_Saved(self._client, msgspec.Raw(self._sessions.save())))
+        return msgspec.json.encode(_Saved(self._client, Raw(self._sessions.save())))
 
     def _welcome(self) -> dict[str, Any]:
         """The result of `initialize`. Sessions are offered for later where they outlive the process."""

@@ -1,10 +1,10 @@
-"""The sessions of one connection: what the client has opened, which prompt runs, and their errors. Bounded; knows no task."""
+"""The sessions of one connection: what the client has opened, which prompts run, and their errors. Bounded; knows no task."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Protocol, final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 from msgspec import Raw
@@ -84,22 +84,17 @@ class SessionRecord(msgspec.Struct):
         return f"{self.cwd.rstrip(separator)}{separator}{path}"
 
 
-class RunningTurn(Protocol):
-    """The prompt that runs in a session."""
-
-    def cancel(self) -> None: ...
-
-
 @final
 class OpenSession:
     """One open session."""
 
-    __slots__ = ("_cancelled", "_unbegun", "record", "size", "turn")
+    __slots__ = ("_cancelled", "_unbegun", "cancel_turn", "record", "size")
 
     def __init__(self, record: SessionRecord) -> None:
         self.record: Final = record
         self.size: Final = len(msgspec.json.encode(record))
-        self.turn: RunningTurn | None = None
+        self.cancel_turn: Callable[[], None] | None = None
+        """Cancels the prompt that runs."""
         self._unbegun: dict[int, None] = {}
         self._cancelled: frozenset[int] = frozenset()
 
@@ -113,8 +108,8 @@ class OpenSession:
 
     def cancel(self) -> None:
         """Cancel what was read before: the prompt that runs, and those that have not begun."""
-        if self.turn is not None:
-            self.turn.cancel()
+        if self.cancel_turn is not None:
+            self.cancel_turn()
         self._cancelled = frozenset(self._unbegun)
 
     def begin_prompt(self, call_id: str | None) -> bool:
@@ -175,9 +170,6 @@ class Sessions:
         self._bytes -= session.size
         del self._open[session_id]
 
-    def __iter__(self) -> Iterator[OpenSession]:
-        return iter(self._open.values())
-
     def save(self) -> bytes:
         """What `Sessions(saved=…)` takes."""
-        return msgspec.json.encode([session.record for session in self])
+        return msgspec.json.encode([session.record for session in self._open.values()])

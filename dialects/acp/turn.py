@@ -88,12 +88,17 @@ class PromptTurn:
             try:
                 if not self.cancelled:
                     status = await self._follow(handler, replace(caller, turn=self), request)
-                    await self._tell_rest()
+                    while self._at_end:
+                        await self.send(self._at_end.pop(next(iter(self._at_end))))
             except (FailureError, OperationError):
                 if not self.cancelled:
                     raise
             finally:
-                self._end()
+                for update in self._at_end.values():
+                    self.send(update)
+                self._at_end.clear()
+                self.over = True
+                self._notify()
         if self._task is not None and status is not None and status.state in INTERRUPTED:
             self.open_task = self._task.id
         if self.cancelled:
@@ -115,17 +120,6 @@ class PromptTurn:
                 self._sent = events[-1].generation
                 self._notify()
         return status
-
-    async def _tell_rest(self) -> None:
-        while self._at_end:
-            await self.send(self._at_end.pop(next(iter(self._at_end))))
-
-    def _end(self) -> None:
-        for update in self._at_end.values():
-            self.send(update)
-        self._at_end.clear()
-        self.over = True
-        self._notify()
 
     # -- what the client is told -------------------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
-"""A task's events as the updates of a session. Sends nothing."""
+"""A task's events as the updates of a session; content blocks as the parts of A2A, and back. Sends, reads and fetches nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, assert_never, final
 
-from msgspec import ValidationError, to_builtins
+import msgspec
+from msgspec import UNSET, ValidationError, to_builtins
 from msgspec.structs import replace
 
 from ...a2a.types import (
@@ -13,6 +16,7 @@ from ...a2a.types import (
     Artifact,
     ArtifactChanged,
     ExecutionBegun,
+    JsonObject,
     Message,
     MessageAdded,
     Part,
@@ -24,20 +28,100 @@ from ...a2a.types import (
     TaskState,
 )
 from ...errors.decoders import convert
-from .content import block_of
+from ...errors.exceptions import FailureError
+from ...errors.failures import InvalidParams
 from .generated.structs import (
     AgentMessageChunk,
     AgentThoughtChunk,
+    AudioContent,
+    BlobResourceContents,
+    ContentBlock,
     CurrentModeUpdate,
+    EmbeddedResource,
+    ImageContent,
     Plan,
+    ResourceLink,
     SessionUpdate,
     SessionUpdateToolCallUpdate,
     Terminal,
     TextContent,
+    TextResourceContents,
     ToolCall,
     ToolCallStatus,
     UserMessageChunk,
 )
+
+
+def parts_of(blocks: Iterable[ContentBlock]) -> tuple[Part, ...]:
+    """The parts of a prompt. Text that the editor embeds stays text, with its URI in the part's metadata.
+
+    Raises `FailureError(InvalidParams)` for data that is not base64, and for a prompt without blocks.
+    """
+    parts = tuple(_part(block, f"prompt[{index}]") for index, block in enumerate(blocks))
+    if not parts:
+        raise FailureError(InvalidParams("prompt", "at least one content block", "array"))
+    return parts
+
+
+def _part(block: ContentBlock, path: str) -> Part:
+    match block:
+        case TextContent():
+            return Part(text=block.text)
+        case ImageContent():
+            raw = _bytes(block.data, f"{path}.data")
+            return Part(raw=raw, media_type=block.mime_type, metadata=_about(block.uri))
+        case AudioContent():
+            return Part(raw=_bytes(block.data, f"{path}.data"), media_type=block.mime_type)
+        case ResourceLink():
+            return Part(url=block.uri, filename=block.name, metadata=_about(None, block.mime_type))
+        case EmbeddedResource():
+            resource = block.resource
+            if isinstance(resource, TextResourceContents):
+                return Part(text=resource.text, metadata=_about(resource.uri, resource.mime_type))
+            raw = _bytes(resource.blob, f"{path}.resource.blob")
+            return Part(raw=raw, media_type=resource.mime_type, metadata=_about(resource.uri))
+        case _:
+            assert_never(block)
+
+
+def _about(uri: str | None, mime_type: str | None = None) -> JsonObject | None:
+    """What a part has no member for. The type of a resource is told here: agents declare which types of files they take,
+    and every agent of ACP takes links and embedded text.
+    """
+    said = {"uri": uri, "mimeType": mime_type}
+    return {key: value for key, value in said.items() if value is not None} or None
+
+
+def _bytes(data: str, path: str) -> bytes:
+    try:
+        return b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise FailureError(InvalidParams(path, "base64", "string")) from None
+
+
+def block_of(part: Part) -> ContentBlock:
+    """The content block that shows a part. Data becomes its JSON text."""
+    media_type = part.media_type or ""
+    if part.text is not None:
+        uri = (part.metadata or {}).get("uri")
+        if isinstance(uri, str):
+            return EmbeddedResource(resource=TextResourceContents(text=part.text, uri=uri, mime_type=part.media_type))
+        return TextContent(text=part.text)
+    if part.url is not None:
+        return ResourceLink(uri=part.url, name=part.filename or part.url, mime_type=part.media_type)
+    if part.data is not UNSET:
+        return TextContent(text=msgspec.json.format(msgspec.json.encode(part.data)).decode())
+    data = b64encode(part.raw or b"").decode("ascii")
+    if media_type.startswith("image/"):
+        return ImageContent(data=data, mime_type=media_type)
+    if media_type.startswith("audio/"):
+        return AudioContent(data=data, mime_type=media_type)
+    uri = f"attachment:{part.filename or 'file'}"
+    return EmbeddedResource(resource=BlobResourceContents(blob=data, uri=uri, mime_type=part.media_type))
+
+
+# Updates.
+
 
 Chunk = type[UserMessageChunk] | type[AgentMessageChunk] | type[AgentThoughtChunk]
 
@@ -93,7 +177,9 @@ class Updates:
                     yield from self._said(message)
             case StatusChanged(status):
                 if self._replay and status.state in INACTIVE:
-                    yield from self._failed()
+                    for call_id in self._open_calls:  # of calls that had not ended when the turn did
+                        yield SessionUpdateToolCallUpdate(tool_call_id=call_id, status=ToolCallStatus.FAILED)
+                    self._open_calls.clear()
                 kind = _SHOWN.get(status.state, AgentMessageChunk if self._replay else None)
                 if kind is not None and status.message is not None:
                     yield from self._chunks(kind, status.message.message_id, status.message.parts)
@@ -122,12 +208,6 @@ class Updates:
             content = [each for each in update.content or () if not isinstance(each, Terminal)]  # they are gone
             update = replace(update, content=content or None)
         yield update
-
-    def _failed(self) -> Iterator[SessionUpdate]:
-        """The updates for calls that had not ended when the turn did."""
-        for call_id in self._open_calls:
-            yield SessionUpdateToolCallUpdate(tool_call_id=call_id, status=ToolCallStatus.FAILED)
-        self._open_calls.clear()
 
     def of_task(self, task: Task) -> Iterator[SessionUpdate]:
         """The updates that tell of a whole task, whose events are not there any more: what was said, then the results."""

@@ -48,7 +48,7 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
     declared = {spec.name for spec in specs}
     for spec in specs:
         if (first := _needed_by(spec.name)) is not None and first not in declared:
-            raise DeclarationError(f"operation {spec.name}: editors call it behind {first} alone; declare that, too")
+            raise _wrong(spec, f"editors call it behind {first} alone; declare that, too")
     folders = {"supported": True, "changeNotifications": True}
     capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC), "workspace": {"workspaceFolders": folders}}
     registrations: list[Registration] = []
@@ -61,7 +61,10 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
         elif row.server_capability:
             _announce(capabilities, spec, row.server_capability)
         elif row.dynamic_registration:
-            registrations.append(_registration(spec, row))
+            options = _options(spec)
+            for options_type in row.registration_options:
+                _complete(options, options_type, spec.name)
+            registrations.append(Registration(row.registration_method or spec.name, row.dynamic_registration, options))
         elif row.registration_method == "notebookDocument/sync" and spec.options is not None:
             capabilities["notebookDocumentSync"] = _options(spec)
         elif spec.name == "notebookDocument/didOpen":
@@ -74,8 +77,11 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
     return Announcement(capabilities, tuple(registrations))
 
 
+def _wrong(spec: OperationSpec, why: str) -> DeclarationError:
+    return DeclarationError(f"operation {spec.name}: {why}")
+
+
 def _row(method: str) -> Method:
-    """What LSP says of a method; of another one nothing."""
     return REQUESTS.get(method) or NOTIFICATIONS.get(method) or Method()
 
 
@@ -102,7 +108,7 @@ def _options(spec: OperationSpec) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError):
         options = None
     if not isinstance(options, dict):
-        raise DeclarationError(f"operation {spec.name}: options must be a struct of discreet.lsp or a dict")
+        raise _wrong(spec, "options must be a struct of discreet.lsp or a dict")
     return options
 
 
@@ -140,7 +146,6 @@ def alternatives(member: str) -> list[str]:
 
 
 def _options_type(member: str) -> str:
-    """The type of the options that a member takes; empty where it takes none."""
     return next((name for name in alternatives(member) if name in OPTIONS), "")
 
 
@@ -158,13 +163,6 @@ def _complete(given: dict[str, Any], options_type: str, path: str) -> None:
             raise DeclarationError(
                 f"LSP needs {where} ({member}) of this server: give its method options={{{name!r}: …}}"
             )
-
-
-def _registration(spec: OperationSpec, row: Method) -> Registration:
-    options = _options(spec)
-    for options_type in row.registration_options:
-        _complete(options, options_type, spec.name)
-    return Registration(row.registration_method or spec.name, row.dynamic_registration, options)
 
 
 RESERVED_NUMBERS: Final = range(-32099, -31999)
@@ -193,30 +191,25 @@ def slips(methods: Iterable[str]) -> Iterator[str]:
 def check_declaration(spec: OperationSpec) -> None:
     """Raises `DeclarationError` for an operation that LSP does not allow."""
     if spec.name in OWN_METHODS:
-        raise DeclarationError(
-            f"operation {spec.name}: LSP's handshake answers it; see @service.initialize and lifespan"
-        )
+        raise _wrong(spec, "LSP's handshake answers it; see @service.initialize and lifespan")
     if spec.name == RUN_COMMAND:
-        raise DeclarationError(
-            f"operation {spec.name}: LSP's session answers it; declare commands with @service.command"
-        )
+        raise _wrong(spec, "LSP's session answers it; declare commands with @service.command")
     if spec.name in NOTIFICATIONS and spec.kind != "notification":
-        raise DeclarationError(
-            f"operation {spec.name}: it is a notification in LSP; declare it with @service.notification"
-        )
+        raise _wrong(spec, "it is a notification in LSP; declare it with @service.notification")
     if spec.name in REQUESTS and spec.kind == "notification":
-        raise DeclarationError(f"operation {spec.name}: it is a request in LSP; declare it with @service.query")
+        raise _wrong(spec, "it is a request in LSP; declare it with @service.query")
     for error in spec.errors:
         number = error.definition.number
         if number in RESERVED_NUMBERS and number not in ERROR_CODES.values():
-            raise DeclarationError(
-                f"operation {spec.name}: {error.__name__} has the number {number}, and LSP allows no new ones"
-                f" from {RESERVED_NUMBERS.start} to {RESERVED_NUMBERS.stop - 1}"
+            raise _wrong(
+                spec,
+                f"{error.__name__} has the number {number}, and LSP allows no new ones"
+                f" from {RESERVED_NUMBERS.start} to {RESERVED_NUMBERS.stop - 1}",
             )
     if isinstance(spec.offer, Command) and spec.input.whole and _is_lsp_struct(spec.input.type):
-        raise DeclarationError(
-            f"operation {spec.name}: a command takes its arguments, not lsp.{spec.input.type.__name__}:"
-            " `def fix(ctx: Context, uri: str)`"
+        raise _wrong(
+            spec,
+            f"a command takes its arguments, not lsp.{spec.input.type.__name__}: `def fix(ctx: Context, uri: str)`",
         )
     _check_types(spec, _row(spec.name))
 
@@ -238,15 +231,16 @@ _FIRST: Final = {row.server_capability: method for method, row in REQUESTS.items
 
 def _check_types(spec: OperationSpec, row: Method) -> None:
     if row.direction == "serverToClient" and not row.server_capability:
-        raise DeclarationError(f"operation {spec.name}: in LSP the server sends it; handlers do, by lsp.Editor(ctx)")
+        raise _wrong(spec, "in LSP the server sends it; handlers do, by lsp.Editor(ctx)")
     params, result = row.params, row.result
     if params in HOMES and not _takes(spec, params):
-        raise DeclarationError(
-            f"operation {spec.name}: its params are lsp.{params}, taken whole: write"
-            f" `def {spec.name.rpartition('/')[2]}(params: lsp.{params}, /)`, behind ctx if there is one"
+        raise _wrong(
+            spec,
+            f"its params are lsp.{params}, taken whole: write"
+            f" `def {spec.name.rpartition('/')[2]}(params: lsp.{params}, /)`, behind ctx if there is one",
         )
     if result and (wrong := _not_in(spec.returns, f"{result} | {row.partial_result}")):
-        raise DeclarationError(f"operation {spec.name}: its result in LSP is {result}, never {wrong}; annotate it so")
+        raise _wrong(spec, f"its result in LSP is {result}, never {wrong}; annotate it so")
 
 
 def _takes(spec: OperationSpec, params: str) -> bool:
@@ -260,12 +254,9 @@ def _takes(spec: OperationSpec, params: str) -> bool:
 
 
 def _is_lsp_struct(hint: Any) -> bool:  # Any: an annotation
-    return isinstance(hint, type) and hasattr(hint, "__struct_fields__") and _home(hint) is hint
-
-
-def _home(hint: type) -> Any:  # Any: a class or an alias
-    """What LSP has under the name of this class."""
-    return _load(hint.__name__) if hint.__name__ in HOMES else None
+    if not (isinstance(hint, type) and hasattr(hint, "__struct_fields__") and hint.__name__ in HOMES):
+        return False
+    return _load(hint.__name__) is hint
 
 
 def _not_in(returns: Any, result: str) -> str:  # Any: an annotation
@@ -279,7 +270,6 @@ def _not_in(returns: Any, result: str) -> str:  # Any: an annotation
 
 
 def _resolved(result: str) -> set[str]:
-    """The names in a type, with those that its aliases lead to."""
     found = set(re.findall(r"\w+", result))
     for name in found & HOMES.keys():
         loaded = _load(name)

@@ -199,7 +199,6 @@ class Editor:
                             await progress._send(WorkDoneProgressEnd())
 
     async def _create(self, token: str) -> bool:
-        """Whether the editor makes a new progress."""
         try:
             await self._ctx.request("window/workDoneProgress/create", {"token": token}, timeout=ANSWER_SECONDS)
         except (ClientRefused, TimeoutError):

@@ -39,8 +39,6 @@ NOTEBOOK_BYTES: Final = 1024
 
 
 class _Named(msgspec.Struct, rename="camel"):
-    """What every notification about a document has."""
-
     class Identifier(msgspec.Struct):
         uri: str
 
@@ -110,7 +108,6 @@ def _close_notebook(documents: Documents, params: notebook.DidCloseNotebookDocum
 
 
 def _keep_notebook(documents: Documents, book: NotebookDocument) -> None:
-    """Keep a notebook that was opened or changed, and count it."""
     size = values_size((book.metadata, book.cells), 0)
     documents.keep_notebook(book, size + NOTEBOOK_BYTES * (1 + len(book.cells)))
 

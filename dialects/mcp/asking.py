@@ -64,7 +64,10 @@ def forward(
         if protocol.modern and params.state is not None:
             earlier = state.seal.open(params.state, operation, arguments)
         pending = Pending(arguments, where, protocol, earlier, params.responses or {})
-        values = _answered(questions, pending)
+        try:
+            values = answers_of(questions, pending)
+        except Exception:  # noqa: BLE001 - reading may run the app's own `__post_init__`; then the operation tells what is wrong
+            values = None
         if values is not None and len(values) == len(questions.params):
             arguments = Raw(msgspec.json.encode({**given, **values}))
         else:
@@ -84,14 +87,6 @@ def forward(
     )
 
 
-def _answered(questions: Questions, pending: Pending) -> dict[str, Any] | None:
-    """The answers so far; None where the user declined, or an answer can't be read, which is for the operation to tell."""
-    try:
-        return answers_of(questions, pending)
-    except Exception:  # noqa: BLE001 - reading may run the app's own `__post_init__`, which the operation is the boundary for
-        return None
-
-
 def answers_of(questions: Questions, pending: Pending) -> dict[str, Any]:
     """The answers so far, as JSON values: what was not asked for, and what does not fit, is no answer.
 
@@ -101,7 +96,7 @@ def answers_of(questions: Questions, pending: Pending) -> dict[str, Any]:
     for name in pending.state.asked:
         if name in pending.responses and name in questions.params:
             try:
-                values[name], _ = questions.params[name].read(pending.responses[name])
+                values[name] = questions.params[name].read(pending.responses[name])
             except UnusableAnswer:
                 pass
     return values
@@ -126,8 +121,6 @@ def add_asking(service: Service, state: McpState) -> None:
 
 @final
 class _Asking:
-    """Asks for the params of one operation, then runs it."""
-
     def __init__(self, state: McpState, questions: Questions) -> None:
         self._state = state
         self._questions = questions
@@ -158,10 +151,9 @@ class _Asking:
     async def _answer(self, ctx: Context, name: str, request: ClientRequest) -> Any:
         try:
             answer = await ctx.request(request.method, request.params, type=Raw, timeout=STATE_SECONDS)
-            value, _ = self._questions.params[name].read(answer)
+            return self._questions.params[name].read(answer)
         except (ClientRefused, TimeoutError, UnusableAnswer):
             raise FailureError(_NO_ANSWER) from None
-        return value
 
     async def _call(self, ctx: Context, params: Pending, values: dict[str, Any]) -> bytes:
         spec = self._questions.spec

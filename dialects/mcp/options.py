@@ -52,7 +52,9 @@ def options_of(spec: OperationSpec, kind: type[Options]) -> Options:
         _check_names(given, kind, "")
         found: Options = convert(given, kind)
     except (TypeError, ValueError, RecursionError) as exc:  # `ValidationError` is a `ValueError`
-        if _is_of_lsp(spec.name):
+        from ..lsp.generated.tables import NOTIFICATIONS, REQUESTS  # late: only wrong options need it
+
+        if spec.name in REQUESTS or spec.name in NOTIFICATIONS:
             return kind()
         raise DeclarationError(f"operation {spec.name}: options: {exc}") from None
     return found
@@ -67,9 +69,3 @@ def _check_names(given: dict[str, Any], kind: type[Struct], where: str) -> None:
         inner = next((each for each in get_args(hints[attribute]) if isinstance(each, type)), None)
         if inner is not None and issubclass(inner, Struct) and isinstance(given.get(name), dict):
             _check_names(given[name], inner, f"{name}.")
-
-
-def _is_of_lsp(method: str) -> bool:
-    from ..lsp.generated.tables import NOTIFICATIONS, REQUESTS  # late: only wrong options need it
-
-    return method in REQUESTS or method in NOTIFICATIONS

@@ -172,7 +172,9 @@ class AskedParam:
             if not isinstance(text, str):
                 raise TypeError(f"what asks for param {self.name} must return a text or None")
             return ClientRequest(method, {"message": text, "requestedSchema": self._form})
-        messages = [_user_message(text)] if isinstance(text, str) else text
+        messages: Any = text
+        if isinstance(text, str):
+            messages = [structs.SamplingMessage(role="user", content=structs.TextContent(text=text))]
         if not isinstance(messages, list) or not all(isinstance(m, structs.SamplingMessage) for m in messages):
             raise TypeError(
                 f"what asks for param {self.name} must return a text, a list of mcp.SamplingMessage, or None"
@@ -180,14 +182,12 @@ class AskedParam:
         params = {"messages": msgspec.to_builtins(messages), "maxTokens": self._ask.max_tokens}
         return ClientRequest(method, params | ({"systemPrompt": prompt} if (prompt := self._ask.system_prompt) else {}))
 
-    def read(self, answer: Raw) -> tuple[Any, Any]:
-        """The value of an answer as JSON, and as the handler gets it.
-
-        Raises `UnusableAnswer` for one that is none, and `FailureError` where the user declined.
-        """
+    def read(self, answer: Raw) -> Any:
+        """The value of an answer (JSON). Raises `UnusableAnswer` for one that is none, `FailureError` where the user declined."""
         try:
             value = self._value(answer)
-            return value, self.typed(value)
+            self.typed(value)
+            return value
         except (*DECODE_ERRORS, ValueError, KeyError):  # what a caller sent stands in the text of such an exception
             pass
         raise UnusableAnswer
@@ -312,10 +312,6 @@ def _without_none(hint: Any) -> Any:
 def _base(hint: Any) -> Any:
     """The type itself, without `| None` and what the annotation says beside it."""
     return get_args(_without_none(hint))[0]
-
-
-def _user_message(text: str) -> structs.SamplingMessage:
-    return structs.SamplingMessage(role="user", content=structs.TextContent(text=text))
 
 
 def _text_of(message: structs.CreateMessageResult) -> str:

@@ -73,15 +73,13 @@ def revision_of(meta: Meta | None, legacy: ProtocolRevision) -> ProtocolRevision
     """The protocol of a request with this `_meta`; `legacy` is that of the session's requests without a version of their own."""
     if meta is None:
         return legacy
-    token = meta.token if _is_token(meta.token) else None
+    token = meta.token
+    if not (type(token) is int or (isinstance(token, str) and len(token) <= MAX_TOKEN_LENGTH)):
+        token = None
     if meta.protocol_version is None:
         return msgspec.structs.replace(legacy, token=token)
     level = meta.log_level if meta.log_level in LEVELS else None
     return ProtocolRevision(MODERN_REVISION, token, level, meta.client_capabilities or {})
-
-
-def _is_token(value: Any) -> bool:  # Any: JSON
-    return type(value) is int or (isinstance(value, str) and len(value) <= MAX_TOKEN_LENGTH)
 
 
 class _Enclosing(msgspec.Struct):

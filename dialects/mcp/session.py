@@ -65,8 +65,7 @@ class McpSession:
 
     def _make_methods(self) -> Iterable[OperationSpec]:
         from .asking import add_asking  # late: until one of them is called
-        from .prompts import add_prompts
-        from .resources import add_resources, add_subscriptions
+        from .offers import add_prompts, add_resources, add_subscriptions
         from .tool_calls import add_tools
 
         service = service_like(self._offered.methods)

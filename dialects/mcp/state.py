@@ -186,12 +186,6 @@ class McpState:
     def has(self, kind: type[Offer]) -> bool:
         return any(isinstance(spec.offer, kind) for spec in self.offers)
 
-    def write(self, result: Struct, meta: Meta | None, *, ttl_ms: int | None = None) -> Raw:
-        """A result as JSON text, in the revision of its request."""
-        from .results import encode_result  # late: the handshake writes its results itself
-
-        return encode_result(result, self.protocol(meta), self.server, ttl_ms=ttl_ms)
-
     # -- changes -----------------------------------------------------------------------------------------------
 
     def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
@@ -210,7 +204,6 @@ class McpState:
         return (self.host.settings.reload and bool(self.tools)) or self.host.catalogue.changes
 
     def _tell_changes(self) -> None:
-        """Tell whoever listens that the tools are others."""
         if self.revision is not None:
             self.announce_changes(_TOOLS, {})
         for request_id, listener in self.dialect.listeners.items():
@@ -272,7 +265,6 @@ def _check_offers(specs: Iterable[OperationSpec]) -> None:
 
 
 def _check_numbers(specs: Iterable[OperationSpec]) -> None:
-    """Numbers that the protocol keeps for itself can't be an author's own."""
     for spec in specs:
         for error in spec.errors:
             if error.definition.number in RESERVED_NUMBERS:

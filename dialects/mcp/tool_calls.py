@@ -5,10 +5,10 @@ programs, and errors that it can read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, final
+from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, Struct
 
 from ...daemon.connection.handshake import ServerInfo
 from ...daemon.declarations import CONTENT, TOOL_ERROR, ToolContent, foreign_tool
@@ -31,10 +31,11 @@ from ...errors.failures import (
 )
 from ...errors.wire import error_object
 from .asking import AskingParams, forward
+from .generated import structs
 from .generated.structs import CallToolResult, ContentBlock, ListToolsResult
 from .generated.structs import Tool as ListedTool
-from .results import json_content, reduced
-from .revision import TTL_MS, Params, ProtocolRevision, is_own, modern_members, unknown
+from .generated.tables import MEMBERS, STRUCTS
+from .revision import NEWEST_LEGACY, TTL_MS, Meta, Params, ProtocolRevision, is_own, modern_members, unknown
 from .state import McpState
 from .tools import Tool, page, tool_name
 
@@ -47,6 +48,70 @@ _NOT_THE_TOOLS: Final = (
     ParseFailure, Unavailable,
 )  # fmt: skip
 """Failures that are told as errors of the protocol: no model can do anything about them."""
+
+
+# Results for the revision that a request is answered in: what older clients do not know is left out.
+
+
+def write(state: McpState, result: Struct, meta: Meta | None, *, ttl_ms: int | None = None) -> Raw:
+    """A result as JSON text, in the revision of its request."""
+    return encode_result(result, state.protocol(meta), state.server, ttl_ms=ttl_ms)
+
+
+def encode_result(result: Struct, protocol: ProtocolRevision, server: ServerInfo, *, ttl_ms: int | None = None) -> Raw:
+    """A result as JSON text. A modern one tells its type and the server, and for how long it may be kept, if given."""
+    if not protocol.modern:
+        return Raw(_encode(result if protocol.revision == NEWEST_LEGACY else reduced(result, protocol.revision)))
+    members = msgspec.to_builtins(result)
+    return Raw(_encode(modern_members(members, server, ttl_ms=ttl_ms)))
+
+
+def reduced(value: Any, revision: str) -> Any:  # Any: structs and JSON
+    """What a revision knows of a value. Content of a kind that it does not know becomes text."""
+    match value:
+        case list():
+            return [reduced(item, revision) for item in value]
+        case dict():
+            return {name: reduced(item, revision) for name, item in value.items()}
+        case Struct():
+            return _members(_known(value, revision), revision)
+        case _:
+            return value
+
+
+def _known(value: Struct, revision: str) -> Struct:
+    if STRUCTS.get(type(value).__name__, "") <= revision:
+        return value
+    match value:
+        case structs.AudioContent():
+            return structs.TextContent(text=f"[{value.mime_type}]")
+        case structs.ResourceLink():
+            return structs.TextContent(text=f"{value.name}: {value.uri}")
+        case _:
+            return value
+
+
+def _members(value: Struct, revision: str) -> dict[str, Any]:
+    cls = type(value)
+    since = MEMBERS.get(cls.__name__, {})
+    members: dict[str, Any] = {}
+    if cls.__struct_config__.tag_field is not None:
+        members[cls.__struct_config__.tag_field] = cls.__struct_config__.tag
+    for field, name in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True):
+        member = getattr(value, field)
+        if member is not None and member is not UNSET and since.get(name, "") <= revision:
+            newer = isinstance(member, Struct) and STRUCTS.get(type(member).__name__, "") > revision
+            if not newer or isinstance(member, structs.AudioContent | structs.ResourceLink):
+                members[name] = reduced(member, revision)
+    return members
+
+
+def json_content(text: bytes) -> bytes:
+    """Content of one text; `text` is a JSON string."""
+    return b'[{"type":"text","text":%b}]' % text
+
+
+# Tools.
 
 
 class ListParams(Params, frozen=True, kw_only=True):
@@ -70,7 +135,7 @@ def add_tools(service: Service, state: McpState) -> None:
         tools = [tool for name in names if (tool := state.tools.get(name)) is not None]
         shown, following = _tool_page(tools, params.cursor)
         result = ListToolsResult(tools=shown, next_cursor=following)
-        return state.write(result, params.meta, ttl_ms=TTL_MS)
+        return write(state, result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("tools/call", inline=True)
     def call_tool(params: CallParams, /) -> Any:  # Any: a forward
@@ -105,14 +170,12 @@ class _Error(msgspec.Struct, frozen=True):
     details: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-@final
-class ToolResult:
+class ToolResult(Struct, frozen=True, eq=False):
     """How one call of a tool is answered."""
 
-    def __init__(self, tool: Tool, protocol: ProtocolRevision, server: ServerInfo) -> None:
-        self.tool = tool
-        self.protocol = protocol
-        self._server = server
+    tool: Tool
+    protocol: ProtocolRevision
+    server: ServerInfo
 
     def write(self, result: bytes) -> bytes:
         match self.tool.shape:
@@ -129,7 +192,10 @@ class ToolResult:
             case "contents":
                 return self._write(self._content(result), None)
             case "result":
-                return self._own(result)
+                own = decoder_for(CallToolResult)(result)
+                if self.protocol.modern:
+                    return _encode(modern_members(msgspec.to_builtins(own), self.server))
+                return _encode(reduced(own, self.protocol.revision))
             case "whole":
                 return self._whole(result)
 
@@ -138,9 +204,14 @@ class ToolResult:
             return None
         if isinstance(failure, InvalidParams) and not self.protocol.has("2025-11-25"):
             return None
-        said = self._said_by_foreign_tool(failure)
-        if said is not None:
-            return self._whole(said, error=True)
+        is_foreign = foreign_tool(self.tool.spec.options) is not None
+        if (
+            is_foreign
+            and isinstance(failure, DomainFailure)
+            and failure.code == TOOL_ERROR
+            and failure.details is not None
+        ):
+            return self._whole(failure.details, error=True)
         error = error_object(failure)
         if isinstance(failure, Internal):
             facts = _encode(_Error("INTERNAL", retryable=False))
@@ -158,7 +229,7 @@ class ToolResult:
         if error:
             parts.append(b'"isError":true')
         if self.protocol.modern:
-            parts.append(_encode(modern_members({}, self._server))[1:-1])
+            parts.append(_encode(modern_members({}, self.server))[1:-1])
         return b"{%b}" % b",".join(parts)
 
     def _content(self, content: bytes) -> bytes:
@@ -170,13 +241,7 @@ class ToolResult:
             return _text_of(content)
         return _encode(reduced(blocks, self.protocol.revision))
 
-    def _said_by_foreign_tool(self, failure: Failure) -> msgspec.Raw | None:
-        if isinstance(failure, DomainFailure) and failure.code == TOOL_ERROR:
-            return failure.details if foreign_tool(self.tool.spec.options) is not None else None
-        return None
-
     def _whole(self, said: bytes | msgspec.Raw, *, error: bool = False) -> bytes:
-        """What a tool of another server says, as it said it."""
         whole = decoder_for(ToolContent)(said)
         structured = (
             None if isinstance(whole.structured_content, msgspec.UnsetType) else bytes(whole.structured_content)
@@ -189,12 +254,6 @@ class ToolResult:
         if foreign_tool(self.tool.spec.options) is not None:
             result, content = _without_content(result)
         return self._write(_text_of(result) if content is None else self._content(bytes(content)), result)
-
-    def _own(self, result: bytes) -> bytes:
-        own = decoder_for(CallToolResult)(result)
-        if self.protocol.modern:
-            return _encode(modern_members(msgspec.to_builtins(own), self._server))
-        return _encode(reduced(own, self.protocol.revision))
 
 
 def _without_content(result: bytes) -> tuple[bytes, msgspec.Raw | None]:

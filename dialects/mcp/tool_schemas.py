@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import count, repeat
 from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
@@ -15,8 +15,10 @@ from ...daemon.operations.spec import OperationSpec
 from ...daemon.operations.type_shapes import json_kinds, without_metadata
 from ...errors.decoders import DECODE_ERRORS, ExternalSchema, convert, type_info
 from ...errors.redaction import scrub_known
+from ...schemas.cycles import circles
 from ...schemas.documents import input_schema
 from ...schemas.json_schema import JsonSchema, json_schema
+from ...schemas.named_types import LOCAL, references_of, with_inner
 from ...schemas.phrases import schema_kinds
 from .generated import structs
 from .options import ToolOptions, options_of
@@ -28,8 +30,8 @@ at all; as content that the handler made, one or several or with all around it; 
 LARGEST_OUTPUT: Final = 64 * 1024
 """Bytes of an imported result's schema that are listed: each tool has all types that it refers to, and a model reads it."""
 
-MAX_INLINED: Final = 2_000
-"""Nodes of a schema with its definitions in place. A larger one keeps its `$defs`."""
+MAX_INLINED: Final = 1_000
+"""Schemas in one with its definitions in place. A larger one keeps its `$defs`."""
 
 _PLAIN_WORDS: Final = frozenset({"type", "title", "description", "properties", "required"})
 """Words of a schema that leaves members of other names alone."""
@@ -40,7 +42,6 @@ _ERROR: Final[JsonSchema] = {
 """The structure of an error."""
 
 _CONTENT: Final = get_args(structs.ContentBlock)
-_REFERENCE: Final = "#/$defs/"
 
 
 def described(spec: OperationSpec, name: str, shape: Shape) -> structs.Tool:
@@ -77,35 +78,26 @@ def _declared_errors(spec: OperationSpec) -> dict[str, Any]:  # Any: JSON
 
 
 def _annotations(spec: OperationSpec, given: structs.ToolAnnotations | None) -> structs.ToolAnnotations:
-    derived = _derived_annotations(spec)
-    if given is None:
-        return derived
-    said = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
-    return msgspec.structs.replace(derived, **said)
-
-
-def _derived_annotations(spec: OperationSpec) -> structs.ToolAnnotations:
     foreign = foreign_tool(spec.options)
     if foreign is not None:
-        hints: structs.ToolAnnotations = convert(foreign.annotations, structs.ToolAnnotations)
-        return hints
-    if spec.idempotent and spec.kind == "mutation":
-        return structs.ToolAnnotations(read_only_hint=False, idempotent_hint=True)
-    return structs.ToolAnnotations(read_only_hint=spec.kind != "mutation")
+        derived: structs.ToolAnnotations = convert(foreign.annotations, structs.ToolAnnotations)
+    elif spec.idempotent and spec.kind == "mutation":
+        derived = structs.ToolAnnotations(read_only_hint=False, idempotent_hint=True)
+    else:
+        derived = structs.ToolAnnotations(read_only_hint=spec.kind != "mutation")
+    said = {} if given is None else msgspec.structs.asdict(given)
+    return msgspec.structs.replace(derived, **{name: value for name, value in said.items() if value is not None})
 
 
 def tool_input(spec: OperationSpec) -> JsonSchema:
-    """The schema of a tool's arguments."""
-    schema = _without_asked(input_schema(spec.input), asked_params(spec))
+    """The schema of a tool's arguments, without those that the user is asked for."""
+    schema, asked = input_schema(spec.input), asked_params(spec)
+    if asked:
+        schema = {**schema, "properties": {n: s for n, s in schema.get("properties", {}).items() if n not in asked}}
+        if not (required := [name for name in schema.pop("required", ()) if name not in asked]):
+            return {"type": "object"} | inlined(schema)
+        schema["required"] = required
     return {"type": "object"} | inlined(schema)
-
-
-def _without_asked(schema: JsonSchema, asked: frozenset[str]) -> JsonSchema:
-    if not asked:
-        return schema
-    schema = {**schema, "properties": {n: s for n, s in schema.get("properties", {}).items() if n not in asked}}
-    schema["required"] = [name for name in schema.get("required", ()) if name not in asked]
-    return schema if schema["required"] else {name: part for name, part in schema.items() if name != "required"}
 
 
 def asked_params(spec: OperationSpec) -> frozenset[str]:
@@ -195,8 +187,8 @@ def inlined(schema: JsonSchema) -> JsonSchema:
     """A schema without `$schema`, and with its definitions in place where they don't refer to themselves."""
     definitions: dict[str, JsonSchema] = schema.get("$defs", {})
     body = {name: part for name, part in schema.items() if name not in ("$schema", "$defs")}
-    uses = {name: _references(part) for name, part in definitions.items()}
-    recursive = {name for name in uses if name in _reachable(name, uses)}
+    uses = {name: [each.removeprefix(LOCAL) for each in references_of(part)] for name, part in definitions.items()}
+    recursive = circles(uses).keys()
     try:
         body = _in_place(body, definitions, recursive, count() if definitions else repeat(0))
     except _TooLarge:
@@ -206,57 +198,27 @@ def inlined(schema: JsonSchema) -> JsonSchema:
 
 
 class _TooLarge(Exception):
-    """A schema has more nodes than `MAX_INLINED`."""
+    """A schema has more than `MAX_INLINED` schemas in it."""
 
 
-def _references(part: Any) -> set[str]:  # Any: JSON, here and below
-    match part:
-        case dict():
-            own = {part["$ref"].removeprefix(_REFERENCE)} if isinstance(part.get("$ref"), str) else set[str]()
-            return own.union(*map(_references, part.values()))
-        case list():
-            return set[str]().union(*map(_references, part))
-        case _:
-            return set()
-
-
-def _reachable(name: str, uses: dict[str, set[str]]) -> set[str]:
-    found: set[str] = set()
-    ahead = [name]
-    while ahead:
-        for used in uses.get(ahead.pop(), ()):
-            if used not in found:
-                found.add(used)
-                ahead.append(used)
-    return found
-
-
-def _is_discriminator(key: str, item: Any) -> bool:
-    """Whether this keyword names definitions, which will be in place."""
-    return key == "discriminator" and isinstance(item, dict) and isinstance(item.get("propertyName"), str)
-
-
-def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: set[str], nodes: Iterator[int]) -> Any:
-    """A part with definitions for references. Raises `_TooLarge` where `nodes`, which counts its own, comes too far."""
-    if next(nodes) > MAX_INLINED:
+def _in_place(part: Any, definitions: dict[str, JsonSchema], recursive: Collection[str], schemas: Iterator[int]) -> Any:
+    """A part with definitions for references, and without the discriminators that name them. Raises `_TooLarge` where `schemas`,
+    which counts those in it, comes too far."""
+    if next(schemas) > MAX_INLINED:
         raise _TooLarge
-    match part:
-        case dict():
-            name = part["$ref"].removeprefix(_REFERENCE) if isinstance(part.get("$ref"), str) else None
-            beside = {
-                key: _in_place(item, definitions, recursive, nodes)
-                for key, item in part.items()
-                if (name is None or key != "$ref") and not _is_discriminator(key, item)
-            }
-            if name is None:
-                return beside
-            if name in recursive or name not in definitions:
-                return {"$ref": part["$ref"]} | beside
-            return {**_in_place(definitions[name], definitions, recursive, nodes), **beside}
-        case list():
-            return [_in_place(item, definitions, recursive, nodes) for item in part]
-        case _:
-            return part
+    if not isinstance(part, dict):
+        return part
+    kept = {
+        word: value
+        for word, value in part.items()
+        if not (word == "discriminator" and isinstance(value, dict) and isinstance(value.get("propertyName"), str))
+    }
+    kept = with_inner(kept, lambda inner: _in_place(inner, definitions, recursive, schemas))
+    name = str(kept.get("$ref", "")).removeprefix(LOCAL)
+    if name in recursive or name not in definitions:
+        return kept
+    del kept["$ref"]
+    return {**_in_place(definitions[name], definitions, recursive, schemas), **kept}
 
 
 def without_strings(value: Any, part: Any, root: JsonSchema) -> Any:  # Any: JSON
@@ -271,8 +233,8 @@ def without_strings(value: Any, part: Any, root: JsonSchema) -> Any:  # Any: JSO
     if not isinstance(value, dict | list):
         return value
     reference = part.get("$ref", "")
-    if reference.startswith(_REFERENCE):
-        return without_strings(value, root.get("$defs", {}).get(reference.removeprefix(_REFERENCE)), root)
+    if reference.startswith(LOCAL):
+        return without_strings(value, root.get("$defs", {}).get(reference.removeprefix(LOCAL)), root)
     kind = "object" if isinstance(value, dict) else "array"
     branches = [each for each in (*part.get("anyOf", ()), *part.get("oneOf", ())) if kind in schema_kinds(each, root)]
     if len(branches) == 1:

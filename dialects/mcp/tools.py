@@ -104,7 +104,6 @@ class Tool:
 
     @cached_property
     def _nested(self) -> bool:
-        """Whether arguments may hold others."""
         from ...schemas.phrases import schema_kinds  # late, as above
 
         schema = self.described.input_schema

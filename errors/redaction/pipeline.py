@@ -11,11 +11,10 @@ from typing import Protocol
 
 from .known_secrets import decode_escapes
 from .limits import CUT, PATH, REDACTED, USER, BudgetExhaustedError, Replace, ScrubLimits, WorkBudget
-from .names import scrub_folded_cookies, scrub_named_values, scrub_values_below
+from .names import scrub_folded_cookies, scrub_inserts, scrub_named_values, scrub_tables, scrub_values_below
 from .paths import PathScrubber
 from .secret_values import MIN_RUN_LENGTH, looks_random, scrub_random_runs
 from .sensitivity import SENSITIVE_STEMS
-from .tables import scrub_inserts, scrub_tables
 from .token_formats import Prefilter, RuleScrubber, length_rules, literal_rules, scrub_kubernetes_secrets, scrub_pem
 
 _MAX_ROUNDS = 6  # over one line or text; two are usual: one that changes it and one that confirms

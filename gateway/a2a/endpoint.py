@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, final, get_args
+from time import time
+from typing import TYPE_CHECKING, Any, Final, final, get_args
 
 import msgspec
 from msgspec import Raw
 
+from ...a2a.card_v03 import card_to_v03
 from ...a2a.methods import VERSIONS
+from ...a2a.version import covers_version
 from ...daemon.dispatch.execution import Router
 from ...daemon.operations.registry import Registry
 from ...daemon.rpc import envelope
@@ -27,20 +30,50 @@ from ...errors.failures import (
     Unavailable,
 )
 from ...errors.wire import encode_error_response, encode_status
-from ..answers import JSON, TRANSPORT_STATUSES, Answer, headers_of, status_of
-from ..call_runner import CallRunner, response_of
-from ..hosted_agent import agent_of
+from ..answers import JSON, TRANSPORT_STATUSES, Answer, headers_of, status_of, with_etag
+from ..calls import CallRunner, agent_of
 from ..requests import GatewayRequest, note_route
-from .cards import CARD_PATHS, DEFAULT_VERSION, WELL_KNOWN, Cards, asked_version, version_to_answer
-from .rest.routes import Found, NotAllowed, find_route, path_of, version_of_path
+from .routes import CARD_PATHS, WELL_KNOWN, Found, NotAllowed, find_route, meant_by, path_of, version_of_path
 
 if TYPE_CHECKING:
-    from starlette.datastructures import QueryParams
-    from starlette.responses import Response
-    from starlette.types import Send
-
     from ...daemon.host import Host
     from ...daemon.operations.params import InputModel
+    from ..asgi import Send
+
+
+# Which version of A2A a request is of (A2A 1.0, section 3.6).
+
+
+DEFAULT_VERSION: Final = "0.3"
+"""The version of a request that names none (A2A 1.0, section 3.6.2)."""
+
+
+def asked_version(request: GatewayRequest) -> str | None:
+    """The version of A2A that a request names, in its headers or its query."""
+    version = request.headers.get("a2a-version") or request.query.get("A2A-Version", [""])[-1]
+    return version.strip() or None
+
+
+def version_to_answer(request: GatewayRequest) -> A2AVersion:
+    """The version in which a request is answered whose method does not tell it."""
+    return "1.0" if covers_version("1.0", asked_version(request) or DEFAULT_VERSION) else "0.3"
+
+
+# The public agent card (A2A 1.0, sections 8.2, 8.6 and 14.3) in the version that is asked for, for caches, too.
+
+
+MAX_AGE_SECONDS: Final = 300
+"""How long a cache may use a card without asking: cards change with a new start only."""
+
+_CACHING: Final = {"cache-control": f"public, max-age={MAX_AGE_SECONDS}", "vary": "a2a-version, host"}
+
+
+def _merged(new: Any, old: Any) -> Any:  # JSON
+    if isinstance(new, dict) and isinstance(old, dict):
+        return {**old, **{name: _merged(value, old[name]) if name in old else value for name, value in new.items()}}
+    if isinstance(new, list | tuple) and isinstance(old, list | tuple) and len(new) == len(old):
+        return [_merged(*pair) for pair in zip(new, old, strict=True)]
+    return new
 
 
 # From path, query and body to the params of a method, as JSON (A2A 1.0, section 11.5). Checks no values: their method does.
@@ -52,7 +85,7 @@ _read_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
-def read_params(found: Found, body: bytes, query: QueryParams, model: InputModel) -> Raw:
+def read_params(found: Found, body: bytes, query: Mapping[str, list[str]], model: InputModel) -> Raw:
     """The params of the method, whose model this is. Raises `FailureError` where they can't be told."""
     if body or found.route.needs_body:
         return _params_of_body(body, found.params)
@@ -73,7 +106,7 @@ def _params_of_body(body: bytes, path: Mapping[str, str]) -> Raw:
     return Raw(_encode({**{name: value for name, value in members.items() if name not in path}, **path}))
 
 
-def _params_of_query(query: QueryParams, path: Mapping[str, str], model: InputModel) -> Raw:
+def _params_of_query(query: Mapping[str, list[str]], path: Mapping[str, str], model: InputModel) -> Raw:
     """The params that a query and a path hold. Of the query those count that the method has; the others may be service
     parameters. Empty ones count as absent. Raises `FailureError(InvalidParams)` for one that came twice.
 
@@ -82,7 +115,7 @@ def _params_of_query(query: QueryParams, path: Mapping[str, str], model: InputMo
     params: dict[str, object] = {}
     for field in msgspec.structs.fields(model.type):
         name = field.encode_name
-        given = [] if name in path else [value for value in query.getlist(name) if value]
+        given = [] if name in path else [value for value in query.get(name, ()) if value]
         if len(given) > 1:
             raise FailureError(InvalidParams(name, "one value", "array"))
         if given:
@@ -115,8 +148,9 @@ class RestWriter:
         status = status_of(failure)
         return Answer(status, self._status(failure, status), self._media_type, headers_of(failure))
 
-    def not_allowed(self, failure: Failure, allowed: tuple[str, ...]) -> Answer:
+    def not_allowed(self, *allowed: str, hint: str = "") -> Answer:
         """The answer to a verb that the path does not take."""
+        failure = MethodNotFound(hint or f"this path takes {' and '.join(allowed)}")
         return Answer(405, self._status(failure, 405), self._media_type, {"allow": ", ".join(allowed)})
 
     def event(self, value: bytes) -> bytes:
@@ -134,39 +168,15 @@ def _prefers_json(accept: str) -> bool:
     weights: dict[str, float] = {}
     for given in accept.lower().split(","):
         media_type, *params = (part.strip() for part in given.split(";"))
-        weights[media_type] = next((_weight(each[2:]) for each in params if each.startswith("q=")), 1.0)
+        try:
+            weights[media_type] = next((float(each[2:]) for each in params if each.startswith("q=")), 1.0)
+        except ValueError:
+            weights[media_type] = 0.0
     others = weights.get("application/*", weights.get("*/*", 0.0))
     return weights.get(JSON, others) > weights.get(A2A_JSON, others)
 
 
-def _weight(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
-# Reads one HTTP body as one JSON-RPC request of A2A, and writes its answers (A2A 1.0, section 9). Runs nothing.
-
-
-def read_call(body: bytes, params: dict[str, str]) -> Call | tuple[bytes, Failure]:
-    """The call, with these service parameters and no others; or the id to answer to, and what is wrong.
-
-    Every request has an answer here: one without an id is answered to the id null.
-    """
-    message = envelope.decode(body)
-    match message:
-        case Call():
-            message.metadata = params
-            if message.id is None:
-                message.id = NULL_ID
-            return message
-        case Refused(call_id, failure):
-            return call_id, failure
-        case NoJson(parse_failure):
-            return NULL_ID, parse_failure
-        case _:  # a response, or a notification that is broken
-            return NULL_ID, InvalidRequest("malformed-envelope")
+# How outcomes are written for clients of JSON-RPC (A2A 1.0, section 9).
 
 
 @final
@@ -204,6 +214,12 @@ def status_of_jsonrpc(failure: Failure) -> int:
             return 200
 
 
+_MALFORMED: Final[Failure] = InvalidRequest("malformed-envelope")
+_ROOT_HINT: Final = (
+    f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}; a page for people is served with --http-page"
+)
+
+
 @final
 class A2AEndpoint:
     """Reaches the methods of A2A, and nothing else that the host has."""
@@ -211,56 +227,63 @@ class A2AEndpoint:
     def __init__(self, host: Host, calls: CallRunner) -> None:
         self._calls = calls
         self._settings = host.settings
-        methods, rest_methods = (
-            Registry((), agent_of(host).lazy_operations),
-            Registry((), agent_of(host).rest_operations),
-        )
+        agent = agent_of(host)
+        methods, rest_methods = Registry((), agent.lazy_operations), Registry((), agent.rest_operations)
         self._router = Router(methods, host.registry, calls.access, named=False)
         self._rest: Final[Mapping[A2AVersion, tuple[Registry, Router]]] = {
             "1.0": (methods, self._router),
             "0.3": (rest_methods, Router(rest_methods, host.registry, calls.access, named=False)),
         }
-        self._cards = Cards(agent_of(host).public_card)
+        self._public_card = agent.public_card
+        self._started = int(time())
 
-    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         path = path.lstrip("/")
-        if not path:
-            note_route(request, "/")
-            if request.method == "POST":
-                return await self._jsonrpc(request, send)
-            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}; a page for people is served with --http-page"
-            return _not_allowed(_writer(request), ("POST",), hint)
-        if f"/{path}" in CARD_PATHS:
-            note_route(request, f"/{path}")
-            if request.method in ("GET", "HEAD"):
-                return self._cards.answer(request, self._calls.url(request))
-            return _not_allowed(_writer(request), ("GET", "HEAD"))
-        return await self._http_json(request, path, send)
+        is_card = f"/{path}" in CARD_PATHS
+        if path and not is_card:
+            return await self._http_json(request, path, send)
+        note_route(request, f"/{path}")
+        if is_card and request.method in ("GET", "HEAD"):
+            return self._card(request)
+        if not path and request.method == "POST":
+            return await self._jsonrpc(request, send)
+        writer = RestWriter(version_to_answer(request), request.headers.get("accept"))
+        return writer.not_allowed("GET", "HEAD") if is_card else writer.not_allowed("POST", hint=_ROOT_HINT)
 
-    async def _jsonrpc(self, request: GatewayRequest, send: Send) -> Response | None:
+    def _card(self, request: GatewayRequest) -> Answer:
+        """The card, or 304 where the client has it already (RFC 9110, section 13)."""
+        card, version = self._public_card(self._calls.url(request)), asked_version(request)
+        if version is None:  # which version it speaks is not known, and clients of 1.0 don't say so here: one for both
+            body = msgspec.json.encode(_merged(msgspec.to_builtins(card), msgspec.to_builtins(card_to_v03(card))))
+        else:
+            body = msgspec.json.encode(card_to_v03(card) if covers_version("0.3", version) else card)
+        return with_etag(request, Answer(200, body), caching=_CACHING, modified=self._started)
+
+    async def _jsonrpc(self, request: GatewayRequest, send: Send) -> Answer | None:
         version = version_to_answer(request)
         body = await self._calls.body(request, JsonRpcWriter(NULL_ID, version))
         if not isinstance(body, bytes):
             return body
-        call = read_call(body, self._metadata(request))
-        if not isinstance(call, Call):
-            call_id, failure = call
-            return self._calls.refused(request, JsonRpcWriter(call_id, version), failure, call_id)
-        writer = JsonRpcWriter(call.id or NULL_ID, VERSIONS.get(call.method, version))
-        return await self._calls.run(request, send, call, writer, self._router, jsonrpc=True)
+        message = envelope.decode(body)
+        if isinstance(message, Call):
+            message.id = message.id or NULL_ID  # every request has an answer here
+            message.metadata = self._metadata(request)
+            writer = JsonRpcWriter(message.id, VERSIONS.get(message.method, version))
+            return await self._calls.run(request, send, message, writer, self._router, jsonrpc=True)
+        call_id = message.id if isinstance(message, Refused) else NULL_ID
+        failure = message.failure if isinstance(message, Refused | NoJson) else _MALFORMED
+        return self._calls.refused(request, JsonRpcWriter(call_id, version), failure, call_id)
 
-    async def _http_json(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+    async def _http_json(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         version = version_of_path(path, version_to_answer(request))
         writer = RestWriter(version, request.headers.get("accept"))
         found = find_route(request.method, path, version_to_answer(request))
         match found:
             case None:
-                from .rest.meant import meant_by  # late: only errors need it
-
                 meant = meant_by(path, version, request.scope.get("root_path", ""), self._settings)
-                return response_of(writer.failure(MethodNotFound(meant)))
+                return writer.failure(MethodNotFound(meant))
             case NotAllowed(allowed):
-                return _not_allowed(writer, allowed)
+                return writer.not_allowed(*allowed)
             case Found(route, params):
                 note_route(request, path_of(route, version, tenant="tenant" in params))
         methods, router = self._rest[version]
@@ -275,21 +298,11 @@ class A2AEndpoint:
         if not isinstance(body, bytes):
             return body
         try:
-            call.params = read_params(found, body, request.query_params, spec.input)
+            call.params = read_params(found, body, request.query, spec.input)
         except FailureError as exc:
             return self._calls.refused(request, writer, exc.failure)
         call.size = len(body)
         return await self._calls.run(request, send, call, writer, router)
 
     def _metadata(self, request: GatewayRequest) -> dict[str, str]:
-        """The service parameters of a request (A2A 1.0, section 3.6.1). The version stands in its headers or in its query."""
         return {**self._calls.service_params(request), "a2a-version": asked_version(request) or DEFAULT_VERSION}
-
-
-def _writer(request: GatewayRequest) -> RestWriter:
-    return RestWriter(version_to_answer(request), request.headers.get("accept"))
-
-
-def _not_allowed(writer: RestWriter, allowed: tuple[str, ...], suggestion: str = "") -> Response:
-    failure = MethodNotFound(suggestion or f"this path takes {' and '.join(allowed)}")
-    return response_of(writer.not_allowed(failure, allowed))

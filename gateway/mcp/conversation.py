@@ -1,8 +1,13 @@
-"""What one client says in MCP, over several HTTP requests: a session, or since 2026-07-28 one request after the other."""
+"""What one client says in MCP, over several HTTP requests: a session, or since 2026-07-28 one request after the other; and which
+sessions there are.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Final, assert_never, final
 from weakref import proxy
 
@@ -16,14 +21,16 @@ from ...daemon.dispatch.execution import Router
 from ...daemon.dispatch.request import Inflight
 from ...daemon.dispatch.responder import Responder, note_dropped, note_reply
 from ...daemon.dispatch.task_pool import out_of_task
-from ...daemon.logs import RepeatedWarning
+from ...daemon.logs import RepeatedWarning, log
 from ...daemon.operations.context import ClientInfo
 from ...daemon.rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, encode_notification
 from ...dialects.mcp.dialect import UPDATED
 from ...dialects.mcp.session import McpSession
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, Overloaded
-from .messages import Events, MessageStream
+from ...lazy import anyio
+from ..calls import RETRY_AFTER_MS
+from ..streams import Events, MessageStream
 
 if TYPE_CHECKING:
     from ...daemon.dispatch.backlog import Backlog
@@ -214,43 +221,38 @@ class PostHandler:
 
     def take(self, messages: Sequence[Message], metadata: dict[str, str], refusal: Failure | None = None) -> None:
         """Take these messages. `refusal` is why calls among them are not even looked at."""
-        self.expected = sum(map(_needs_answer, messages))
+        self.expected = sum(
+            isinstance(message, Refused | NoJson) or (isinstance(message, Call) and message.id is not None)
+            for message in messages
+        )
         if not self.expected:
-            self._on_answered()
-        responder = self._responder()
-        dispatcher = self._dispatcher(responder)
+            self._end()
+        conversation = self._conversation
+        dialect, host = conversation.session.dialect, conversation.host
+        # It holds this object: what runs holds it, and nothing else does.
+        responder = Responder(self, host.memory, dialect, self._metrics, conversation.inflight)
+        dispatcher = Dispatcher(
+            conversation.router,
+            responder,
+            host.scheduler,
+            self._backlog,
+            conversation.context(self.stream, self._access, self._url),
+            dialect,
+            self._metrics,
+            access=self._access,
+            tracing=host.tracing,
+        )
+        if self._closed:
+            dispatcher.close()
         try:
             for message in messages:
                 self._take(message, metadata, refusal, responder, dispatcher)
         except BaseException:  # a fault of our own must not take up a place for ever
-            self._on_answered()
+            self._end()
             raise
         finally:
             if self._metrics.inline:
                 self._metrics.end_read()
-
-    def _responder(self) -> Responder:
-        """It holds this object: what runs holds it, and nothing else does."""
-        conversation = self._conversation
-        dialect = conversation.session.dialect
-        return Responder(self, conversation.host.memory, dialect, self._metrics, conversation.inflight)
-
-    def _dispatcher(self, responder: Responder) -> Dispatcher:
-        conversation = self._conversation
-        found = Dispatcher(
-            conversation.router,
-            responder,
-            conversation.host.scheduler,
-            self._backlog,
-            conversation.context(self.stream, self._access, self._url),
-            conversation.session.dialect,
-            self._metrics,
-            access=self._access,
-            tracing=conversation.host.tracing,
-        )
-        if self._closed:
-            found.close()
-        return found
 
     def _take(
         self,
@@ -294,7 +296,8 @@ class PostHandler:
         self._answer(body)
 
     def open_stream(self, encode: Callable[[int, bytes], bytes | None], service_params: Mapping[str, str]) -> Events:
-        return Events(self.stream, self._conversation.host.memory, encode, self._answer)
+        memory = self._conversation.host.memory
+        return Events(self.stream, memory, lambda count, value, _: encode(count, value), self._answer)
 
     def _answer(self, body: bytes | None) -> None:
         if body is not None and not self.stream.ended:  # it ends before where nobody can read it any more
@@ -303,8 +306,145 @@ class PostHandler:
         self._answered += 1
         if self._answered == self.expected:
             self.stream.end()
-            self._on_answered()
+            self._end()
+
+    def _end(self) -> None:
+        tell, self._on_answered = self._on_answered, lambda: None
+        tell()
 
 
-def _needs_answer(message: Message) -> bool:
-    return isinstance(message, Refused | NoJson) or (isinstance(message, Call) and message.id is not None)
+# Sessions by their ids, each found by the caller alone who began it, and conversations that are lent to requests without one.
+
+
+ID_BYTES: Final = 32
+"""Random ones of a session's id: nobody guesses it."""
+
+MAX_SPARE: Final = 64
+"""Conversations that wait to be lent again. One takes a third of a millisecond to be made."""
+
+
+class Session(msgspec.Struct, eq=False):
+    """`users` are the HTTP requests that are open; `since` is when the last one ended, in seconds of the clock."""
+
+    id: str
+    owner: str
+    conversation: Conversation
+    since: float
+    users: int = 0
+
+
+@final
+class Sessions:
+    """Each caller has at most `limit`. One without an open request ends after so many idle seconds."""
+
+    def __init__(
+        self, host: Host, offered: Offered, limit: int, idle_seconds: float, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._host = host
+        self._offered = offered
+        self._limit = limit
+        self._idle_seconds = idle_seconds
+        self._clock = clock
+        self._by_owner: dict[str, dict[str, Session]] = {}  # those whose last request ended first come first
+        self._lent: dict[Conversation, None] = {}
+        self._spare: list[Conversation] = []
+        self._sweeping = False
+
+    def begin(self, owner: str) -> Session | Overloaded:
+        """A new session. A caller who has too many loses the one that is idle for longest; where none is, it is refused."""
+        own = self._by_owner.setdefault(owner, {})
+        if len(own) >= self._limit:
+            idle = next((session for session in own.values() if not session.users), None)
+            if idle is not None:
+                self.end(idle)
+                own = self._by_owner.setdefault(owner, {})
+        if len(own) >= self._limit or not self._host.memory.fits(SESSION_BYTES):
+            return Overloaded(RETRY_AFTER_MS)
+        conversation = Conversation(self._host, self._offered, keeps=True)
+        session = Session(secrets.token_urlsafe(ID_BYTES), owner, conversation, self._clock())
+        own[session.id] = session
+        if not self._sweeping:
+            self._sweeping = True
+            self._host.spawn(self._sweep_on)
+        return session
+
+    def find(self, session_id: str, owner: str) -> Session | None:
+        """The session of this id, if it is this caller's and has not ended."""
+        session = self._by_owner.get(owner, {}).get(session_id)
+        if session is not None and self._has_expired(session):
+            self.end(session)
+            return None
+        return session
+
+    @contextmanager
+    def using(self, session: Session) -> Iterator[None]:
+        """An HTTP request of it is open during the block."""
+        session.users += 1
+        try:
+            yield
+        finally:
+            session.users -= 1
+            session.since = self._clock()
+            own = self._by_owner.get(session.owner, {})
+            if own.pop(session.id, None) is not None:
+                own[session.id] = session  # behind the others
+
+    def end(self, session: Session) -> None:
+        """Close it. Its id means nothing any more."""
+        own = self._by_owner.get(session.owner, {})
+        if own.pop(session.id, None) is not None:
+            session.conversation.close()
+        if not own:
+            self._by_owner.pop(session.owner, None)
+
+    def sweep(self) -> None:
+        """End those that are idle for too long."""
+        for own in [*self._by_owner.values()]:
+            for session in [session for session in own.values() if self._has_expired(session)]:
+                log.debug("mcp.session_expired")
+                self.end(session)
+
+    def _has_expired(self, session: Session) -> bool:
+        return not session.users and self._clock() - session.since >= self._idle_seconds
+
+    async def _sweep_on(self) -> None:
+        while True:
+            await anyio.sleep(min(self._idle_seconds, SWEEP_SECONDS))
+            self.sweep()
+
+    @contextmanager
+    def lent(self, subject: str) -> Iterator[Conversation]:
+        """A conversation for one request without a session, of this caller."""
+        conversation = self._spare.pop() if self._spare else Conversation(self._host, self._offered, keeps=False)
+        conversation.session.bind(subject)
+        conversation.reusable = False
+        self._lent[conversation] = None
+        try:
+            yield conversation
+        finally:
+            del self._lent[conversation]
+            if conversation.reusable and len(self._spare) < MAX_SPARE:
+                self._spare.append(conversation)
+            else:
+                conversation.close()
+
+    @property
+    def _conversations(self) -> list[Conversation]:
+        sessions = [session.conversation for own in self._by_owner.values() for session in own.values()]
+        return [*sessions, *self._lent]
+
+    def tell_updated(self, uri: str) -> None:
+        """Tell whoever wants to hear of it that a resource has changed. On the loop."""
+        for conversation in self._conversations:
+            conversation.tell_updated(uri)
+
+    def drain(self) -> None:
+        """The daemon is about to end: what only waits ends now."""
+        for conversation in self._conversations:
+            conversation.session.dialect.drain()
+            if conversation.keeps:
+                conversation.listening.end()
+
+
+SWEEP_SECONDS: Final = 60.0
+"""How often idle sessions are looked for, at least."""

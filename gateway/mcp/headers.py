@@ -33,7 +33,7 @@ _BEGIN, _END = "=?base64?", "?="
 
 def accepts(request: GatewayRequest, *media_types: str) -> bool:
     """Whether the client takes all of these (RFC 9110, section 12.5.1). One that says nothing takes anything."""
-    given = request.headers.getlist("accept")
+    given = request.all_of("accept")
     if not given:
         return True
     ranges = {part.partition(";")[0].strip().lower() for line in given for part in line.split(",")}
@@ -47,7 +47,7 @@ def mismatch(
     `tool_of(name)` is the tool, if the caller may call it.
     """
     for header, wanted in _repeated(call, version, tool_of):
-        if not _says(_decoded(request.headers.getlist(header)), wanted):
+        if not _says(_decoded(request.all_of(header.lower())), wanted):
             return own_error(_MISMATCH, "Header mismatch", {"header": header})
     return None
 
@@ -77,7 +77,6 @@ class _Named(Struct):
 
 
 def _decode(text: Raw | bytes, otherwise: T) -> T:
-    """Decoded as the type of what is given otherwise."""
     try:
         return decoder_for(type(otherwise))(text)
     except DECODE_ERRORS:

@@ -98,8 +98,6 @@ def document_text(document: Document) -> bytes:
 
 @final
 class _Writer:
-    """Writes the operations of one document."""
-
     def __init__(self, types: NamedTypes, security: Security) -> None:
         self.errors = ErrorResponses(types, known_only=bool(security.alternatives))
         self._types = types
@@ -161,7 +159,9 @@ class _Writer:
             responses={**successes, **failures},
             security=(not spec.access.public and self._security.required(spec.access)) or UNSET,
             kind=spec.kind,
-            scopes=_scopes(operation.access),
+            scopes=Scopes(operation.access.all_of, operation.access.any_of)
+            if isinstance(operation.access, AccessSchema)
+            else UNSET,
             timeout=operation.timeout,
         )
 
@@ -183,10 +183,6 @@ class _Writer:
             unique = f"{operation_id}_{count}"
         self._ids.add(unique)
         return unique
-
-
-def _scopes(access: AccessSchema | UnsetType) -> Scopes | UnsetType:
-    return UNSET if isinstance(access, UnsetType) else Scopes(access.all_of, access.any_of)
 
 
 # -- beside the operations: of the server, of its namespaces, of how callers authenticate ----------------------
@@ -213,7 +209,11 @@ def security_of(provider: IdentityProvider | None, card: AgentCard | None) -> Se
     if provider is None:
         return Security()
     if card is not None and card.security_schemes:
-        schemes = {name: _without_metadata(scheme_to_v03(each.scheme)) for name, each in card.security_schemes.items()}
+        written = {name: scheme_to_v03(each.scheme) for name, each in card.security_schemes.items()}
+        schemes = {  # without what A2A adds to the schemes of OpenAPI 3.1
+            name: {word: value for word, value in scheme.items() if word != "oauth2MetadataUrl"}
+            for name, scheme in written.items()
+        }
         required = [
             req.schemes for req in card.security_requirements if req.schemes
         ]  # the empty one is the agent's alone
@@ -225,11 +225,6 @@ def security_of(provider: IdentityProvider | None, card: AgentCard | None) -> Se
         name: scheme_to_v03(HttpAuth(name, bearer_format=bearer_format if name == "bearer" else None)) for name in names
     }
     return Security(schemes, tuple({name: ()} for name in schemes))
-
-
-def _without_metadata(scheme: dict[str, Any]) -> dict[str, Any]:
-    """Without what A2A adds to the schemes of OpenAPI 3.1."""
-    return {name: value for name, value in scheme.items() if name != "oauth2MetadataUrl"}
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,8 +78,6 @@ _DETAILS: Final[Mapping[type, object]] = {
 
 
 class _Error(Struct, frozen=True):
-    """One error: its code, its schema, what it means, and an example of it."""
-
     code: str
     schema: JsonSchema
     meaning: str
@@ -102,7 +100,10 @@ class ErrorResponses:
         """The responses of a call that fails, by their status."""
         found: dict[int, list[_Error]] = {}
         for error in declared:
-            found.setdefault(error.http_status, []).append(self._declared_error(error))
+            schema = _error_schema(error.code, retryable=error.retryable, message=error.message, details=error.schema)
+            meaning = error.description or error.message
+            told = self._error(schema, _type_name(error.code), meaning, example_of(schema, schema))
+            found.setdefault(error.http_status, []).append(told)
         own = frozenset(found)
         timed = spec.timeout is not None and spec.mode != "inline"
         rule = spec.access
@@ -115,19 +116,10 @@ class ErrorResponses:
             status: _response(status, errors) if status in own else self._share(status, errors)
             for status, errors in found.items()
         }
-        responses.setdefault(HEAD_TOO_LARGE, self._head_too_large())
-        return {str(status): response for status, response in sorted(responses.items())}
-
-    def _head_too_large(self) -> Response:
         name = f"HeadTooLarge{HEAD_TOO_LARGE}"
         self.shared.setdefault(name, Response("The URL and the headers are too large together."))
-        return Response(ref=f"{RESPONSES}{name}")
-
-    def _declared_error(self, error: ErrorSchema) -> _Error:
-        schema = _error_schema(error.code, retryable=error.retryable, message=error.message, details=error.schema)
-        return self._error(
-            schema, _type_name(error.code), error.description or error.message, example_of(schema, schema)
-        )
+        responses.setdefault(HEAD_TOO_LARGE, Response(ref=f"{RESPONSES}{name}"))
+        return {str(status): response for status, response in sorted(responses.items())}
 
     def _protocol_error(self, failure: type) -> _Error:
         row = next(row for row in ERROR_TABLE if row.failure is failure)

@@ -115,7 +115,6 @@ def _object(schema: JsonSchema, root: JsonSchema, depth: int) -> dict[str, Any]:
 
 
 def _array(schema: JsonSchema, root: JsonSchema, depth: int) -> list[Any]:
-    """One item, or as many as there must be."""
     items = [_example(item, root, depth + 1) for item in schema.get("prefixItems", ())]
     least = schema.get("minItems", 0)
     if least > MAX_ITEMS:

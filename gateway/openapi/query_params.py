@@ -77,7 +77,6 @@ def _repeated(schema: Schema, root: JsonSchema) -> tuple[Form, Schema] | None:
 
 
 def _narrowed(schema: Schema, root: JsonSchema, kinds: frozenset[str]) -> Schema:
-    """The schema for values of these JSON types alone."""
     if isinstance(schema, bool) or schema_kinds(schema, root) <= kinds:
         return schema
     rest = {keyword: value for keyword, value in schema.items() if keyword not in ("default", "examples")}

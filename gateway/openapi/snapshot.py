@@ -47,8 +47,6 @@ def read_openapi(text: bytes) -> Snapshot:
 
 @final
 class _Reader:
-    """Reads the operations of one document."""
-
     def __init__(self, components: Components) -> None:
         for schema in components.schemas.values():
             require_schema(schema)
@@ -63,6 +61,10 @@ class _Reader:
         operation = item.post
         if isinstance(operation, UnsetType) or isinstance(operation.request_body, UnsetType) or not operation.kind:
             raise ValueError("no operation of discreet")
+        output: JsonSchema = {"type": "null"}
+        if "204" not in operation.responses:
+            (found,) = operation.responses["200"].content.values()
+            output = self._schema(found.schema if isinstance(found.event, UnsetType) else found.event)
         return OperationSchema(
             name=path.removeprefix(PREFIX),
             namespace=operation.tags[0] if operation.tags else "",
@@ -70,18 +72,12 @@ class _Reader:
             visibility="external",
             description=operation.description,
             input_schema=self._schema(operation.request_body.content[JSON].schema),
-            output_schema=self._output(operation.responses),
+            output_schema=output,
             error_schemas=tuple(self._errors(operation.responses)),
             access=UNSET if operation.scopes is UNSET else AccessSchema(operation.scopes.all, operation.scopes.any),
             timeout=operation.timeout,
             numbered=any(each.name == LAST_EVENT_ID for each in operation.parameters) or UNSET,
         )
-
-    def _output(self, responses: Mapping[str, Response]) -> JsonSchema:
-        if "204" in responses:
-            return {"type": "null"}
-        (media_type,) = responses["200"].content.values()
-        return self._schema(media_type.schema if isinstance(media_type.event, UnsetType) else media_type.event)
 
     def _errors(self, responses: Mapping[str, Response]) -> Iterator[ErrorSchema]:
         for status, response in responses.items():

@@ -1,32 +1,51 @@
-"""Serves the page for people to everybody who may reach the gateway, and the last requests to those who sent them."""
+"""Serves the page for people to everybody who may reach the gateway, and the last requests to those who sent them.
+
+The page is one document, the same for everybody, without a fact of the daemon. What it shows, its script asks for.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final, final
 
 import msgspec
-from starlette.responses import Response
 
-from ...daemon.rpc.envelope import NULL_ID, Call
-from ...errors.failures import Internal, MethodNotFound
-from ..answers import JSON
-from ..call_runner import response_of
-from ..operations.writer import OperationWriter, not_allowed
+from ...daemon.operations.access import Access
+from ...errors.codes import RESERVED_CODES
+from ...errors.failures import MethodNotFound
+from ...pages.inline import DOM, PALETTE, policy, script_of, styles_of, text_of
+from ..answers import Answer, compressed, with_etag
+from ..operations import OperationWriter, not_allowed
 from ..requests import GatewayRequest, note_route
-from ..responses.compression import compressed
-from ..responses.etags import with_etag
-from .document import document
 from .recent_requests import RecentRequest, RecentRequests
 
 if TYPE_CHECKING:
-    from starlette.types import Send
-
-    from ..call_runner import CallRunner
+    from ..asgi import Send
+    from ..calls import CallRunner
 
 REQUESTS: Final = "page/requests"
 """The path of what the page alone asks for."""
 
+_HERE: Final = __package__ or ""
+_SCRIPTS: Final = ("requests.js", "form.js", "operations.js", "tasks.js", "agent.js", "page.js")
 _WRITER: Final = OperationWriter()
+
+
+class Document(msgspec.Struct, frozen=True):
+    """The page, and the policy (CSP) that it must be sent with."""
+
+    body: bytes
+    policy: str
+
+
+def document(*, has_operations: bool) -> Document:
+    """Connects to its own origin only, and stands in no frame. It asks for operations where there are any."""
+    css = styles_of(text_of(PALETTE, (_HERE, "page.css")))
+    told = {"PROTOCOL_CODES": sorted(RESERVED_CODES), "HAS_OPERATIONS": has_operations}
+    constants = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in told.items())
+    script = script_of(constants, text_of(DOM, *((_HERE, name) for name in _SCRIPTS)))
+    html = text_of((_HERE, "page.html")).replace("CSS", css).replace("SCRIPT", script)
+    return Document(html.encode("ascii"), policy(css, script, "connect-src 'self'", "frame-ancestors 'none'"))
 
 
 class _Requests(msgspec.Struct, frozen=True):
@@ -50,26 +69,21 @@ class PageEndpoint:
             "referrer-policy": "no-referrer",
         }
 
-    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Response | None:
+    async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         if path not in ("", REQUESTS):
-            return response_of(_WRITER.failure(MethodNotFound()))
+            return _WRITER.failure(MethodNotFound())
         note_route(request, f"/{path}")
         if request.method not in ("GET", "HEAD"):
-            return response_of(not_allowed("GET, HEAD" if path else "GET, HEAD, POST"))
-        response = await self._requests(request) if path else self._page(request)
-        return await compressed(request, response)
+            return not_allowed("GET, HEAD" if path else "GET, HEAD, POST")
+        if path:
+            return await compressed(request, await self._requests(request))
+        page = Answer(200, self._body, "text/html; charset=utf-8", {**self._headers})
+        return await compressed(request, with_etag(request, page))
 
-    def _page(self, request: GatewayRequest) -> Response:
-        return with_etag(request, Response(self._body, headers=self._headers, media_type="text/html; charset=utf-8"))
-
-    async def _requests(self, request: GatewayRequest) -> Response:
+    async def _requests(self, request: GatewayRequest) -> Answer:
         """The last requests of this caller; those of all where nobody tells callers apart."""
-        access = await self._calls.access_of(
-            request, Call(REQUESTS, NULL_ID, None, self._calls.service_params(request))
-        )
-        if isinstance(access, Internal):
-            return response_of(_WRITER.failure(access))
-        if (unknown := access.unknown_caller) is not None:
-            return response_of(_WRITER.failure(unknown))
+        access = await self._calls.known_access(request, REQUESTS)
+        if not isinstance(access, Access):
+            return _WRITER.failure(access)
         body = msgspec.json.encode(_Requests(self._recent.of(access)))
-        return Response(body, headers={"cache-control": "no-store"}, media_type=JSON)
+        return Answer(200, body, headers={"cache-control": "no-store"})

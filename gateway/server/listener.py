@@ -7,29 +7,29 @@ import logging
 import os
 import ssl
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, NoReturn, final
-
-import uvicorn
-from starlette.responses import Response
 
 from ...daemon.apps import AppError
 from ...daemon.logs import ConfiguredPath, log
-from ...daemon.process.sockets import SocketFile, listen
 from ...daemon.settings.option import read_address
 from ...lazy import anyio
+from ..answers import Answer
 from ..gateway import Gateway
-from ..settings import call_settings, origins_of
-from .protocols import Limits, protocol_factory
+from .sockets import SocketFile, listen
+
+try:
+    import uvicorn
+
+    from .protocols import Limits, protocol_factory
+except ModuleNotFoundError as exc:
+    raise AppError(f"--http needs {exc.name}: pip install 'discreet[http]'") from None
 
 if TYPE_CHECKING:
-    import ssl
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
     from ...daemon.host import Host
     from ...daemon.memory import MemoryBudget
     from ...daemon.settings import Settings
+    from ..asgi import Receive, Scope, Send
 
 
 # Refuses requests that two readers could understand in two ways, and heads that are too large: what the parsers let pass.
@@ -48,7 +48,7 @@ _LINE_BYTES: Final = 4
 class StrictHttp:
     """An ASGI app around another. Refused requests are the last ones of their connection. `head_bytes` limits the head."""
 
-    def __init__(self, app: ASGIApp, head_bytes: int) -> None:
+    def __init__(self, app: Gateway, head_bytes: int) -> None:
         self._app = app
         self._head_bytes = head_bytes
 
@@ -60,10 +60,9 @@ class StrictHttp:
             log.info("http.head_too_large")
         else:
             log.info("http.malformed", status=status)
-        await Response(status_code=status, headers={"connection": "close"})(scope, receive, send)
+        await Answer(status, media_type="", headers={"connection": "close"}).send(send)
 
     def _refusal(self, scope: Scope) -> int:
-        """The status; 0 where nothing is wrong."""
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         if scope["http_version"] not in ("1.0", "1.1"):
             return 505
@@ -144,6 +143,15 @@ class _Server(uvicorn.Server):
         yield
 
 
+@contextmanager
+def opened_listener(host: Host) -> Generator[HttpListener]:
+    """What listens for HTTP clients, during the block. Raises `AppError`, in one line, where it can't."""
+    if host.settings.http is None:
+        raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
+    with closing(HttpListener(host, host.settings)) as listener:
+        yield listener
+
+
 @final
 class HttpListener:
     """Listens from the first moment until `close`, and serves while `run` runs.
@@ -161,13 +169,7 @@ class HttpListener:
             )
         if settings.backend == "trio":
             raise AppError("--http needs --backend asyncio or uvloop")
-        local = address.loopback and host.access.provider is None and not settings.http_open
-        self.gateway: Final = Gateway(
-            host,
-            call_settings(settings, own_server=True),
-            origins_of(settings, local=address.loopback, host=address.host),
-            local_only=local,
-        )
+        self.gateway: Final = Gateway(host, local=address.loopback, address=address.host)
         self.context_backend: Final = self.gateway.context_backend
         self._host = host
         self._settings = settings
@@ -242,26 +244,23 @@ def _is_fault(record: logging.LogRecord) -> bool:
     return True
 
 
-def _tls(settings: Settings) -> ssl.SSLContext | None:
-    """Raises `AppError` for a certificate that is none."""
-    if settings.http_key is not None and settings.http_cert is None:
-        raise AppError("--http-key needs --http-cert beside it")
-    return None if settings.http_cert is None else load_certificate(settings.http_cert, settings.http_key)
-
-
 def _config(gateway: Gateway, memory: MemoryBudget, settings: Settings) -> uvicorn.Config:
+    """Raises `AppError` for a certificate that is none."""
     limits = Limits(
         head_seconds=settings.frame_timeout,
         write_seconds=settings.frame_timeout,
         head_bytes=settings.max_header_bytes,
         connections_per_address=settings.http_max_connections,
     )
+    if settings.http_key is not None and settings.http_cert is None:
+        raise AppError("--http-key needs --http-cert beside it")
+    tls = None if settings.http_cert is None else load_certificate(settings.http_cert, settings.http_key)
     errors = logging.getLogger("uvicorn.error")
     errors.setLevel(logging.ERROR)  # what it says below that, our own events say
     errors.addFilter(_is_fault)
     return uvicorn.Config(
         StrictHttp(gateway, settings.max_header_bytes),
-        http=protocol_factory(limits, memory, _tls(settings)),  # type: ignore[arg-type] # it is called, not more
+        http=protocol_factory(limits, memory, tls),  # type: ignore[arg-type] # it is called, not more
         loop="none",
         ws="none",
         lifespan="off",
@@ -270,5 +269,4 @@ def _config(gateway: Gateway, memory: MemoryBudget, settings: Settings) -> uvico
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=IDLE_SECONDS,
-        h11_max_incomplete_event_size=settings.max_header_bytes,
     )

@@ -15,7 +15,8 @@ from .trace_context import TRACEPARENT, TRACESTATE, read_parent
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
-    from starlette.types import Scope, Send
+
+    from ..asgi import Scope, Send
 
 HTTP_REQUEST: ContextVar[HttpRequest | None] = ContextVar("discreet_http_request", default=None)
 """What is answered here."""

@@ -40,7 +40,7 @@ from .span import (
 from .trace_context import read_parent, write_parent
 
 if TYPE_CHECKING:
-    from starlette.types import Scope
+    from ..asgi import Scope
 
 Origin: TypeAlias = trace.SpanContext | None
 """The span in which something was asked for that is done later; None where there was none."""

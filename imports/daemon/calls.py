@@ -1,24 +1,88 @@
-"""Calls the operations of a daemon by a peer to it: to one that is started as a process, or to a gateway."""
+"""Calls the operations of another daemon by a peer to it: to one that is started as a process, or to a gateway.
+
+Says what goes along with a call (who the mount is, for which span, through how many mounts), and what a failure there means for
+who called here. What that daemon tells of params and of its errors is told here, too: it is what it declares. What it says of
+identities is between it and the mount, and the caller learns nothing of it. The log has why.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, Final, TypeAlias, final
 
-from anyio.lowlevel import current_token
-from msgspec import Raw
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
-from ...client.errors import ClientError, ConnectionFailed
+from ... import call_tracing
+from ...client.connect import Endpoint
+from ...client.connection import Connection
+from ...client.dialects import PLAIN
+from ...client.errors import ClientError, ConnectionFailed, RemoteError, StreamOverrun
+from ...client.http.wire import number_of
 from ...client.peer import Peer
-from ...daemon.operations.context import LAST_EVENT_ID, LONGEST_NUMBER, Context
+from ...client.validation import StderrMode
+from ...daemon.logs import Level, log, parse_level
+from ...daemon.operations.context import LAST_EVENT_ID, MOUNT_DEPTH, Context
 from ...daemon.operations.spec import ServerEvent
+from ...errors import failures
 from ...errors.exceptions import FailureError
-from ...errors.failures import Unavailable
-from ..model import ImportedOperation
-from .carried import NOBODY, MountIdentity, carried, hold
-from .failures import raised_for
-from .model import DaemonOperation
+from ...errors.failures import Internal, Unavailable
+from ...errors.printable import cut
+from ..model import ImportedOperation, UpstreamError
+from ..targets import Command, TooDeep, next_depth, run, started_again
+from .contracts import DaemonOperation
+
+_TRACE: Final = {"traceparent": 256, "tracestate": 512}
+"""Members of W3C Trace Context, and their longest texts."""
+
+
+class MountIdentity(Struct, frozen=True):
+    """Who a mount is to the other daemon: by the credential of the app that is called so, else by this token, else nobody."""
+
+    credential: str = ""
+    token: str = ""
+
+    def authorization(self, credentials: Mapping[str, str]) -> dict[str, str]:
+        """The service param that says it."""
+        token = credentials[self.credential] if self.credential else self.token
+        return {"authorization": f"Bearer {token}"} if token else {}
+
+
+def _hold_nothing(size: int) -> None:
+    """Nobody counts what is read before a daemon serves."""
+
+
+hold: Final[ContextVar[Callable[[int], None]]] = ContextVar("hold", default=_hold_nothing)
+"""Counts what a large result takes while it is read, for the call in whose context it is."""
+
+NOBODY: Final = MountIdentity()
+
+
+def carried(ctx: Context, name: str, identity: MountIdentity) -> dict[str, str]:
+    """The service params of the call. Raises `FailureError` where a daemon mounts itself."""
+    try:
+        depth = next_depth(ctx.service_params.get(MOUNT_DEPTH))
+    except TooDeep as exc:
+        log.error("import.too_deep", import_=name, operation=ctx.operation, hint=str(exc))
+        raise FailureError(Internal()) from None
+    return {**_trace(ctx.service_params), **identity.authorization(ctx.credentials), MOUNT_DEPTH: depth}
+
+
+def _trace(service_params: Mapping[str, str]) -> Mapping[str, str]:
+    """The caller's span, where nothing is recorded here. Where calls are, the client names its own."""
+    if call_tracing.tracer is not None:
+        return {}
+    return {
+        member: text
+        for member, longest in _TRACE.items()
+        if (text := service_params.get(member)) is not None and len(text) <= longest
+    }
+
+
+# -- calls ---
 
 ATTEMPTS: Final = 2
 """How often a call is made that found no process, or whose process died though it may be repeated."""
@@ -42,18 +106,16 @@ class PeerUpstream:
         self._open_peer = open_peer
         self._identity = identity
         self._by_http = by_http
-        self._peers: list[tuple[object, Peer]] = []
+        self._open: Peer | None = None
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """While it is open calls can be made, in this event loop."""
-        async with self._open_peer() as peer:
-            mine = _loop(), peer
-            self._peers.append(mine)
+        """While it is open calls can be made."""
+        async with self._open_peer() as self._open:
             try:
                 yield
             finally:
-                self._peers.remove(mine)
+                self._open = None
 
     async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
         assert isinstance(operation, DaemonOperation)
@@ -96,7 +158,7 @@ class PeerUpstream:
                 async with subscription:
                     async for event in subscription:
                         begun = True
-                        number = _number(subscription.last_event_id) if operation.numbered else None
+                        number = number_of(subscription.last_event_id) if operation.numbered else None
                         yield event if number is None else ServerEvent(event, id=number)
                 return
             except ClientError as exc:
@@ -107,15 +169,9 @@ class PeerUpstream:
 
     @property
     def _peer(self) -> Peer:
-        here = _loop()
-        for loop, peer in reversed(self._peers):
-            if loop is here:
-                return peer
-        raise FailureError(Unavailable())
-
-
-def _loop() -> object:
-    return current_token().native_token
+        if self._open is None:
+            raise FailureError(Unavailable())
+        return self._open
 
 
 def params_of(operation: DaemonOperation, arguments: Mapping[str, Any]) -> Any:  # Any: JSON
@@ -128,14 +184,126 @@ def params_of(operation: DaemonOperation, arguments: Mapping[str, Any]) -> Any: 
     return given
 
 
-def _number(event_id: str | None) -> int | None:
-    if event_id is None or not (event_id.isascii() and event_id.isdecimal() and len(event_id) <= LONGEST_NUMBER):
-        return None
-    return int(event_id)
-
-
 def _may_repeat(operation: DaemonOperation, exc: ClientError) -> bool:
     """Whether the call has certainly had no effect, or may have it twice."""
     if not isinstance(exc, ConnectionFailed):
         return False
     return not exc.sent or operation.kind == "query" or operation.idempotent
+
+
+LONGEST_TEXT: Final = 1000
+"""Characters of each text that the other daemon says of a param."""
+
+_CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+
+
+def raised_for(exc: ClientError, operation: DaemonOperation, name: str) -> UpstreamError | FailureError:
+    """The exception in place of this one. `name` is that of the import."""
+    match exc:
+        case RemoteError():
+            return raised_for_failure(exc.failure, operation, name, number=exc.number, data=exc.error.data)
+        case ConnectionFailed():
+            log.warning("import.unavailable", import_=name, operation=operation.method, reason=exc.loss.reason)
+            if exc.loss.gave_up or (exc.sent and not operation.repeatable):
+                return FailureError(failures.Internal())  # it would fail again, or may have had its effect
+            return FailureError(failures.Unavailable(upstream=True))
+        case StreamOverrun():
+            log.warning("import.stream_overrun", import_=name, operation=operation.method)
+            return FailureError(failures.Overloaded())
+        case _:
+            log.error("import.invalid_reply", import_=name, operation=operation.method, reason=str(exc))
+            return FailureError(failures.Internal())
+
+
+def raised_for_failure(
+    failure: failures.Failure,
+    operation: DaemonOperation,
+    name: str,
+    *,
+    number: int = 0,
+    data: object = UNSET,
+) -> UpstreamError | FailureError:
+    """The exception for a failure that the other daemon told. `number` and `data` are those of its JSON-RPC error."""
+    if (code := operation.codes.get(number)) is not None:
+        return UpstreamError(code, data if isinstance(data, Raw) else None)
+    match failure:
+        case failures.DomainFailure():
+            return UpstreamError(failure.code, failure.details)
+        case failures.InvalidParams():
+            return FailureError(_params(failure))
+        case failures.Unavailable():
+            return FailureError(failures.Unavailable(upstream=True))
+        case failures.TimedOut() | failures.Overloaded():
+            return FailureError(failure)
+        case failures.InvalidRequest("oversize"):
+            return FailureError(failure)
+        case failures.Internal(code=str(code)) if _CODE.fullmatch(code):
+            return FailureError(failure)
+        case failures.Internal():
+            return FailureError(failures.Internal())
+        case failures.AuthenticationRequired() | failures.InsufficientPermissions():
+            hint = "the import's credential is not accepted there, or has too few scopes"
+            log.error("import.refused", import_=name, operation=operation.method, hint=hint)
+        case failures.MethodNotFound() | failures.OperationTypeMismatch():
+            hint = "the daemon behind the import has other operations than when this one started"
+            log.error("import.changed", import_=name, operation=operation.method, hint=hint)
+        case _:
+            log.error("import.invalid_reply", import_=name, operation=operation.method, reason=type(failure).__name__)
+    return FailureError(failures.Internal())
+
+
+def _params(failure: failures.InvalidParams) -> failures.InvalidParams:
+    """What is wrong with the params, at most so long. Other servers say nothing of it in our form."""
+    if not failure.expected:
+        return failures.InvalidParams("$", "params that the server accepts", "object")
+    param, expected, received = (
+        cut(text, LONGEST_TEXT) for text in (failure.param, failure.expected, failure.received)
+    )
+    return replace(failure, param=param, expected=expected, received=received, unknown="")
+
+
+# -- the process ---
+
+_LEVEL: Final = re.compile(r"""\blevel"?[=:] ?"?([a-z]{4,7})\b""")
+"""In both forms of discreet's log."""
+
+LONGEST_LINE: Final = 4096
+"""Characters of a line of its stderr that are logged."""
+
+
+@asynccontextmanager
+async def running(command: Command, endpoint: Endpoint, stderr: StderrMode) -> AsyncGenerator[Connection]:
+    """One process and the connection to it. Raises `ConnectionFailed`."""
+    async with run(command, stderr) as process, endpoint.open(process, process.explain) as connection:
+        yield connection
+
+
+def endpoint_of(service_params: Mapping[str, str] | None = None) -> Endpoint:
+    """This side of such a connection. Calls have no time limit of their own."""
+    return Endpoint(PLAIN, framing=None, timeout=None, errors=(), retry=None, service_params=service_params)
+
+
+def level_of(line: str) -> Level:
+    """The level of a line of its log; that of what is printed past ours for any other line."""
+    found = _LEVEL.search(line)
+    return (found and parse_level(found[1])) or "warn"
+
+
+@asynccontextmanager
+async def restarted(command: Command, name: str) -> AsyncGenerator[Peer]:
+    """A peer whose calls start the process where none runs. Leaving ends it."""
+
+    @asynccontextmanager
+    async def start() -> AsyncGenerator[Connection]:
+        async with running(command, endpoint, log_lines) as connection:
+            log.info("import.started", import_=name)
+            yield connection
+            if connection.loss is not None:
+                log.warning("import.ended", import_=name, reason=connection.loss.reason)
+
+    def log_lines(line: str) -> None:
+        log.record(level_of(line), "import.stderr", {"import_": name, "text": cut(line, LONGEST_LINE)})
+
+    endpoint = endpoint_of()
+    async with started_again(start) as connector:
+        yield endpoint.peer(connector)

@@ -1,14 +1,21 @@
-"""How an operation of an OpenAPI document is called by HTTP. Structs only, and none of them calls anything."""
+"""How an operation of an OpenAPI document is called by HTTP, in which media types, and what can go wrong beside its errors.
+
+Calls nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from http import HTTPStatus
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from ..model import Imported, ImportedOperation
+from ...errors.exceptions import FailureError
+from ...errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
+from ...schemas.phrases import json_kind
+from ..model import Imported, ImportedError, ImportedOperation
 
 Location: TypeAlias = Literal["path", "query", "querystring", "header", "cookie"]
 """`querystring` is the whole query (OpenAPI 3.2)."""
@@ -117,3 +124,162 @@ class HttpImport(Imported, frozen=True, kw_only=True):
             routes = {(each.server, each.security): each.name for each in reversed(self.operations)}
             made = tuple(Route(*route, first) for route, first in routes.items())
             force_setattr(self, "routes", made[::-1])
+
+
+JSON: Final = "application/json"
+OCTETS: Final = "application/octet-stream"
+STREAMS: Final[frozenset[ReplyForm]] = frozenset({"events", "event-data", "lines"})
+
+_LINES: Final = frozenset(
+    f"application/{name}"
+    for name in "jsonl x-jsonlines jsonlines x-ndjson ndjson json-seq geo+json-seq stream+json".split()
+)
+_TEXTS: Final = frozenset(
+    f"application/{name}"
+    for name in "xml yaml x-yaml javascript graphql toml sql csv rtf pem-certificate-chain".split()
+)
+
+
+def plain(media_type: str) -> str:
+    """Return the media type without params, in lower case."""
+    return media_type.partition(";")[0].strip().lower()
+
+
+def is_json(media_type: str) -> bool:
+    """Whether values of this type are JSON (RFC 6838, section 4.2.8, for `+json`)."""
+    name = plain(media_type)
+    return name in (JSON, "text/json", "*/json") or (name.endswith("+json") and name != "application/stream+json")
+
+
+def is_any(media_type: str) -> bool:
+    """Whether this may be JSON, or anything else."""
+    return plain(media_type) in ("*/*", "*", "application/*")
+
+
+def is_text(media_type: str) -> bool:
+    """Whether values of this type are texts."""
+    name = plain(media_type)
+    return name.startswith("text/") or name in _TEXTS or name.endswith(("+xml", "+yaml"))
+
+
+def body_form(media_type: str) -> BodyForm:
+    """Return how a body of this type is written."""
+    if is_json(media_type) or is_any(media_type):
+        return "json"
+    match plain(media_type):
+        case "application/x-www-form-urlencoded":
+            return "form"
+        case "multipart/form-data":
+            return "multipart"
+        case name:
+            return "text" if is_text(name) or name in _LINES else "binary"
+
+
+def sent_as(media_type: str) -> str:
+    """Return the media type that a body of this one is sent as: a range is none."""
+    if "*" not in media_type:
+        return media_type.strip()
+    form = body_form(media_type)
+    return JSON if form == "json" else "text/plain" if form == "text" else OCTETS
+
+
+_BODY_ORDER: Final[tuple[BodyForm, ...]] = ("json", "form", "multipart", "text", "binary")
+
+
+def body_rank(media_type: str) -> tuple[int, bool, bool]:
+    """Return the rank of a body's type. The lowest is taken: JSON itself, other JSON, what may be JSON, forms, text, bytes."""
+    return _BODY_ORDER.index(body_form(media_type)), is_any(media_type), plain(media_type) != JSON
+
+
+def reply_form(media_type: str) -> ReplyForm:
+    """Return how a reply of this type is read. For an SSE stream, `events`."""
+    name = plain(media_type)
+    if name == "text/event-stream":
+        return "events"
+    if name in _LINES:
+        return "lines"
+    if is_json(media_type) or is_any(media_type):
+        return "json"
+    return "text" if is_text(media_type) else "binary"
+
+
+def reply_rank(media_type: str, *, is_error: bool) -> int:
+    """Return the rank of a reply's type, as `body_rank`. No error is a stream."""
+    form = reply_form(media_type)
+    if form == "json":
+        return 1 if is_any(media_type) else 0
+    return 2 if form in STREAMS and not is_error else 3
+
+
+FaultReason: TypeAlias = Literal[
+    "address", "connect", "connect-timeout", "connections", "content-type", "credential", "encoding", "json", "lost", "protocol",
+    "redirect", "status", "timeout", "tls", "too-large", "unresolved",
+]  # fmt: skip
+"""`encoding`: a compression or a charset that can't be read. `timeout`: a stream did not begin in time. The others say it."""
+
+_UNREACHABLE: Final = Unavailable(upstream=True)
+
+_FAILURES: Final[Mapping[FaultReason, Failure]] = {
+    "connect": _UNREACHABLE,
+    "connect-timeout": _UNREACHABLE,
+    "connections": Overloaded(),
+    "lost": _UNREACHABLE,
+    "timeout": TimedOut(),
+    "unresolved": _UNREACHABLE,
+}
+"""All others are INTERNAL: the same call would fail again."""
+
+
+UNDECLARED: Final = ImportedError(
+    code="HTTP_UNDECLARED",
+    http_status=HTTPStatus.BAD_GATEWAY,
+    message="The server answers with a status that its document does not declare.",
+    description="`status` is that of the response. `body` is its JSON, or its text; it is left out if it is neither, or large.",
+    schema={
+        "type": "object",
+        "properties": {"status": {"type": "integer"}, "body": True},
+        "required": ["status"],
+    },
+)
+"""The error of each operation whose import shows the bodies of undeclared errors."""
+
+
+class UpstreamFault(Exception):
+    """The upstream, or the import's configuration, is at fault. `status` is that of the response, if there is one, and
+    `retry_after_ms` how long that asks to wait.
+    """
+
+    def __init__(self, reason: FaultReason, status: int | None = None, *, retry_after_ms: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason: Final = reason
+        self.status: Final = status
+        self.retry_after_ms: Final = retry_after_ms
+
+
+def failure_of(fault: UpstreamFault, *, repeatable: bool) -> Failure:
+    """Say what the caller gets. A connection that was lost may have carried the request: only a `repeatable` one is made again.
+    A status that the document does not declare has a code of its own, `HTTP_404`, or is one of the protocol's.
+    """
+    if fault.reason == "status":
+        match fault.status:
+            case HTTPStatus.TOO_MANY_REQUESTS:
+                return Overloaded(fault.retry_after_ms)
+            case HTTPStatus.SERVICE_UNAVAILABLE:
+                return Unavailable(fault.retry_after_ms, upstream=True)
+            case int(status) if status >= HTTPStatus.BAD_REQUEST:
+                return Internal(code_of(status))
+            case _:
+                return Internal()
+    if fault.reason == "lost" and not repeatable:
+        return Internal()
+    return _FAILURES.get(fault.reason, Internal())
+
+
+def code_of(status: int | str) -> str:
+    """The code of the error that a status is: `HTTP_404`, `HTTP_4XX`, `HTTP_DEFAULT`."""
+    return f"HTTP_{status}".upper()
+
+
+def invalid_input(param: str, expected: str, value: Any) -> FailureError:  # Any: a JSON value
+    """The caller's value can't be sent."""
+    return FailureError(InvalidParams(param, expected, json_kind(value)))

@@ -7,6 +7,7 @@ of the upstream's text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final  # Any: JSON values
@@ -16,19 +17,18 @@ import msgspec
 from msgspec import Raw
 
 from ... import call_tracing
-from ...client.outbound.ssrf import EXPECTED_PUBLIC_URL, Destination, parse_url
+from ...client.outbound.network import EXPECTED_PUBLIC_URL, Destination, parse_url
 from ...daemon.logs import log
 from ...daemon.rpc.envelope import json_failure
 from ...errors.codes import row_of
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal
 from ...framing.http import retry_after_seconds
+from ...lazy import anyio
 from ...version import __version__
 from ..model import UpstreamError
-from .exchange import ACCEPTED
-from .faults import UNDECLARED, FaultReason, UpstreamFault, failure_of
-from .media_types import STREAMS
-from .model import HttpImport, HttpOperation, Reply
+from ..targets import PRIVATE
+from .model import STREAMS, UNDECLARED, FaultReason, HttpImport, HttpOperation, Reply, UpstreamFault, failure_of
 from .replies import NULL, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type
 from .request import (
     Alternatives,
@@ -42,15 +42,11 @@ from .request import (
 )
 
 if TYPE_CHECKING:
-    from ...client.outbound.network import Network
+    from ...client.outbound.connection import Response
+    from ...client.outbound.network import Network, Origin
     from ...client.outbound.pool import ConnectionPool
-    from ...client.outbound.ssrf import Origin
     from ...daemon.operations.context import Context
     from ..model import ImportedOperation
-    from .exchange import Response
-
-
-# Finds out where the requests of an operation go. Pure; what is wrong is a `ValueError` whose text is for the operator.
 
 
 def server_of(server: str, *, base_url: str, document_url: str, allow_private: bool) -> Destination:
@@ -69,10 +65,7 @@ def server_of(server: str, *, base_url: str, document_url: str, allow_private: b
         raise ValueError(f"{what} {_shown(url)!r} must have no query")
     found = parse_url(url, allow_private=allow_private)
     if found == EXPECTED_PUBLIC_URL:
-        raise ValueError(
-            f"{what} {_shown(url)!r} is a private address, which is refused; allow_private=True"
-            " (--import-private, or allow_private = true in discreet.toml) allows it"
-        )
+        raise ValueError(f"{what} {_shown(url)!r} {PRIVATE}")
     if isinstance(found, str):
         raise ValueError(f"{what} {_shown(url)!r} must be an {found}")
     return Destination(found.scheme, found.host, found.port, found.request_target.rstrip("/"))
@@ -215,16 +208,16 @@ class HttpUpstream:
 
         Raises as `call` does. A response that is no stream is one event.
         """
-        from .events import event_decoder  # late: only subscriptions need it
+        from .replies import event_decoder  # late: only subscriptions need it
 
         described = _described(operation)
         with self._logged(described), self._counted():
             request = self._request(described, arguments, ctx, streamed=True)
             async with self._sent(described, request, head_seconds=self._limits.stream_head_seconds) as response:
                 reply = await self._reply(described, response, ctx)
-                media_type = parse_media_type(response.head.value(b"content-type"))
+                media_type = parse_media_type(response.value(b"content-type"))
                 form = form_of(reply, media_type)
-                if form in STREAMS and response.head.value(b"content-encoding") not in ("", "identity"):
+                if form in STREAMS and response.is_compressed:
                     raise UpstreamFault("encoding", response.status)  # a few bytes would become megabytes of no events
                 decoder = None if form is None else event_decoder(form, media_type.name, limit=self._limits.event_bytes)
                 if decoder is None:
@@ -257,7 +250,7 @@ class HttpUpstream:
         headers = {
             "user-agent": f"discreet/{__version__}",
             "accept": accepted_types(operation, streamed=streamed, asked=arguments.get(operation.accept, "")),
-            "accept-encoding": "identity" if streamed else ACCEPTED,
+            "accept-encoding": "identity" if streamed else "gzip",
         }
         authorization = authorize(route.security, ctx.credentials) if route.security else authorize((), {})
         return build_request(
@@ -266,10 +259,9 @@ class HttpUpstream:
 
     @asynccontextmanager
     async def _sent(
-        self, operation: HttpOperation, request: HttpRequest, *, head_seconds: float = float("inf")
+        self, operation: HttpOperation, request: HttpRequest, *, head_seconds: float = math.inf
     ) -> AsyncGenerator[Response]:
         from ...client.outbound.connection import OutboundError  # late: loads h11
-        from .exchange import open_response
 
         pool = self._open_pool()
         to = self._route(operation).to
@@ -281,7 +273,7 @@ class HttpUpstream:
             request = msgspec.structs.replace(request, headers=(*request.headers, *traced))
         error: BaseException | None = None
         try:
-            async with open_response(pool, to, request, head_seconds=head_seconds) as response:
+            async with _open_response(pool, to, request, head_seconds=head_seconds) as response:
                 if span is not None:
                     span.answered(response.status)
                 yield response
@@ -325,10 +317,10 @@ class HttpUpstream:
 
     async def _undeclared(self, response: Response, ctx: Context) -> Raw:
         """The details of `UNDECLARED`."""
-        media_type = parse_media_type(response.head.value(b"content-type"))
+        media_type = parse_media_type(response.value(b"content-type"))
         details: dict[str, object] = {"status": response.status}
         with suppress(UpstreamFault):  # the status alone says it
-            body = await response.read_all(MAX_ERROR_BYTES, ctx.hold_memory)
+            body = await _read_all(response, MAX_ERROR_BYTES, ctx)
             if json_failure(body) is None:  # by any media type: the names of its members tell secrets
                 details["body"] = json_text(body)
             elif media_type.name.startswith("text/"):
@@ -346,7 +338,7 @@ class HttpUpstream:
         raise UpstreamError(reply.code, details, retry_after_ms=_retry_after_ms(response))
 
     async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
-        media_type = parse_media_type(response.head.value(b"content-type"))
+        media_type = parse_media_type(response.value(b"content-type"))
         has_body = response.status not in _WITHOUT_BODY and operation.method != "HEAD"
         form = form_of(reply, media_type) if has_body else "nothing"
         if form == "nothing":
@@ -354,7 +346,7 @@ class HttpUpstream:
             return NULL
         if form in STREAMS or (form is None and media_type.name):
             raise UpstreamFault("content-type", response.status)
-        body = await response.read_all(self._limits.response_bytes, ctx.hold_memory)
+        body = await _read_all(response, self._limits.response_bytes, ctx)
         if not (body or media_type.name):
             return NULL
         try:
@@ -391,15 +383,71 @@ class HttpUpstream:
         say(event, import_=self._name, operation=operation.name, host=host, reason=reason, **facts)
 
 
+# -- one exchange ----------------------------------------------------------------------------------------------------------
+
+MAX_REDIRECTS: Final = 5
+_FOLLOWED: Final = frozenset({301, 302, 303, 307, 308})
+_SAFE: Final = frozenset({"GET", "HEAD"})
+
+
+@asynccontextmanager
+async def _open_response(
+    pool: ConnectionPool, to: Destination, request: HttpRequest, *, head_seconds: float
+) -> AsyncGenerator[Response]:
+    """The response to a request. Redirects of a GET or HEAD within the server are followed, others are responses."""
+    target, headers = request.target, dict(request.headers)
+    response: Response | None = None
+    for _ in range(MAX_REDIRECTS + 1):
+        async with pool.connection(to) as connection:
+            with anyio.move_on_after(head_seconds) as waiting:
+                response = await connection.request(request.method, to, headers, request.body, target=target)
+            if waiting.cancelled_caught or response is None:
+                raise UpstreamFault("timeout")
+            followed = _target_of_redirect(response, to, request.method, target)
+            if followed is None:
+                yield response
+                return
+            await response.drain()
+        target = followed
+    raise UpstreamFault("redirect", response.status if response else None)
+
+
+def _target_of_redirect(response: Response, to: Destination, method: str, target: str) -> str | None:
+    """Where a redirect leads on the same server; None for whatever must not be followed.
+
+    The same server is the same scheme, host and port (RFC 6454), so no credential goes to another one, nor over another scheme.
+    """
+    location = response.value(b"location")
+    if response.status not in _FOLLOWED or method not in _SAFE or not location:
+        return None
+    try:
+        found = parse_url(urljoin(f"{to.scheme}://{to.authority}{target}", location), allow_private=True)
+    except ValueError:
+        return None
+    return found.request_target if isinstance(found, Destination) and found.origin == to.origin else None
+
+
+async def _read_all(response: Response, limit: int, ctx: Context) -> bytes:
+    """The whole body. Raises `UpstreamFault` for one that is too large, or that can't be decompressed."""
+    from ...client.outbound.connection import OutboundError  # late: loads h11
+
+    try:
+        return await response.read_all(limit, ctx.hold_memory)
+    except OutboundError as exc:
+        if exc.reason in ("encoding", "too-large"):
+            raise UpstreamFault(exc.reason, response.status) from exc
+        raise
+
+
 def _described(operation: ImportedOperation) -> HttpOperation:
     assert isinstance(operation, HttpOperation), "an operation of an OpenAPI document"
     return operation
 
 
 def _retry_after_ms(response: Response) -> int | None:
-    seconds = retry_after_seconds(response.head.value(b"retry-after"))
+    seconds = retry_after_seconds(response.value(b"retry-after"))
     return None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000)
 
 
 def _is_redirect(response: Response) -> bool:
-    return 300 <= response.status < 400 and bool(response.head.value(b"location"))
+    return 300 <= response.status < 400 and bool(response.value(b"location"))

@@ -7,7 +7,7 @@ last event, where the server numbers them. Redirects are not followed.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import Final, final
@@ -17,19 +17,19 @@ from anyio.abc import TaskGroup
 
 from ...client.connection import CLOSED, INITIALIZE
 from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply
-from ...client.handlers import Handlers, ServerRequests
-from ...client.http.connection import client_error
+from ...client.http.connection import open_response
 from ...client.http.wire import EVENT_STREAM, JSON
-from ...client.incoming import IncomingMessages
+from ...client.incoming import Handlers, IncomingMessages, ServerRequests
 from ...client.messages import OutgoingRequest
 from ...client.outbound.connection import EventReader, OutboundError, Response
+from ...client.outbound.network import Destination, parse_url
 from ...client.outbound.pool import ConnectionPool
-from ...client.outbound.reconnect import Reconnection
-from ...client.outbound.ssrf import Destination, parse_url
 from ...client.pending import PendingRequest, PendingRequests
+from ...client.retry import Reconnection
 from ...client.task_group import background_tasks
 from ...daemon.logs import log
-from .model import MAX_REPLY_BYTES, MODERN_REVISION, Agreed, Url
+from ..targets import Url
+from .model import MAX_REPLY_BYTES, MODERN_REVISION, Agreed
 from .server_messages import ServerMessages
 
 SESSION: Final = "mcp-session-id"
@@ -167,20 +167,16 @@ class McpHttp:
             self._server.note_dropped()
             return
         self._posts += 1
-        self._tasks.start_soon(self._send_bounded, body)
+        self._tasks.start_soon(self._reply, body, 1)
 
-    async def _send_bounded(self, body: bytes) -> None:
-        try:
-            await self._reply(body)
-        finally:
-            self._posts -= 1
-
-    async def _reply(self, body: bytes) -> None:
+    async def _reply(self, body: bytes, counted: int = 0) -> None:
         try:
             with anyio.move_on_after(POST_SECONDS):
                 await self.send(body)
         except ClientError:
             self._server.note_dropped()
+        finally:
+            self._posts -= counted
 
     # -- one request ----------------------------------------------------------------------------------------------
 
@@ -323,14 +319,10 @@ class McpHttp:
             headers[SESSION] = self._session
         return headers
 
-    @asynccontextmanager
-    async def _open(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> AsyncGenerator[Response]:
-        """The response, whose body has not been read."""
-        try:
-            async with self._pool.connection(self._to) as connection:
-                yield await connection.request(method, self._to, headers, body)
-        except OutboundError as exc:
-            raise client_error(exc, self._to.shown) from exc
+    def _open(
+        self, method: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> AbstractAsyncContextManager[Response]:
+        return open_response(self._pool, method, self._to, headers, body)
 
     def _loss(self, reason: str) -> ConnectionLoss:
         return ConnectionLoss(f"{self._to.shown}: {reason}")

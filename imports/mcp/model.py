@@ -50,37 +50,6 @@ class Agreed(Struct, frozen=True):
         return isinstance(capability, dict) and capability.get("listChanged") is True
 
 
-class Command(Struct, frozen=True):
-    """A server that is started. `env` is added to this process's own environment."""
-
-    words: tuple[str, ...]
-    cwd: str | None = None
-    env: Mapping[str, str] = {}
-
-    @property
-    def shown(self) -> str:
-        """The program, without its arguments, which may hold a secret."""
-        return self.words[0]
-
-
-class Url(Struct, frozen=True):
-    """A server that is reached by Streamable HTTP. `headers` are sent with each request. With `allow_private` its address may be
-    one of this network or this machine.
-    """
-
-    url: str
-    headers: Mapping[str, str] = {}
-    allow_private: bool = True
-
-    @property
-    def shown(self) -> str:
-        """The address without its query, which may hold a secret."""
-        return self.url.partition("?")[0]
-
-
-Target: TypeAlias = Command | Url
-
-
 Item: TypeAlias = dict[str, Any]  # Any: JSON
 
 

@@ -7,9 +7,13 @@ a template also by `resources/NAME`, and listed by `resources/list`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, final
+from urllib.parse import quote
 
+from msgspec.structs import replace
+
+from ...client.http.wire import is_token
 from ...daemon.declarations import CONTENT as CONTENT_MEMBER
 from ...daemon.declarations import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
 from ...daemon.declarations import SERVER_ERROR as SERVER_ERROR_CODE
@@ -17,10 +21,12 @@ from ...daemon.declarations import TOOL_ERROR as TOOL_ERROR_CODE
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, convert
 from ...schemas.phrases import schema_kinds
+from ..archive import objects_in
+from ..arguments import UniqueNames, operation_name
 from ..model import ImportedError, JsonSchema, Note, Schema
+from ..openapi.document import Documents, PartError
+from ..openapi.schemas import Direction, SchemaReader
 from .model import MODERN_REVISION, Agreed, Item, Listing, McpImport, McpMethod, McpOperation
-from .schemas import Schemas
-from .templates import variables_of
 
 TOOL_ERROR: Final = ImportedError(
     code=TOOL_ERROR_CODE,
@@ -107,8 +113,6 @@ MAX_ERRORS: Final = 100
 _CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 
 _HINTS: Final = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-_NOT_IN_NAMES: Final = re.compile(r"[^\w.$-]+", re.ASCII)
-_FIRST: Final = re.compile(r"[$A-Za-z_]")
 
 
 def read_listing(listing: Listing, agreed: Agreed, *, by_http: bool = False) -> McpImport:
@@ -121,25 +125,41 @@ class _Reader:
     def __init__(self, agreed: Agreed, *, by_http: bool) -> None:
         self._agreed = agreed
         self._mirrors = by_http and agreed.modern
-        self._schemas = Schemas()
-        self._schemas.definitions["Content"] = CONTENT
-        self._taken: set[str] = set()
+        self._schemas = SchemaReader(["Content"])
+        self._documents: list[tuple[str, Documents]] = []
+        self._notes: list[Note] = []
+        self._names = UniqueNames()
 
     def read(self, listing: Listing) -> McpImport:
-        operations = (
-            *self._tools(listing.tools),
-            *self._resources(listing),
-            *self._prompts(listing.prompts),
-        )
+        operations = [*self._tools(listing.tools), *self._resources(listing), *self._prompts(listing.prompts)]
+        definitions = {"Content": CONTENT, **self._schemas.finish()}
+        for pointer, documents in self._documents:
+            self._notes += (Note(pointer + each.pointer, each.kind, each.reason) for each in documents.notes.values())
         return McpImport(
             title=self._agreed.name,
             version=self._agreed.version,
             description=self._agreed.instructions,
-            operations=operations,
-            definitions=self._schemas.definitions,
-            notes=tuple(self._schemas.notes),
+            operations=tuple(
+                replace(each, output=_with_meta(each.output, definitions)) if each.structured else each
+                for each in operations
+            ),
+            definitions=definitions,
+            notes=tuple(self._notes),
             era="modern" if self._agreed.revision == MODERN_REVISION else "legacy",
         )
+
+    def _schema(self, schema: JsonSchema, owner: str, pointer: str, direction: Direction = "output") -> JsonSchema:
+        """A schema of the server, which is a document of its own. Names of its types begin with `owner`."""
+        declared = schema.get("$schema")
+        is_old = isinstance(declared, str) and re.search(r"draft-0[3-7]", declared) is not None
+        documents = Documents(schema, f"http://mcp.invalid/{len(self._documents)}", stem=owner, is_old=is_old)
+        self._documents.append((pointer, documents))
+        try:
+            found = self._schemas.read(documents.first.root, direction)
+        except PartError as exc:
+            exc.node.note("changed", f"{exc.reason}; accepts anything")
+            return {}
+        return found if isinstance(found, dict) else {}
 
     # -- tools ----------------------------------------------------------------------------------------------------
 
@@ -155,18 +175,18 @@ class _Reader:
             except ValueError as exc:
                 self._left_out(pointer, str(exc))
                 continue
-            own = self._name(name, pointer)
+            own = self._unique(operation_name(name), pointer, name)
             output = tool.get("outputSchema")
             structured = isinstance(output, dict)
             hints = tool.get("annotations")
             hints = hints if isinstance(hints, dict) else {}
             read_only = hints.get("readOnlyHint") is True
-            params = self._schemas.read(schema, own, f"{pointer}/inputSchema") | {"type": "object"}
+            params = self._schema(schema, own, f"{pointer}/inputSchema", "input")
             yield McpOperation(
                 name=own,
                 kind="query" if read_only else "mutation",
-                input=params,
-                output=self._with_meta(self._schemas.read(output, f"{own}.result", f"{pointer}/outputSchema"))
+                input=self._as_object(params),
+                output=self._schema(output, f"{own}.result", f"{pointer}/outputSchema")
                 if isinstance(output, dict)
                 else _RESULT,
                 errors=(TOOL_ERROR, SERVER_ERROR, *self._declared(tool, own, pointer)),
@@ -179,16 +199,6 @@ class _Reader:
                 structured=structured,
                 mirrored=mirrored,
             )
-
-    def _with_meta(self, schema: JsonSchema) -> JsonSchema:
-        """A schema of structured content that takes the member `_meta`, too."""
-        properties = schema.get("properties", {})
-        if schema_kinds(schema, {"$defs": self._schemas.definitions}) != {"object"} or "_meta" in properties:
-            return schema
-        if schema.keys() <= _OPEN_TO_MEMBERS:
-            return {**schema, "properties": {**properties, "_meta": _META}}
-        with_meta = {"properties": {"_meta": _META}, "required": ["_meta"]}
-        return {"type": "object", "anyOf": [schema, with_meta]}
 
     def _declared(self, tool: Item, own: str, pointer: str) -> Iterator[ImportedError]:
         """The errors that a tool of another discreet declares. What can't be one here is left out."""
@@ -208,8 +218,17 @@ class _Reader:
                 http_status=each.http_status,
                 message=each.message[:MAX_NAME],
                 retryable=each.retryable,
-                schema=None if schema is None else self._schemas.read(schema, f"{own}.{each.code}", f"{pointer}/_meta"),
+                schema=None if schema is None else self._schema(schema, f"{own}.{each.code}", f"{pointer}/_meta"),
             )
+
+    def _as_object(self, schema: JsonSchema) -> JsonSchema:
+        if schema.get("type") == "object":
+            return schema
+        found = self._schemas.extended(
+            {word: each for word, each in schema.items() if word != "type"}, {"type": "object"}
+        )
+        assert isinstance(found, dict), "it was one"
+        return found
 
     # -- resources ------------------------------------------------------------------------------------------------
 
@@ -239,7 +258,7 @@ class _Reader:
                 self._left_out(pointer, "its URI template is none of RFC 6570; resources/read reads what it stands for")
                 continue
             yield self._query(
-                f"resources/{self._part(name)}",
+                f"resources/{_part(name)}",
                 _description(template),
                 {each: {"type": "string"} for each in variables},
                 list(variables),
@@ -274,7 +293,7 @@ class _Reader:
             arguments = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
             named = {each["name"]: each for each in arguments if isinstance(each.get("name"), str)}
             yield self._query(
-                f"prompts/{self._part(name)}",
+                f"prompts/{_part(name)}",
                 _description(prompt),
                 {each: _described({"type": "string"}, about) for each, about in named.items()},
                 [each for each, about in named.items() if about.get("required") is True],
@@ -316,25 +335,32 @@ class _Reader:
 
     # -- names ----------------------------------------------------------------------------------------------------
 
-    def _name(self, name: str, pointer: str) -> str:
-        parts = [self._part(part) for part in name.split("/") if part]
-        own = "/".join(parts) or "_"
-        return self._unique(own if _FIRST.match(own) else f"_{own}", pointer, name, whole=True)
-
-    def _part(self, name: str) -> str:
-        return _NOT_IN_NAMES.sub("_", name)[:MAX_NAME] or "_"
-
-    def _unique(self, own: str, pointer: str, given: str, *, whole: bool = False) -> str:
-        wanted, number = own, 2
-        while own in self._taken:
-            own, number = f"{wanted}_{number}", number + 1
-        self._taken.add(own)
-        if (own if whole else own.partition("/")[2].rpartition("/")[2]) != given:
-            self._schemas.notes.append(Note(pointer, "renamed", f"it is called {own} here"))
+    def _unique(self, wanted: str, pointer: str, given: str) -> str:
+        """A name that no other operation has. The part behind the prefix is what the server calls it."""
+        own = self._names.add(wanted)
+        if own.removeprefix(wanted.removesuffix(given)) != given:
+            self._notes.append(Note(pointer, "renamed", f"it is called {own} here"))
         return own
 
     def _left_out(self, pointer: str, reason: str) -> None:
-        self._schemas.notes.append(Note(pointer, "left-out", reason))
+        self._notes.append(Note(pointer, "left-out", reason))
+
+
+def _with_meta(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """A schema of structured content that takes the member `_meta`, too."""
+    if not isinstance(schema, dict):
+        return schema
+    properties = schema.get("properties", {})
+    if schema_kinds(schema, {"$defs": definitions}) != {"object"} or "_meta" in properties:
+        return schema
+    if schema.keys() <= _OPEN_TO_MEMBERS:
+        return {**schema, "properties": {**properties, "_meta": _META}}
+    with_meta = {"properties": {"_meta": _META}, "required": ["_meta"]}
+    return {"type": "object", "anyOf": [schema, with_meta]}
+
+
+def _part(name: str) -> str:
+    return operation_name(name).replace("/", "_")
 
 
 def _description(item: Item, title: object = None) -> str:
@@ -349,6 +375,9 @@ def _described(schema: JsonSchema, item: Item) -> JsonSchema:
     return {**schema, "description": text} if text else schema
 
 
+MARK: Final = "x-mcp-header"
+
+
 def _mirrored(schema: JsonSchema) -> dict[str, tuple[str, ...]]:
     """The paths of the params that HTTP repeats in headers, by the names of these headers.
 
@@ -356,39 +385,52 @@ def _mirrored(schema: JsonSchema) -> dict[str, tuple[str, ...]]:
     section Custom Headers from Tool Parameters).
     """
     found: dict[str, tuple[str, ...]] = {}
-    for part, path in _marked(schema):
-        mark = part[MARK]
-        if path is None:
-            raise ValueError(f"{MARK} stands where no header can be made of it")
-        if not isinstance(mark, str) or not _TOKEN.fullmatch(mark):
-            raise ValueError(f"{MARK} names no header")
-        if part.get("type") not in ("string", "integer", "number", "boolean"):
-            raise ValueError(f"{MARK} stands at a param that is no string, number or boolean")
-        if f"Mcp-Param-{mark}".lower() in map(str.lower, found):
-            raise ValueError(f"two params have the same {MARK}")
-        found[f"Mcp-Param-{mark}"] = path
+    pending: list[tuple[Any, tuple[str, ...]]] = [(schema, ())]
+    while pending:
+        part, path = pending.pop()
+        if path and MARK in part:
+            mark = part[MARK]
+            if not isinstance(mark, str) or not is_token(mark) or len(mark) > MAX_NAME:
+                raise ValueError(f"{MARK} names no header")
+            if part.get("type") not in ("string", "integer", "number", "boolean"):
+                raise ValueError(f"{MARK} stands at a param that is no string, number or boolean")
+            if f"Mcp-Param-{mark}".lower() in map(str.lower, found):
+                raise ValueError(f"two params have the same {MARK}")
+            found[f"Mcp-Param-{mark}"] = path
+        members = part.get("properties")
+        members = members if isinstance(members, dict) else {}
+        pending += ((each, (*path, name)) for name, each in members.items() if isinstance(each, dict))
+    if sum(isinstance(part.get(MARK), str) for part in objects_in(schema)) > len(found):
+        raise ValueError(f"{MARK} stands where no header can be made of it")
     return found
 
 
-def _marked(root: JsonSchema) -> Iterator[tuple[JsonSchema, tuple[str, ...] | None]]:
-    """All marked schemas, each with the path to its param; None where that is not led to by `properties` alone."""
-    pending: list[tuple[Any, tuple[str, ...] | None, bool]] = [(root, (), True)]
-    while pending:
-        part, path, is_schema = pending.pop()
-        if isinstance(part, list):
-            pending += ((each, None, True) for each in part)
-        elif isinstance(part, dict) and is_schema:
-            if MARK in part:
-                yield part, path or None
-            for word, each in part.items():
-                if word not in _VALUES:
-                    pending.append((each, path if word == "properties" else None, word not in _TABLES))
-        elif isinstance(part, dict):
-            pending += ((each, None if path is None else (*path, name), True) for name, each in part.items())
+_EXPRESSION: Final = re.compile(r"\{([+#./;?&]?)([A-Za-z0-9_.%]+(?:,[A-Za-z0-9_.%]+)*)\}")
+_RESERVED: Final = ":/?#[]@!$&'()*+,;="
+_OPENINGS: Final = {"+": "", "#": "#", ".": ".", "/": "/", ";": ";", "?": "?", "&": "&", "": ""}
+_SEPARATORS: Final = {"+": ",", "#": ",", ".": ".", "/": "/", ";": ";", "?": "&", "&": "&", "": ","}
 
 
-MARK: Final = "x-mcp-header"
-_TABLES: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
-_VALUES: Final = frozenset({"const", "enum", "default", "examples"})
-"""Words of a schema that hold values and no schemas."""
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+def variables_of(template: str) -> tuple[str, ...] | None:
+    """The variables, in their order; None for what is no template of these levels."""
+    rest = _EXPRESSION.sub("", template)
+    if "{" in rest or "}" in rest:
+        return None
+    names = (name for match in _EXPRESSION.finditer(template) for name in match[2].split(","))
+    return tuple(dict.fromkeys(names))
+
+
+def expand(template: str, values: Mapping[str, str]) -> str:
+    """The URI of these values."""
+
+    def fill(match: re.Match[str]) -> str:
+        operator, names = match[1], match[2].split(",")
+        safe = _RESERVED if operator in ("+", "#") else ""
+        parts = [(name, quote(values[name], safe=safe)) for name in names if name in values]
+        if operator in (";", "?", "&"):
+            shown = [f"{name}={text}" if text or operator != ";" else name for name, text in parts]
+        else:
+            shown = [text for _, text in parts]
+        return _OPENINGS[operator] + _SEPARATORS[operator].join(shown) if shown else ""
+
+    return _EXPRESSION.sub(fill, template)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...client.dialects import MCP
-from ...client.handlers import Handlers
+from ...client.incoming import Handlers
 from ...daemon.logs import RepeatedWarning, log
 from ...errors.decoders import DECODE_ERRORS, convert
 from ...errors.printable import cut, printable

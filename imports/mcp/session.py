@@ -1,15 +1,16 @@
-"""Talks to an MCP server: starts or reaches it, agrees with it on a revision, and writes requests as that has them.
+"""Talks to an MCP server: starts or reaches it, agrees with it on a revision, and asks for all that it offers.
 
 A server of 2026-07-28 answers `server/discover`. Older ones refuse it, each in its own way, or say nothing at all; they begin
-with `initialize` (2026-07-28, basic/versioning, section Backward Compatibility). The client's engine does the rest.
+with `initialize` (2026-07-28, basic/versioning, section Backward Compatibility). The client's engine does the rest. Every list
+is bounded.
 """
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import anyio
@@ -17,19 +18,30 @@ from msgspec import Raw, Struct
 
 from ...client.connection import INITIALIZE, Connection, open_connection
 from ...client.connector import FixedConnector
+from ...client.dialects import CLIENT_INFO
 from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply, RemoteError
-from ...client.handlers import Handlers
+from ...client.incoming import Handlers
 from ...client.peer import CallDefaults, Peer
-from ...client.process import EndBounds, spawn
 from ...client.task_group import background_tasks
-from ...daemon.logs import log
-from ...daemon.settings.option import PREFIX
 from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Overloaded
-from ...version import __version__
-from .model import LEGACY_REVISIONS, MAX_REPLY_BYTES, MODERN_REVISION, Agreed, Command, Era, Target
+from ...errors.printable import cut, printable
+from ...errors.redaction import scrub
+from ..model import ImportFailed
+from ..targets import Command, Target, Url, ask_in_thread, run
+from .model import (
+    LEGACY_REVISIONS,
+    MAX_REPLY_BYTES,
+    MODERN_REVISION,
+    Agreed,
+    Era,
+    Item,
+    Listing,
+    McpImport,
+)
+from .reading import read_listing
 from .server_messages import KINDS, ServerMessages
 
 if TYPE_CHECKING:
@@ -50,16 +62,20 @@ PROBE_SECONDS: Final = 3.0
 LISTEN_AGAIN_SECONDS: Final = 5.0
 """Between two requests that listen for changes."""
 
-BOUNDS: Final = EndBounds(eof=0.7, terminate=0.5, kill=0.5)
-"""How a server is ended: within the daemon's drain window of 2 s."""
-
-CLIENT_INFO: Final = {"name": "discreet", "version": __version__}
 UNSUPPORTED_VERSION: Final = -32022
 
 PROBING: Final = Agreed(MODERN_REVISION)
 LEGACY: Final = Agreed(LEGACY_REVISIONS[-1])
 
-_META: Final = "io.modelcontextprotocol/"
+_PREFIX: Final = "io.modelcontextprotocol/"
+
+_META: Final = {
+    f"{_PREFIX}protocolVersion": MODERN_REVISION,
+    f"{_PREFIX}clientInfo": CLIENT_INFO,
+    f"{_PREFIX}clientCapabilities": {},
+    f"{_PREFIX}logLevel": "info",
+}
+"""What each request of the modern era carries."""
 
 OnProgress = Callable[[dict[str, Any]], object]  # Any: JSON
 
@@ -116,10 +132,10 @@ class Session:
             headers = {header: encoded(value) for header, value in {**named, **(mirrored or {})}.items()}
         text: Raw = await self._peer.call(
             method,
-            self._with_meta(params),
+            {**params, "_meta": _META} if self.agreed.modern else params,
             type=Raw,
             service_params=headers,
-            on_progress=None if on_progress is None else self._teller(on_progress),
+            on_progress=None if on_progress is None else partial(_tell, on_progress),
         )
         if memoryview(text).nbytes > MAX_REPLY_BYTES:
             raise InvalidReply(f"the server's answer is larger than {MAX_REPLY_BYTES} bytes")
@@ -146,32 +162,11 @@ class Session:
             await anyio.sleep(LISTEN_AGAIN_SECONDS)
             self.server.note_gap()
 
-    def _with_meta(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not self.agreed.modern:
-            return params
-        meta = {
-            f"{_META}protocolVersion": self.agreed.revision,
-            f"{_META}clientInfo": CLIENT_INFO,
-            f"{_META}clientCapabilities": {},
-            f"{_META}logLevel": "info",
-        }
-        return {**params, "_meta": meta}
 
-    def _teller(self, on_progress: OnProgress) -> Callable[[Any], None]:
-        failed = False
-
-        def tell(told: Any) -> None:
-            nonlocal failed
-            if failed or not isinstance(told, dict):
-                return
-            told.pop("_meta", None)
-            try:
-                on_progress(told)
-            except Exception as exc:  # noqa: BLE001 - the caller's side; the server's next message must not suffer
-                failed = True
-                log.error("import.progress_failed", import_=self.server.import_name, error=type(exc).__name__)
-
-        return tell
+def _tell(on_progress: OnProgress, told: Any) -> None:  # Any: JSON
+    if isinstance(told, dict):
+        told.pop("_meta", None)
+        on_progress(told)
 
 
 def encoded(value: str) -> str:
@@ -183,10 +178,6 @@ def encoded(value: str) -> str:
 
 
 # -- opening -----------------------------------------------------------------------------------------------------------
-
-
-def _no_headers() -> Mapping[str, str]:
-    return {}
 
 
 @final
@@ -202,7 +193,7 @@ class Opener:
         server: ServerMessages,
         era: Era | None = None,
         *,
-        headers: Callable[[], Mapping[str, str]] = _no_headers,
+        headers: Callable[[], Mapping[str, str]] = dict,
         seconds: float = START_SECONDS,
     ) -> None:
         self._target = target
@@ -215,74 +206,48 @@ class Opener:
     async def open(self) -> AsyncGenerator[Session]:
         """A session that is through the handshake. Raises `ConnectionFailed`."""
         deadline = anyio.current_time() + self._seconds
-        if self.era != "legacy":
+        for begin in (self._initialize,) if self.era == "legacy" else (self._probe, self._initialize):
             async with self._linked() as session:
-                if await self._begin(session, deadline, self._probe):
-                    async with _following(session):
+                with anyio.CancelScope(deadline=deadline) as scope:
+                    usable = await begin(session)
+                if scope.cancelled_caught:
+                    raise ConnectionFailed(ConnectionLoss(f"it did not answer within {self._seconds:g} s"))
+                if usable:
+                    async with background_tasks() as tasks:
+                        tasks.start_soon(session.follow)
                         yield session
                     return
-        async with self._linked() as session:
-            await self._begin(session, deadline, self._initialize)
-            async with _following(session):
-                yield session
-
-    async def _begin(self, session: Session, deadline: float, work: Callable[[Session], Any]) -> bool:
-        """Whether this session can be used. Raises `ConnectionFailed`."""
-        with anyio.CancelScope(deadline=deadline):
-            return bool(await work(session))
-        raise ConnectionFailed(ConnectionLoss(f"it did not answer within {self._seconds:g} s"))
 
     async def _probe(self, session: Session) -> bool:
         """Begin with a question that not every server knows. False where nobody knows the state of the server behind it."""
         probed = await discover(session)
         if probed == "modern":
             self.era = "modern"
-            return True
-        if probed == "silent" and (isinstance(self._target, Command) or not session.usable):
+        elif probed == "silent" and (isinstance(self._target, Command) or not session.usable):
             return False
-        return await self._initialize(session)
+        return probed == "modern" or await self._initialize(session)
 
     async def _initialize(self, session: Session) -> bool:
         await initialize(session)
         self.era = "legacy"
         return True
 
-    def _linked(self) -> AbstractAsyncContextManager[Session]:
-        if isinstance(self._target, Command):
-            return _open_process(self._target, self._server)
-        return self._open_http()
-
     @asynccontextmanager
-    async def _open_http(self) -> AsyncGenerator[Session]:
+    async def _linked(self) -> AsyncGenerator[Session]:
+        server, handlers = self._server, self._server.handlers()
+        if isinstance(self._target, Command):
+            async with (
+                run(self._target, server.take_line) as process,
+                open_connection(
+                    process, handlers, framing="newline", explain=process.explain, max_message=MAX_MESSAGE_BYTES
+                ) as connection,
+            ):
+                yield Session(connection, handlers, server)
+            return
         from .http import open_http  # late: processes need none
 
-        assert not isinstance(self._target, Command), "a command is a process"
-        handlers = self._server.handlers()
-        async with open_http(self._target, handlers, self._server, headers=self._headers) as http:
-            yield Session(http, handlers, self._server, http=http)
-
-
-@asynccontextmanager
-async def _following(session: Session) -> AsyncGenerator[None]:
-    async with background_tasks() as tasks:
-        tasks.start_soon(session.follow)
-        yield
-
-
-@asynccontextmanager
-async def _open_process(command: Command, server: ServerMessages) -> AsyncGenerator[Session]:
-    """Run the command for as long as the block runs, without the daemon's settings, which may hold secrets."""
-    handlers = server.handlers()
-    own = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    async with (
-        spawn(
-            command.words, cwd=command.cwd, env={**own, **command.env}, stderr=server.take_line, bounds=BOUNDS
-        ) as process,
-        open_connection(
-            process, handlers, framing="newline", explain=process.explain, max_message=MAX_MESSAGE_BYTES
-        ) as connection,
-    ):
-        yield Session(connection, handlers, server)
+        async with open_http(self._target, handlers, server, headers=self._headers) as http:
+            yield Session(http, handlers, server, http=http)
 
 
 # -- the handshake -----------------------------------------------------------------------------------------------------
@@ -332,17 +297,10 @@ async def discover(session: Session) -> Probed:
     if MODERN_REVISION not in found.supported_versions:
         _require_known(found.supported_versions)
         return "legacy"
-    about = found._meta.get(f"{_META}serverInfo")
-    name, version = (about.get("name"), about.get("version")) if isinstance(about, dict) else ("", "")
-    session.agree(
-        Agreed(
-            MODERN_REVISION,
-            found.capabilities,
-            name if isinstance(name, str) else "",
-            version if isinstance(version, str) else "",
-            found.instructions,
-        )
-    )
+    about = found._meta.get(f"{_PREFIX}serverInfo")
+    named = about if isinstance(about, dict) else {}
+    name, version = (given if isinstance(given := named.get(each), str) else "" for each in ("name", "version"))
+    session.agree(Agreed(MODERN_REVISION, found.capabilities, name, version, found.instructions))
     return "modern"
 
 
@@ -371,3 +329,99 @@ async def initialize(session: Session) -> None:
         Agreed(welcome.protocol_version, welcome.capabilities, about.name, about.version, welcome.instructions)
     )
     await session.notify("notifications/initialized")
+
+
+MAX_PAGES: Final = 1000
+MAX_ITEMS: Final = 10_000
+"""Of one list."""
+MAX_LIST_BYTES: Final = 64 * 1024 * 1024
+
+SHOWN_CHARACTERS: Final = 200
+"""Of the last line of the server's stderr."""
+
+READ_SECONDS: Final = 10.0
+"""How long it may take until a server has started and listed what it offers."""
+
+
+def read_mcp(target: Target, name: str, *, token: str | None = None, seconds: float = READ_SECONDS) -> McpImport:
+    """What the server offers. Starts it, asks it, and ends it. Blocks.
+
+    `name` is that of the import, for the log. Raises `ImportFailed`, in one line.
+    """
+    server = ServerMessages(name)
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    opener = Opener(target, server, headers=lambda: headers, seconds=seconds)
+
+    async def ask() -> McpImport:
+        async with opener.open() as session:
+            return await list_again(session, target)
+
+    try:
+        return ask_in_thread(ask, seconds)
+    except TimeoutError:
+        reason = f"it did not answer within {seconds:g} s"
+    except RemoteError as exc:
+        reason = f"it refused to list what it offers with the error {exc.number}"
+    except FailureError:
+        reason = "it did not list what it offers"
+    except ClientError as exc:
+        reason = str(exc)
+    told = f"; its stderr ends: {scrub(cut(server.last_line, SHOWN_CHARACTERS))}" if server.last_line else ""
+    about = reason.removeprefix(f"{target.shown}: ")
+    raise ImportFailed(f"MCP server {target.shown}: {printable(about)}{told}")
+
+
+async def list_again(session: Session, target: Target) -> McpImport:
+    """What a server offers now. Raises as `list_all` does."""
+    return read_listing(await list_all(session), session.agreed, by_http=isinstance(target, Url))
+
+
+async def list_all(session: Session) -> Listing:
+    """All lists. Raises `RemoteError`, `ConnectionFailed`, and `InvalidReply` for a list that has no end or is none."""
+    offered = session.agreed.capabilities
+    reads = "resources" in offered
+    return Listing(
+        tools=await _list(session, "tools") if "tools" in offered else (),
+        resources=await _list(session, "resources") if reads else (),
+        templates=await _list(session, "resources/templates", "resourceTemplates") if reads else (),
+        prompts=await _list(session, "prompts") if "prompts" in offered else (),
+    )
+
+
+async def _list(session: Session, kind: str, member: str = "") -> tuple[Item, ...]:
+    method, member = f"{kind}/list", member or kind
+    found: list[Item] = []
+    size = 0
+    cursors: set[str] = set()
+    params: dict[str, str] = {}
+    for _ in range(MAX_PAGES):
+        try:
+            text = await session.request(method, params)
+        except RemoteError as exc:
+            if exc.number == METHOD_NOT_FOUND:
+                return tuple(found)  # many servers have resources but no templates
+            raise
+        items, cursor = _page(text, method, member)
+        size += memoryview(text).nbytes
+        found += items
+        if not cursor:
+            return tuple(found)
+        if cursor in cursors:
+            raise InvalidReply(f"{method} names the same page twice")
+        if len(found) > MAX_ITEMS or size > MAX_LIST_BYTES:
+            break
+        cursors.add(cursor)
+        params = {"cursor": cursor}
+    raise InvalidReply(f"{method} has more than {MAX_PAGES} pages, {MAX_ITEMS} entries or {MAX_LIST_BYTES} bytes")
+
+
+def _page(text: Raw, method: str, member: str) -> tuple[list[Item], str]:
+    try:
+        members = decoder_for(dict[str, Any])(text)
+    except DECODE_ERRORS:
+        members = {}
+    items = members.get(member)
+    cursor = members.get("nextCursor") or ""
+    if not isinstance(items, list) or not isinstance(cursor, str):
+        raise InvalidReply(f"the answer to {method} is no list")
+    return [item for item in items if isinstance(item, dict)], cursor

@@ -1,30 +1,33 @@
-"""Calls the operations of an MCP server, which it starts with the first call and again when it died, and follows its lists."""
+"""Calls the operations of an MCP server, which it starts with the first call and again when it died, and follows its lists.
+
+Reads what tools, resources and prompts answer.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 import anyio
 import anyio.abc
-from msgspec import Raw
+import msgspec
+from msgspec import Raw, Struct
 
+from ...client.connector import RestartingConnector
 from ...client.errors import ClientError, ConnectionFailed, InvalidReply, RemoteError
-from ...client.restart import RestartingConnector, RestartPolicy
 from ...client.task_group import background_tasks
+from ...daemon.declarations import CONTENT, OF_SERVERS
 from ...daemon.logs import log
-from ...errors.backoff import SYSTEM_TIMING
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
-from ...errors.failures import Internal, Unavailable
-from ..model import ImportedOperation
-from .listing import list_again
-from .model import Command, Era, McpImport, McpOperation, Target
-from .results import read_result, server_error
+from ...errors.failures import Internal, Overloaded, TimedOut, Unavailable
+from ..model import ImportedOperation, UpstreamError
+from ..targets import Target, started_again
+from .model import Era, McpImport, McpOperation
+from .reading import SERVER_ERROR, TOOL_ERROR, expand
 from .server_messages import ListKind, ServerMessages
-from .session import Opener, Session
-from .templates import expand
+from .session import Opener, Session, list_again
 
 if TYPE_CHECKING:
     from ...daemon.operations.context import Context
@@ -33,9 +36,8 @@ CHANGES_SECONDS: Final = 0.5
 """After a change the lists are asked for again so much later: servers tell of each tool by itself."""
 LIST_SECONDS: Final = 30.0
 
-_OF_COMMANDS: Final = RestartPolicy()
-_OF_URLS: Final = RestartPolicy(limit=1000)
-"""A server behind a URL is not started but reached, so it is only asked less often."""
+ATTEMPTS: Final = 2
+"""How often a call is made that found no server, or whose server died though it may be repeated."""
 
 
 @final
@@ -62,9 +64,7 @@ class McpUpstream:
         self.on_listed = on_listed
         server = ServerMessages(name, self._note_change)
         self._opener = Opener(target, server, era, headers=self._headers)
-        self._tasks: anyio.abc.TaskGroup | None = None
         self._connector: RestartingConnector[Session] | None = None
-        self._again_at = math.inf  # when a server that was given up is started again
         self._changed: anyio.Event
         self._listed: Session | None = None
 
@@ -75,14 +75,12 @@ class McpUpstream:
     async def opened(self) -> AsyncGenerator[None]:
         """Leaving ends the server. It is started with the first call."""
         self._changed = anyio.Event()
-        async with background_tasks() as self._tasks:
-            self._tasks.start_soon(self._follow)
+        async with background_tasks() as tasks, started_again(self._opener.open) as self._connector:
+            tasks.start_soon(self._follow)
             try:
                 yield
             finally:
-                if self._connector is not None:
-                    self._connector.close()
-                self._tasks = self._connector = None
+                self._connector = None
 
     # -- calls ----------------------------------------------------------------------------------------------------
 
@@ -90,18 +88,15 @@ class McpUpstream:
         """The result. Raises `UpstreamError` and `FailureError`."""
         assert isinstance(operation, McpOperation), "the operations are those of this import"
         self._take_token(ctx)
-        session = await self._session(operation)
-        try:
-            return await self._ask(session, operation, arguments, ctx)
-        except ConnectionFailed as exc:
-            may_repeat = operation.idempotent if exc.sent else not session.usable
-            if not may_repeat:
-                raise self._lost(operation, exc) from exc
-        session = await self._session(operation)
-        try:
-            return await self._ask(session, operation, arguments, ctx)
-        except ConnectionFailed as exc:
-            raise self._lost(operation, exc) from exc
+        for attempt in range(ATTEMPTS):
+            session = await self._session(operation)
+            try:
+                return await self._ask(session, operation, arguments, ctx)
+            except ConnectionFailed as exc:
+                may_repeat = operation.idempotent if exc.sent else not session.usable
+                if attempt + 1 == ATTEMPTS or not may_repeat:
+                    raise self._lost(operation, exc) from exc
+        raise AssertionError("the last attempt returns or raises")
 
     async def stream(
         self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
@@ -141,19 +136,11 @@ class McpUpstream:
 
     async def _session(self, operation: McpOperation) -> Session:
         """One that was usable a moment ago. Raises `FailureError`."""
-        if self._tasks is None:
-            raise FailureError(Unavailable(upstream=True))
-        if self._connector is not None and self._connector.closed and anyio.current_time() >= self._again_at:
-            self._connector = None
         if self._connector is None:
-            policy = _OF_COMMANDS if isinstance(self._target, Command) else _OF_URLS
-            self._connector = RestartingConnector(self._opener.open, policy, tasks=self._tasks, timing=SYSTEM_TIMING)
-            self._again_at = math.inf
+            raise FailureError(Unavailable(upstream=True))
         try:
             session = await self._connector.connection()
         except ConnectionFailed as exc:
-            if exc.loss.gave_up and self._again_at == math.inf:
-                self._again_at = anyio.current_time() + _OF_COMMANDS.within
             raise self._lost(operation, exc) from exc
         if self._listed is not session:  # a server that was started again may offer something else
             self._listed = session
@@ -207,3 +194,143 @@ def _mirrored(operation: McpOperation, arguments: dict[str, Any]) -> dict[str, s
         elif isinstance(value, str | int):
             found[header] = str(value)
     return found
+
+
+MAX_ERROR_TEXT: Final = 1000
+"""Characters of what a server says about an error of its own."""
+
+_encode: Final = msgspec.json.Encoder().encode
+_NO_CONTENT: Final = Raw(b"[]")
+
+
+class _ToolResult(Struct, rename="camel"):
+    content: Raw = _NO_CONTENT
+    structured_content: Raw = Raw(b"")
+    is_error: bool | None = None
+    result_type: str = "complete"
+
+
+def read_result(operation: McpOperation, text: Raw) -> Raw:
+    """The result of an operation. Raises `UpstreamError` for an error of a tool, and `InvalidReply`."""
+    if operation.method == "tools/call":
+        return _read_tool_result(operation, text)
+    try:
+        members = decoder_for(dict[str, Any])(text)
+    except DECODE_ERRORS:
+        raise InvalidReply("the result is no object") from None
+    if members.pop("resultType", "complete") != "complete":
+        raise InvalidReply(ASKS)
+    for beside in ("_meta", "ttlMs", "cacheScope"):
+        members.pop(beside, None)
+    return Raw(_encode(members))
+
+
+def _read_tool_result(operation: McpOperation, text: Raw) -> Raw:
+    try:
+        found = decoder_for(_ToolResult)(text)
+    except DECODE_ERRORS:
+        raise InvalidReply("the result is not as MCP has it") from None
+    if found.result_type != "complete":
+        raise InvalidReply(ASKS)
+    structured = bytes(found.structured_content)
+    if found.is_error:
+        raise _declared_error(operation, structured) or UpstreamError(
+            TOOL_ERROR.code, _whole(found.content, structured)
+        )
+    if not operation.structured:
+        return _whole(found.content, structured)
+    if not structured:
+        raise InvalidReply("the tool declares structured content, but gave none")
+    return _with_content(structured, found.content)
+
+
+def _with_content(structured: bytes, content: Raw) -> Raw:
+    """Join structured content with content that says more than a text of the same. Only an object has room for that."""
+    try:
+        blocks: list[Any] = decoder_for(list[Any])(content)
+        members = decoder_for(dict[str, Raw])(structured)
+        if _repeats(blocks, decoder_for(dict[str, Any])(structured)):
+            return Raw(structured)
+        meta = decoder_for(dict[str, Raw])(members.get("_meta", b"{}"))
+    except DECODE_ERRORS:
+        return Raw(structured)
+    return Raw(_encode(members | {"_meta": meta | {CONTENT: content}}))
+
+
+def _repeats(blocks: list[Any], structured: dict[str, Any]) -> bool:
+    """Whether blocks are texts alone that say what is structured: all of it, or what is wrapped as `result`, or its items."""
+    if not all(isinstance(each, dict) and each.keys() == {"type", "text"} for each in blocks):
+        return False
+    texts = [each["text"] for each in blocks]
+    alone = structured["result"] if structured.keys() == {"result"} else structured
+    if isinstance(alone, list) and len(alone) == len(texts) and all(map(_says, texts, alone)):
+        return True
+    return not texts or (len(texts) == 1 and (_says(texts[0], structured) or _says(texts[0], alone)))
+
+
+def _says(text: object, value: object) -> bool:
+    if text == value or not isinstance(text, str):
+        return text == value
+    try:
+        return bool(msgspec.json.decode(text) == value)
+    except DECODE_ERRORS:
+        return False
+
+
+class _ErrorFacts(Struct, forbid_unknown_fields=True):
+    """How a tool of another discreet says what error it is."""
+
+    code: str
+    retryable: bool
+    details: Raw = Raw(b"")
+
+
+def _declared_error(operation: McpOperation, structured: bytes) -> UpstreamError | FailureError | None:
+    """The error that a failed tool declares, or a limit or a deadline of the daemon that it runs in; None for any other."""
+    try:
+        facts = decoder_for(_ErrorFacts)(structured)
+    except DECODE_ERRORS:
+        return None
+    details = Raw(bytes(facts.details)) if bytes(facts.details) not in (b"", b"null") else None
+    if facts.code in {error.code for error in operation.errors} - OF_SERVERS:
+        return UpstreamError(facts.code, details)
+    return _transient(facts.code, details) if facts.retryable else None
+
+
+class _RetryAfter(Struct):
+    retry_after_ms: int | None = msgspec.field(name="retryAfterMs", default=None)
+
+
+def _transient(code: object, details: Raw | None) -> FailureError | None:
+    """The failure of a call that may succeed later."""
+    try:
+        after = None if details is None else decoder_for(_RetryAfter)(details).retry_after_ms
+    except DECODE_ERRORS:
+        after = None
+    match code:
+        case "OVERLOADED":
+            return FailureError(Overloaded(after))
+        case "UNAVAILABLE":
+            return FailureError(Unavailable(after, upstream=True))
+        case "TIMEOUT":
+            return FailureError(TimedOut())
+        case _:
+            return None
+
+
+ASKS: Final = "the server asks the user or the model before it answers, which an import can't"
+
+
+def _whole(content: Raw, structured: bytes) -> Raw:
+    beside = b',"structuredContent":' + structured if structured else b""
+    return Raw(b'{"content":%b%b}' % (bytes(content), beside))
+
+
+def server_error(exc: RemoteError) -> UpstreamError | FailureError:
+    """What the caller learns of an error of the server."""
+    if isinstance(exc.data, dict) and exc.data.get("retryable") is True:
+        transient = _transient(exc.data.get("code"), Raw(_encode(exc.data.get("details"))))
+        if transient is not None:
+            return transient
+    details = {"code": exc.number, "message": exc.error.message[:MAX_ERROR_TEXT]}
+    return UpstreamError(SERVER_ERROR.code, Raw(_encode(details)))

@@ -5,13 +5,15 @@ that it is given.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias, final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias, TypeVar, final
 from urllib.parse import unquote, urldefrag, urljoin
 
 from ...schemas.phrases import json_kind
 from ..model import Note, NoteKind
 from .parsing import DocumentError, Path, parse, quoted
+
+T = TypeVar("T")
 
 Fetcher: TypeAlias = Callable[[str], bytes]
 """The text of another document, by its absolute address. Raises `DocumentError`."""
@@ -39,17 +41,23 @@ def type_name(value: object) -> str:
 
 @final
 class Document:
-    """A parsed document. `label` stands before the pointers into it; that of the first is empty.
-
-    `is_old` says that its schemas are those of OpenAPI 3.0. `root` is where it begins.
+    """A parsed document. `label` stands before the pointers into it; that of the first is empty. The names of its types begin
+    with `stem`. `is_old` says that its schemas are older than 2020-12: those of OpenAPI 3.0, or of draft 7.
     """
 
-    def __init__(self, documents: Documents, uri: str, text: bytes, *, label: str = "") -> None:
+    def __init__(
+        self, documents: Documents, uri: str, value: Any, *, label: str = "", stem: str = "", is_old: bool = False
+    ) -> None:  # Any: JSON
         self.documents = documents
         self.uri = uri
         self.label = label
-        self.is_old = False
-        self.root = Node(self, None, parse(text, lambda path, reason: Node(self, path, None).note("changed", reason)))
+        self.stem = stem or label.rpartition("/")[2].partition(".")[0]
+        self.is_old = is_old
+        self.root = Node(self, None, value)
+
+    def note(self, path: Path, reason: str) -> None:
+        """Note that a place is read otherwise than it stands there."""
+        Node(self, path, None).note("changed", reason)
 
 
 @final
@@ -107,6 +115,12 @@ class Node:
         value = self.value.get(name) if isinstance(self.value, dict) else None
         return None if value is None else Node(self.document, (self.path, name), value)
 
+    def component_names(self) -> Iterable[str]:
+        """Return the names in `components/schemas` of an object."""
+        components = self.get("components")
+        schemas = components and components.get("schemas")
+        return schemas.value if schemas and isinstance(schemas.value, dict) else ()
+
     def members(self) -> Iterator[tuple[str, Node]]:
         """Yield the members of an object. Raises `PartError` where this is no object."""
         for name, value in self.object().items():
@@ -131,43 +145,33 @@ class Node:
 
     def text(self, name: str) -> str:
         """Return a member that is a string; empty where it is missing. Raises `PartError` for another."""
+        return self._member(name, str, "a string") or ""
+
+    def flag(self, name: str) -> bool | None:
+        """Return a member that is a boolean; None where it is missing. Raises `PartError` for another."""
+        return self._member(name, bool, "true or false")
+
+    def _member(self, name: str, kind: type[T], what: str) -> T | None:
         member = self.get(name)
-        if member is None:
-            return ""
-        if not isinstance(member.value, str):
-            raise member.wrong(f"must be a string, not {type_name(member.value)}")
-        return member.value
+        if member is None or isinstance(member.value, kind):
+            return None if member is None else member.value
+        raise member.wrong(f"must be {what}, not {type_name(member.value)}")
 
     def prose(self, name: str) -> str:
         """Return a member that is a string for people; empty where it is anything else."""
         value = self.value.get(name) if isinstance(self.value, dict) else None
         return value.strip() if isinstance(value, str) else ""
 
-    def flag(self, name: str) -> bool | None:
-        """Return a member that is a boolean; None where it is missing. Raises `PartError` for another."""
-        member = self.get(name)
-        if member is None:
-            return None
-        if not isinstance(member.value, bool):
-            raise member.wrong(f"must be true or false, not {quoted(member.value)!r}")
-        return member.value
-
 
 @final
 class Documents:
-    """The first document, those that were fetched because one referred to them, and the notes on all of them.
+    """The first document, those that were fetched because one referred to them, and the notes on all of them."""
 
-    Raises `DocumentError` for a text that is no OpenAPI document of 3.0, 3.1 or 3.2.
-    """
-
-    def __init__(self, text: bytes, origin: str, fetch: Fetcher | None) -> None:
+    def __init__(
+        self, value: Any, origin: str = "", fetch: Fetcher | None = None, *, stem: str = "", is_old: bool = False
+    ) -> None:  # Any: JSON
         self.notes: dict[tuple[str, str], Note] = {}
-        self.first = first = Document(self, origin, text)
-        version = _version(first.root.value)
-        first.is_old = version == "3.0"
-        if version == "3.2":
-            own = first.root.value.get("$self")
-            first.uri = own if isinstance(own, str) else origin
+        self.first = first = Document(self, origin, value, stem=stem, is_old=is_old)
         self._fetch = fetch
         self._resources: dict[str, Node | str] = {first.uri: first.root}  # by address; or why there is none
         self._indexed: set[str] = set()
@@ -226,13 +230,16 @@ class Documents:
         if self._fetch is None:
             return f"{quoted(uri)} is another document, and only references within this one are followed"
         label = uri.removeprefix(f"{self.first.uri.rpartition('/')[0]}/")
+        told: list[tuple[Path, str]] = []
         try:
-            loaded = Document(self, uri, self._fetch(uri), label=label)
+            tree = parse(self._fetch(uri), lambda *each: told.append(each))
         except DocumentError as exc:
             return f"{quoted(label)}: {exc}" if label not in str(exc) else str(exc)
-        tree = loaded.root.value
         version = tree.get("openapi") if isinstance(tree, dict) else None
-        loaded.is_old = version.startswith("3.0") if isinstance(version, str) else document.is_old
+        is_old = version.startswith("3.0") if isinstance(version, str) else document.is_old
+        loaded = Document(self, uri, tree, label=label, is_old=is_old)
+        for path, reason in told:
+            loaded.note(path, reason)
         return loaded.root
 
     def _index(self, document: Document) -> None:
@@ -278,6 +285,18 @@ def base_of(schema: dict[str, Any], base: str) -> str:
         return urldefrag(urljoin(base, own)).url
     except ValueError:
         return base
+
+
+def read_documents(text: bytes, origin: str, fetch: Fetcher | None) -> Documents:
+    """Return the OpenAPI document in a text. Raises `DocumentError` for one that is none of 3.0, 3.1 or 3.2."""
+    told: list[tuple[Path, str]] = []
+    tree = parse(text, lambda *each: told.append(each))
+    version = _version(tree)
+    own = tree.get("$self") if version == "3.2" else None
+    documents = Documents(tree, own if isinstance(own, str) else origin, fetch, is_old=version == "3.0")
+    for path, reason in told:
+        documents.first.note(path, reason)
+    return documents
 
 
 def _version(tree: Any) -> str:

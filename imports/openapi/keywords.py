@@ -135,18 +135,25 @@ def _with_encoding(schema: JsonSchema) -> JsonSchema:
     return schema
 
 
-def with_prefix_items(schema: JsonSchema) -> JsonSchema:
-    """Return a schema whose `items: [...]` of older JSON Schema, which has several generators to this day, is `prefixItems`."""
-    if not isinstance(schema.get("items"), list):
-        return schema
-    rest = {word: value for word, value in schema.items() if word not in ("items", "additionalItems")}
-    further = {"items": schema["additionalItems"]} if "additionalItems" in schema else {}
-    return {**rest, **({"prefixItems": schema["items"]} if schema["items"] else {}), **further}
+def from_older_drafts(schema: JsonSchema) -> JsonSchema:
+    """Return a schema whose `items: [...]` of older JSON Schema, which has several generators to this day, is `prefixItems`, and
+    whose `dependencies` of draft 7 are `dependentRequired` and `dependentSchemas`."""
+    if isinstance(schema.get("items"), list):
+        rest = {word: value for word, value in schema.items() if word not in ("items", "additionalItems")}
+        further = {"items": schema["additionalItems"]} if "additionalItems" in schema else {}
+        schema = {**rest, **({"prefixItems": schema["items"]} if schema["items"] else {}), **further}
+    if isinstance(given := schema.get("dependencies"), dict):
+        rest = {word: value for word, value in schema.items() if word != "dependencies"}
+        required = {name: each for name, each in given.items() if isinstance(each, list)}
+        schemas = {name: each for name, each in given.items() if name not in required}
+        schema = rest | ({"dependentRequired": required} if required else {})
+        schema |= {"dependentSchemas": schemas} if schemas else {}
+    return schema
 
 
 _COMBINING: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if"})
 _CLOSED: Final = frozenset({"enum", "const"})
-_SPOKEN: Final = frozenset(
+SPOKEN: Final = frozenset(
     "title description default examples deprecated readOnly writeOnly externalDocs xml $comment".split()
 )
 
@@ -167,6 +174,6 @@ def with_null(schema: JsonSchema) -> JsonSchema:
             schema = rest | {"enum": [schema["const"], None]}
     if (_COMBINING if types is not None else _COMBINING | _CLOSED).isdisjoint(schema):
         return schema
-    told = {word: value for word, value in schema.items() if word in _SPOKEN}
-    rest = {word: value for word, value in schema.items() if word not in _SPOKEN}
+    told = {word: value for word, value in schema.items() if word in SPOKEN}
+    rest = {word: value for word, value in schema.items() if word not in SPOKEN}
     return {**told, "anyOf": [rest, {"type": "null"}]}

@@ -14,9 +14,9 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 import msgspec
 from msgspec import Struct
 
-from ...client.outbound.ssrf import Destination, parse_url
+from ...client.outbound.network import Destination, parse_url
 from ..archive import digest_of
-from ..asking import ask_in_thread
+from ..targets import ask_in_thread
 from .parsing import DocumentError, quoted
 
 MAX_BYTES: Final = 64 << 20

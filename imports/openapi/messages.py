@@ -9,12 +9,17 @@ from typing import Final, final
 import msgspec
 from msgspec import Struct
 
-from ..http.faults import code_of
-from ..http.media_types import (
+from ..http.model import (
     OCTETS,
     STREAMS,
+    Body,
+    Reply,
+    ReplyForm,
+    Serialization,
+    Style,
     body_form,
     body_rank,
+    code_of,
     is_any,
     is_json,
     is_text,
@@ -23,7 +28,6 @@ from ..http.media_types import (
     reply_rank,
     sent_as,
 )
-from ..http.model import Body, Reply, ReplyForm, Serialization, Style
 from ..model import ImportedError, Schema
 from .document import Node, PartError
 from .parsing import quoted

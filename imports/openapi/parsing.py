@@ -85,35 +85,19 @@ def _json(text: bytes) -> Any:  # Any: JSON
 
 _INTS: Final = range(-(2**63), 2**64)
 """The whole numbers that every part of an import can carry. Others become floats."""
-_SHORT: Final = 40
-"""Longer strings are rarely the same."""
 _TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
 
 
 def _check(tree: Any) -> None:
-    """Refuse what is nested too deeply, and make floats of whole numbers that are too large.
-
-    Short strings that are the same become one, and so do objects with nothing but one of them, such as references: most of
-    the memory of a document.
-    """
+    """Refuse what is nested too deeply, and make floats of whole numbers that are too large."""
     level: list[Any] = [[tree]]
-    texts: dict[str, str] = {}
-    objects: dict[tuple[str, str], Any] = {}
     for _ in range(MAX_DEPTH + 1):
         below: list[Any] = []
         for container in level:
-            places = container.items() if type(container) is dict else enumerate(container)
-            for place, value in places:
-                kind = type(value)
-                if kind is str:
-                    if len(value) <= _SHORT:
-                        container[place] = texts.setdefault(value, value)
-                elif kind is dict and len(value) == 1 and type(only := next(iter(value.values()))) is str:
-                    container[place] = objects.setdefault((next(iter(value)), only), value)
-                elif kind is dict or kind is list:
-                    if value:
-                        below.append(value)
-                elif kind is int and value not in _INTS:
+            for place, value in container.items() if type(container) is dict else enumerate(container):
+                if type(value) is dict or type(value) is list:
+                    below.append(value)
+                elif type(value) is int and value not in _INTS:
                     container[place] = _as_float(value)
         if not below:
             return
@@ -157,26 +141,22 @@ def _yaml(text: bytes, note: Noted) -> Any:  # Any: JSON
         raise DocumentError("this is no JSON, and YAML needs the extra: pip install 'discreet[openapi]'") from exc
 
     builder = _Builder(note)
-    kinds: dict[type, Callable[[Any], None]] = {
-        yaml.DocumentStartEvent: builder.start_document,
-        yaml.ScalarEvent: builder.scalar,
-        yaml.AliasEvent: builder.alias,
-        yaml.MappingStartEvent: lambda event: builder.start({}, event),
-        yaml.SequenceStartEvent: lambda event: builder.start([], event),
-        yaml.MappingEndEvent: builder.end,
-        yaml.SequenceEndEvent: builder.end,
-    }
     try:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-            if read := kinds.get(type(event)):
-                read(event)
+            match event:
+                case yaml.DocumentStartEvent() if builder.root is not None:
+                    raise DocumentError(f"no YAML of one document: line {_line(event)} begins another")
+                case yaml.ScalarEvent() | yaml.AliasEvent():
+                    builder.add(event)
+                case yaml.CollectionStartEvent():
+                    builder.begin({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor)
+                case yaml.CollectionEndEvent():
+                    builder.end(event)
     except yaml.MarkedYAMLError as exc:
         line = f"line {exc.problem_mark.line + 1}: " if exc.problem_mark else ""
         raise DocumentError(f"no YAML: {line}{quoted(exc.problem or exc.context)}") from exc
-    except yaml.YAMLError as exc:  # characters that YAML does not allow
+    except (yaml.YAMLError, UnicodeError, RecursionError, ValueError) as exc:  # characters that YAML does not allow
         raise DocumentError("no YAML: it holds a character that can't stand in one, or is no UTF-8") from exc
-    except (UnicodeError, RecursionError, ValueError) as exc:
-        raise DocumentError("no YAML: it can't be decoded") from exc
     return builder.root
 
 
@@ -186,72 +166,72 @@ class _Open:
 
     __slots__ = ("anchor", "key", "merged", "size", "value")
 
-    def __init__(self, value: dict[str, Any] | list[Any], anchor: str | None = None) -> None:
-        self.value: Any = value
+    def __init__(self, value: Any, anchor: str | None = None) -> None:
+        self.value = value
         self.anchor = anchor
         self.key: str | None = None
         self.merged: list[Any] = []
         self.size = 1
 
-    @property
-    def wants_key(self) -> bool:
-        return self.key is None and type(self.value) is dict
-
 
 @final
 class _Builder:
-    """Builds the value of the one document of a text, event by event."""
+    """Builds the value of the one document of a text, event by event (Any: PyYAML has no types)."""
 
     def __init__(self, note: Noted) -> None:
         self._note = note
         self._open = [_Open([])]
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._written = self._expanded = 0
-        self._keys: dict[str, str] = {}  # the same key many times is one string
 
     @property
     def root(self) -> Any:
         return self._open[0].value[0] if self._open[0].value else None
 
-    def start_document(self, event: Any) -> None:  # Any: PyYAML has no types
-        if self._open[0].value:
-            raise DocumentError(f"no YAML of one document: line {_line(event)} begins another")
-
-    def scalar(self, event: Any) -> None:
+    def begin(self, value: dict[str, Any] | list[Any], anchor: str | None) -> None:
         self._written += 1
-        value = event.value
-        is_plain = event.tag is None and event.implicit[0]
-        if (is_plain or event.tag in _TYPED) and not self._open[-1].wants_key:
-            value = _plain(value)
-        self._add(value, 1, event.anchor, event)
-
-    def alias(self, event: Any) -> None:
-        if event.anchor not in self._anchors:
-            raise DocumentError(f"line {_line(event)}: *{quoted(event.anchor)} refers to nothing before it")
-        value, size = self._anchors[event.anchor]
-        self._grow(size)
-        self._add(value, size, None, event)
-
-    def start(self, value: dict[str, Any] | list[Any], event: Any) -> None:
-        self._written += 1
-        self._anchors.pop(event.anchor, None)  # until its end it refers to nothing: a value can't hold itself
-        self._open.append(_Open(value, event.anchor))
+        self._anchors.pop(anchor or "", None)  # until its end it refers to nothing: a value can't hold itself
+        self._open.append(_Open(value, anchor))
 
     def end(self, event: Any) -> None:
         done = self._open.pop()
-        for merged in done.merged:
-            self._merge(done.value, merged)
+        for (
+            source
+        ) in done.merged:  # `<<` of YAML 1.1: the members of another mapping, where there is none of their name
+            if type(source) is not dict:
+                raise DocumentError(f"{_MERGE} must be followed by a mapping, or by a list of mappings")
+            self._grow(len(source))
+            done.value.update((key, value) for key, value in source.items() if key not in done.value)
         self._add(done.value, done.size, done.anchor, event)
+
+    def add(self, event: Any) -> None:
+        """Add a scalar, or what an alias stands for."""
+        if not hasattr(event, "value"):
+            if event.anchor not in self._anchors:
+                raise DocumentError(f"line {_line(event)}: *{quoted(event.anchor)} refers to nothing before it")
+            value, size = self._anchors[event.anchor]
+            self._grow(size)
+            self._add(value, size, None, event)
+            return
+        self._written += 1
+        is_plain = (event.tag is None and event.implicit[0]) or event.tag in _TYPED
+        self._add(_plain(event.value) if is_plain and not self._wants_key else event.value, 1, event.anchor, event)
+
+    @property
+    def _wants_key(self) -> bool:
+        return self._open[-1].key is None and type(self._open[-1].value) is dict
 
     def _add(self, value: Any, size: int, anchor: str | None, event: Any) -> None:
         if anchor is not None:
             self._anchors[anchor] = value, size
         parent = self._open[-1]
-        is_container = type(value) is dict or type(value) is list
-        if parent.wants_key:
+        is_container = isinstance(value, dict | list)
+        if self._wants_key:
             if is_container:
                 raise DocumentError(f"line {_line(event)}: a key must be a scalar")
-            parent.key = self._key(parent.value, str(value), event)
+            parent.key = str(value)
+            if parent.key in parent.value:
+                self._note_repeated(parent.key, _line(event))
             return
         parent.size += size
         if type(parent.value) is list:
@@ -262,22 +242,11 @@ class _Builder:
             parent.value[parent.key] = value
         parent.key = None
 
-    def _key(self, mapping: dict[str, Any], key: str, event: Any) -> str:
-        if key in mapping:
-            path: Path = None
-            for each in self._open[1:-1]:
-                path = path, str(len(each.value)) if each.key is None else each.key
-            reason = f"the key occurs twice, the second time in line {_line(event)}; that one counts"
-            self._note((path, key), reason)
-        return self._keys.setdefault(key, key)
-
-    def _merge(self, target: dict[str, Any], source: Any) -> None:
-        """`<<` of YAML 1.1: the members of another mapping, where there is none of their name."""
-        if type(source) is not dict:
-            raise DocumentError(f"{_MERGE} must be followed by a mapping, or by a list of mappings")
-        self._grow(len(source))
-        for key, value in source.items():
-            target.setdefault(key, value)
+    def _note_repeated(self, key: str, line: int) -> None:
+        path: Path = None
+        for each in self._open[1:-1]:
+            path = path, str(len(each.value)) if each.key is None else each.key
+        self._note((path, key), f"the key occurs twice, the second time in line {line}; that one counts")
 
     def _grow(self, size: int) -> None:
         self._expanded += size

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias, final
 
@@ -19,19 +19,21 @@ from msgspec import UNSET, UnsetType
 
 from ...schemas.cycles import circles
 from ..archive import references
+from ..arguments import UniqueNames
 from ..complexity import DEEPEST_IN_PLACE, MOST_IN_PLACE, RESCANNING
 from ..model import JsonSchema, Schema
-from .document import Documents, Node, PartError, base_of, type_name
+from .document import Node, PartError, base_of, type_name
 from .keywords import (
     APPLICATORS,
     CHECKS,
     DROPPED,
+    SPOKEN,
     Place,
     as_written_today,
+    from_older_drafts,
     is_pattern,
     read_types,
     with_null,
-    with_prefix_items,
 )
 from .parsing import Path, quoted
 
@@ -55,14 +57,14 @@ _LARGE: Final = ("properties", "patternProperties", "allOf", "anyOf", "oneOf", "
 _MANY: Final = 20
 """An `enum` of more values makes a schema large."""
 
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
 _LEADS_BACK: Final = "refers to the type that it is in before it says anything of the value; left out"
 
 
 @final
 class Target:
     """A place that references lead to. `name` is that of the type, and `trimmed_name` that of its common part."""
-
-    __slots__ = ("name", "node", "trimmed_name")
 
     def __init__(self, node: Node, name: str) -> None:
         self.node = node
@@ -78,10 +80,6 @@ class SharedType:
     this form differs from that of the other direction by itself. `edges` lead to the types that it needs. `applied` is how many
     schemas of its own apply to a value itself, `depth` how far they are nested, and `rescans` whether one has `unevaluated...`.
     """
-
-    __slots__ = (
-        "applied", "depth", "direction", "edges", "ref", "reference", "relaxed", "rescans", "schema", "target", "trimmed", "uses",
-    )  # fmt: skip
 
     def __init__(self, target: Target, direction: Direction, ref: str, *, trimmed: bool) -> None:
         self.target = target
@@ -106,15 +104,11 @@ class SharedType:
 
 @final
 class SchemaReader:
-    """Reads all schemas of one import."""
+    """Reads all schemas of one import. `reserved` are names that only types called so may have."""
 
-    def __init__(self, documents: Documents) -> None:
-        components = documents.first.root.get("components")
-        schemas = components and components.get("schemas")
-        declared = schemas.value if schemas and isinstance(schemas.value, dict) else ()
-        self._reserved = {_name_of(name) for name in declared}
-        self._names: set[str] = set()
-        self._counts: dict[str, int] = {}
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._reserved = {_name_of(name) for name in reserved}
+        self._names = UniqueNames(self._reserved)
         self._targets: dict[tuple[str, str], Target] = {}
         self._forms: dict[tuple[Target, Direction, bool], SharedType] = {}
         self._by_ref: dict[str, SharedType] = {}
@@ -259,24 +253,22 @@ class SchemaReader:
         return target.trimmed_name
 
     def _name(self, node: Node) -> str:
-        tokens = [token for token in node.tokens if token != "$defs"]
-        label = node.document.label
+        tokens = [token for token in node.tokens if token not in ("$defs", "definitions")]
+        document = node.document
+        if document.stem and not document.label:  # a schema that is a document of its own
+            return self._unique(_name_of(".".join([document.stem, *tokens])))
         if tokens[:2] == _COMPONENT:
-            return self._unique(_name_of("_".join(tokens[2:])), own=len(tokens) == 3 and not label)
+            return self._unique(_name_of("_".join(tokens[2:])), own=len(tokens) == 3 and not document.label)
         if tokens[:1] == _COMPONENT[:1] and tokens[1:2] != _COMPONENT[1:] and tokens[-1] == "schema":
             return self._unique(_name_of("_".join(tokens[1:3])))
-        stem = label.rpartition("/")[2].partition(".")[0]
-        return self._unique(_name_of("_".join(([stem] if stem else []) + tokens)))
+        return self._unique(_name_of("_".join(([document.stem] if document.stem else []) + tokens)))
 
     def _unique(self, name: str, *, own: bool = False) -> str:
         """The name with a number, if it is taken, or another type's."""
-        unique = name
-        while unique in self._names or (not own and unique in self._reserved):
-            own = False
-            self._counts[name] = self._counts.get(name, 1) + 1
-            unique = f"{name}_{self._counts[name]}"
-        self._names.add(unique)
-        return unique
+        if own and name in self._reserved:
+            self._reserved.remove(name)
+            return name
+        return self._names.add(name)
 
 
 def _is_large(raw: Any) -> bool:
@@ -360,17 +352,17 @@ class _Reading:
             self._depth -= 1
 
     def _object(self, raw: JsonSchema, path: Path, place: Place, around: JsonSchema | None) -> Schema:
-        ref = raw.get("$ref")
-        if isinstance(ref, str) and self._document.is_old:
-            return self._reference(ref, path, place)  # what stands beside it has no meaning in 3.0
-        raw = with_prefix_items(raw)
+        ref = next((raw[word] for word in _REFERENCES if isinstance(raw.get(word), str)), None)
+        if ref is not None and self._document.is_old:  # what stands beside it has no meaning, unless it is for people
+            spoken = {word: value for word, value in raw.items() if word in SPOKEN and self._document.stem}
+            return self._owner.extended(self._reference(ref, path, place), spoken)
+        raw = from_older_drafts(raw)
         read = _changed_only(raw, {word: self._keyword(word, path, place, raw, around) for word in raw})
         words = as_written_today(read, raw)
         result: Schema = words
-        target = ref if isinstance(ref, str) else raw.get("$dynamicRef")
-        if isinstance(target, str):
-            rest = {word: value for word, value in words.items() if word not in ("$ref", "$dynamicRef")}
-            result = self._owner.extended(self._reference(target, path, place), rest)
+        if ref is not None:
+            rest = {word: value for word, value in words.items() if word not in _REFERENCES}
+            result = self._owner.extended(self._reference(ref, path, place), rest)
         if raw.get("nullable") is True and isinstance(result, dict):
             nullable = with_null(result)
             if "$ref" in result:

@@ -1,10 +1,12 @@
-"""anyio, loaded when it is first used: the first replies leave without an event loop, and many runs never need one.
+"""What is loaded when it is first used: anyio, and the names of modules that only re-export.
 
-Whoever needs it at import time (a base class, a decorator) imports it directly.
+The first replies leave without an event loop, and many runs never need one. Whoever needs anyio at import time (a base class, a
+decorator) imports it directly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,4 +26,22 @@ else:
 
     anyio = _Anyio()
 
-__all__ = ["anyio"]
+__all__ = ["anyio", "exports"]
+
+
+def exports(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` (PEP 562) of a module, for these names and the modules of this package that define them."""
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            from .errors.nearest import nearest_hint
+
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{nearest_hint(name, homes)}")
+        import sys
+        from importlib import import_module
+
+        value = getattr(import_module(f".{homes[name]}", __package__), name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    return load

@@ -5,39 +5,28 @@ What authors may rely on stands in `discreet.dialects.structs`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .dialects.lsp.generated.names import HOMES as _HOMES
+from .lazy import exports
 
 _OURS = {
     "Editor": "dialects.lsp.editor",
     "Progress": "dialects.lsp.editor",
-    "ContentModified": "dialects.lsp.dialect",
-    "ServerCancelled": "dialects.lsp.dialect",
+    "ContentModified": "dialects.lsp.session",
+    "ServerCancelled": "dialects.lsp.session",
     "TextDocument": "daemon.documents.store",
 }
 
 if TYPE_CHECKING:
     from .daemon.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
-    from .dialects.lsp.dialect import ContentModified as ContentModified  # noqa: PLC0414 - exported
-    from .dialects.lsp.dialect import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
     from .dialects.lsp.generated.every_name import *  # noqa: F403
+    from .dialects.lsp.session import ContentModified as ContentModified  # noqa: PLC0414 - exported
+    from .dialects.lsp.session import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
 else:  # a checker that saw this would take any name for one of LSP's
-
-    def __getattr__(name: str) -> Any:
-        """PEP 562: to define four hundred classes takes longer than a server has for its first answer."""
-        home = _OURS[name] if name in _OURS else f"dialects.lsp.generated.{_HOMES[name]}" if name in _HOMES else None
-        if home is None:
-            from .errors.nearest import nearest_hint
-
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest_hint(name, __dir__())}")
-        from importlib import import_module
-
-        value = getattr(import_module(f".{home}", __package__), name)
-        globals()[name] = value
-        return value
+    __getattr__ = exports(__name__, _OURS | {name: f"dialects.lsp.generated.{home}" for name, home in _HOMES.items()})
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,9 @@ messages. Defines nothing; loads a name's module on first use.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy import exports
 
 if TYPE_CHECKING:
     from .daemon.declarations import Ask, Roots, Sample
@@ -62,13 +64,8 @@ _HOMES = {
 """Where the classes are defined; all others in `dialects.mcp.generated.structs`."""
 
 
-def __getattr__(name: str) -> Any:
-    """PEP 562: the classes are defined when one is asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    home = next((home for home, names in _HOMES.items() if name in names), "dialects.mcp.generated.structs")
-    value = getattr(import_module(f".{home}", __package__), name)
-    globals()[name] = value
-    return value
+__getattr__ = exports(
+    __name__,
+    dict.fromkeys(__all__, "dialects.mcp.generated.structs")
+    | {name: home for home, names in _HOMES.items() for name in names},
+)

@@ -312,12 +312,6 @@ def test_a_number_is_a_text_where_the_operation_takes_a_text(tmp_path: Path) -> 
     assert (stream.returncode, stream.stdout) == (0, '"5"\n')
 
 
-def test_an_unknown_method_that_resembles_none_is_answered_with_what_there_is(tmp_path: Path) -> None:
-    (tmp_path / "labels.py").write_text(LABELS)
-    done = call("shop/buy", "--app=./labels.py:labels", cwd=tmp_path)
-    assert (done.returncode, done.stderr.rpartition("; ")[2]) == (4, "there is labels/tag, labels/tags\n")
-
-
 CLOCK = """
 from collections.abc import AsyncIterator
 from discreet import OperationError, Service

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import re
 import shlex
 import subprocess
 import sys
@@ -13,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.call.credentials import MAX_TOKEN_CHARS
-from discreet.cli.verbs.call import add_arguments, remote_call_of
+from discreet.cli.commands import load_verb
+from discreet.cli.request import MAX_TOKEN_CHARS
+from discreet.cli.verbs.call import remote_call_of
 from discreet.client import MCP, PLAIN
 from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings import UsageError
 from support.in_process import in_process
-from support.programs import finished
 
 PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
 
@@ -44,13 +43,6 @@ async def whoever(ctx: Context) -> AsyncIterator[str]:
 """
 
 
-PATIENT = """
-import sys
-from discreet.cli import completer
-from discreet.cli.main import main
-completer.DAEMON_SECONDS = 20.0
-sys.exit(main(sys.argv[1:]))
-"""
 """The program with time enough to complete a line on a busy machine."""
 
 
@@ -59,9 +51,7 @@ def run(*words: str, cwd: Path, stdin: str = "", **more: str) -> subprocess.Comp
 
 
 def parsed(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return parser.parse_args(list(words))
+    return load_verb("call")[0].read(words)
 
 
 @pytest.fixture
@@ -103,15 +93,6 @@ def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: 
     assert (blind.returncode, "def who(" in blind.stdout) == (0, False)
     seeing = run("generate", "python", f"--server={server}", "--token-file=token", cwd=folder, **guarded)
     assert (seeing.returncode, "def who(" in seeing.stdout) == (0, True)
-
-
-def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, str]) -> None:
-    for flags, offered in (("", ""), ("--token-file token ", "desk/who\ndesk/whoever\n")):
-        line = f"discreet call --app ./desk.py:desk {flags}"
-        done = finished([sys.executable, "-P", "-c", PATIENT, "--complete", line], folder, **guarded)
-        assert (done.stdout, done.stderr) == (offered, "")
-    asked = run("--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
-    assert (asked.stdout, asked.stderr) == ("", "")
 
 
 def test_a_scheme_before_the_token_stays(folder: Path) -> None:
@@ -266,9 +247,7 @@ def test_without_a_dialect_an_operation_is_called_by_its_name_whatever_the_app_d
 
 
 def test_the_page_names_every_flag() -> None:
-    parser = argparse.ArgumentParser(prog="call", add_help=False)
-    add_arguments(parser)
-    flags = set(re.findall(r"(?<=[ [])--?[a-z][a-z-]*", parser.format_usage()))
+    flags = {name for flag in load_verb("call")[0].flags() for name in flag.names} - {"-h", "--help"}
     assert "--dialect" in flags
     assert {flag for flag in flags if f"`{flag}" not in PAGE} == set()
     assert {name for name in DIALECTS if f"`{name}`" not in PAGE} == set()

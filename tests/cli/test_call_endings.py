@@ -11,8 +11,7 @@ from typing import IO
 
 import pytest
 
-from discreet.cli.verbs.generate import add_arguments
-from discreet.daemon.settings.flags import FlagParser
+from discreet.cli.commands import load_verb
 from support.in_process import in_process
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
@@ -159,6 +158,4 @@ def test_a_full_stderr_changes_no_status(folder: Path) -> None:
 
 @pytest.mark.parametrize(("words", "seconds"), [([], 30.0), (["--timeout=2.5"], 2.5), (["--timeout=none"], None)])
 def test_a_generated_client_is_waited_for_as_long(words: list[str], seconds: float | None) -> None:
-    parser = FlagParser("discreet generate", "")
-    add_arguments(parser)
-    assert parser.read(["python", *words]).timeout == seconds
+    assert load_verb("generate")[0].read(["python", *words]).timeout == seconds

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import DISCREET, environment, finished, install_commands
+from support.programs import environment, install_commands
 from support.waits import DEADLINE_SECONDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "call.md"
@@ -69,11 +69,3 @@ def test_the_loop_of_the_page_follows_all_pages(folder: Path) -> None:
 def test_a_result_is_one_document_and_a_stream_a_line_per_event(folder: Path) -> None:
     assert sh(folder, "discreet call fs/list limit=1 | jq -c '.entries | length'") == "1\n"
     assert sh(folder, "discreet call shop/counts --stream --app ./app.py:shop | jq .n") == "1\n2\n3\n"
-
-
-def test_a_handler_that_fails_is_told_once_with_its_traceback(folder: Path) -> None:
-    done = finished([*DISCREET, "call", "shop/broken", "--app", "./app.py:shop"], folder)
-    assert done.returncode == 9
-    log, line = done.stderr.splitlines()
-    assert "handler.failed" in log and "LookupError" in log
-    assert line.startswith("discreet: shop/broken: ")

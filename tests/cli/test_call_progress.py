@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli.call.remote_call import ProgressLine, describe
+from discreet.cli.remote_call import ProgressLine, describe
 from support.in_process import in_process
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS

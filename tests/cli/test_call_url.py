@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import socket
 import subprocess
@@ -13,9 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from discreet.cli.verbs.call import add_arguments, remote_call_of
+from discreet.cli.commands import load_verb
+from discreet.cli.verbs.call import remote_call_of
 from discreet.daemon.settings import UsageError
-from support.http_daemon import http_daemon
+from support.gateways import http_daemon
 from support.in_process import in_process
 from support.programs import finished
 
@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(place: Path) -> Iterator[str]:
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
-    with http_daemon("./greeter.py:agent", place, "--token", f"ann:{digest}") as served:
+    with http_daemon(place, "./greeter.py:agent", "--token", f"ann:{digest}") as served:
         yield served
 
 
@@ -104,10 +104,9 @@ def test_a_failure_is_one_line_and_a_status_of_its_own(url: str) -> None:
     ],
 )
 def test_a_wrong_command_line_is_told_before_anything_is_sent(words: list[str]) -> None:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    parser, _ = load_verb("call")
     with pytest.raises(UsageError) as caught:
-        remote_call_of(parser.parse_args(["GetTask", *words]))
+        remote_call_of(parser.read(["GetTask", *words]))
     assert TOKEN not in str(caught.value)
 
 

@@ -11,21 +11,20 @@ from pathlib import Path
 import pytest
 from msgspec import Raw
 
-from discreet.cli.call.request import MAX_READ_BYTES, Params, parse_params
-from discreet.cli.exit_status import CALL_STATUSES, EXIT_OF_HTTP, exit_status
+from discreet.cli.commands import load_verb, verbs
+from discreet.cli.exit_status import EXIT_OF_HTTP, exit_status
 from discreet.cli.main import main
-from discreet.cli.verbs.call import add_arguments, remote_call_of
+from discreet.cli.request import MAX_READ_BYTES, Params, parse_params
+from discreet.cli.verbs.call import remote_call_of
 from discreet.client import ConnectionFailed, ConnectionLoss, InvalidReply, RequestTimeout, StreamOverrun
-from discreet.client.error_replies import remote_error
+from discreet.client.errors import remote_error
 from discreet.daemon.settings import UsageError
 from discreet.errors import ERROR_TABLE, DomainFailure, Internal
 from discreet.errors.wire import encode_error
 
 
 def parsed(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return parser.parse_args(list(words))
+    return load_verb("call")[0].read(words)
 
 
 @pytest.mark.parametrize(
@@ -170,25 +169,20 @@ def test_the_timeout_depends_on_what_is_waited_for(words: list[str], expected: f
     assert remote_call_of(parsed("m", *words)).timeout == expected
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon"])
-def test_a_timeout_that_is_none_is_wrong_usage(text: str) -> None:
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    add_arguments(parser)
-    with pytest.raises(argparse.ArgumentError):
-        parser.parse_args(["m", f"--timeout={text}"])
+WRONG_NUMBERS = {"--timeout": ["0", "-1", "nan", "inf", "soon"], "--retry": ["-1", "two", "1.5", "1e3", ""]}
 
 
-@pytest.mark.parametrize("text", ["-1", "two", "1.5", "1e3", ""])
-def test_a_number_of_retries_that_is_none_is_wrong_usage(text: str) -> None:
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    add_arguments(parser)
-    with pytest.raises(argparse.ArgumentError):
-        parser.parse_args(["m", f"--retry={text}"])
+@pytest.mark.parametrize("flag", [f"{flag}={text}" for flag, texts in WRONG_NUMBERS.items() for text in texts])
+def test_a_number_that_is_none_is_wrong_usage(flag: str) -> None:
+    with pytest.raises(UsageError):
+        parsed("m", flag)
 
 
 def test_every_row_of_the_table_of_errors_has_an_exit_status() -> None:
     for row in ERROR_TABLE:
-        assert row.failure is DomainFailure or EXIT_OF_HTTP[row.http_status] in CALL_STATUSES, row.protocol_code
+        assert row.failure is DomainFailure or f"{EXIT_OF_HTTP[row.http_status]}" in verbs()["call"].statuses, (
+            row.protocol_code
+        )
 
 
 def test_the_errors_of_the_client_itself_have_an_exit_status() -> None:
@@ -201,4 +195,4 @@ def test_the_errors_of_the_client_itself_have_an_exit_status() -> None:
 def test_the_page_names_every_exit_status() -> None:
     page = (Path(__file__).parents[2] / "docs" / "call.md").read_text()
     rows = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
-    assert {int(status): meaning for status, meaning in rows} == CALL_STATUSES
+    assert dict(rows) == verbs()["call"].all_statuses

@@ -5,30 +5,21 @@ import os
 import sys
 import tomllib
 from functools import partial
-from importlib import util
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from discreet.cli.doctor.checks import (
-    CHECKS,
-    EXTRAS,
-    CheckContext,
-    Finding,
-    check_extras,
-    check_limits,
-    check_log,
-    check_settings,
-)
-from discreet.cli.doctor.conversation import DaemonLog, converse, talk_plain
+from discreet.cli.conversation import DaemonLog, Finding, converse
 from discreet.cli.main import main
+from discreet.cli.verbs import doctor
+from discreet.cli.verbs.doctor import CHECKS, EXTRAS, check_extras, check_limits, check_log, check_settings
 from discreet.daemon.settings import Resolved, Settings, resolve_settings
 
 
-def context(chosen: Settings | None = None, **environ: str) -> CheckContext:
-    return CheckContext(Resolved(chosen or Settings(root="/"), {}), environ)
+def found(check: Any, chosen: Settings | None = None) -> list[Finding]:
+    return list(check(Resolved(chosen or Settings(root="/"), {}), {}))
 
 
 def statuses(findings: list[Finding]) -> set[tuple[str, str]]:
@@ -44,22 +35,22 @@ def test_of_every_extra_that_is_missing_it_is_said_what_to_install(monkeypatch: 
     assert EXTRAS.keys() - {"trio"} == declared.keys() - {"docs", "test", "dev"}
     for extra, (module, _, _) in EXTRAS.items():
         assert extra == "trio" or declared[extra][0].lower().replace("-", "_").removeprefix("py").startswith(module)
-    monkeypatch.setattr(util, "find_spec", lambda name: None)
-    found = list(check_extras(context()))
-    assert {finding.status for finding in found} == {"ok"}
-    for (extra, (_, _, install)), finding in zip(EXTRAS.items(), found, strict=True):
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    told = found(check_extras)
+    assert {finding.status for finding in told} == {"ok"}
+    for (extra, (_, _, install)), finding in zip(EXTRAS.items(), told, strict=True):
         assert finding.message.startswith(f"{extra}: ")
         assert finding.message.endswith(f"pip install {install}")
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_no_check_fails_where_these_tests_run(check: Any) -> None:
-    assert "fail" not in {finding.status for finding in check(context())}
+    assert "fail" not in {finding.status for finding in found(check)}
 
 
 def test_each_setting_is_shown_with_its_source() -> None:
     environ = {"DISCREET_MAX_CONCURRENCY": "3", "DISCREET_SCOPE": "a b", "DISCREET_ELSEWHERE_BOT": "x"}
-    findings = list(check_settings(CheckContext(resolve_settings({}, environ, "/"), environ)))
+    findings = list(check_settings(resolve_settings({}, environ, "/"), environ))
     said = [finding.message for finding in findings if finding.status == "ok"]
     assert said == ["scope = a, b (from DISCREET_SCOPE)", "max-concurrency = 3 (from DISCREET_MAX_CONCURRENCY)"]
     assert [f.status for f in findings if "DISCREET_ELSEWHERE_BOT" in f.message] == ["warn"]
@@ -69,8 +60,8 @@ def test_each_setting_is_shown_with_its_source() -> None:
     "chosen", [Settings(request_timeout=None), Settings(drain_timeout=60.0)], ids=["request-timeout", "drain-timeout"]
 )
 def test_settings_that_may_surprise_are_named(chosen: Settings) -> None:
-    assert ("limits", "warn") not in statuses([f for f in check_limits(context()) if "timeout" in f.message])
-    assert ("limits", "warn") in statuses([f for f in check_limits(context(chosen)) if "timeout" in f.message])
+    assert ("limits", "warn") not in statuses([f for f in found(check_limits) if "timeout" in f.message])
+    assert ("limits", "warn") in statuses([f for f in found(check_limits, chosen) if "timeout" in f.message])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
@@ -81,7 +72,7 @@ def test_more_requests_than_open_files_are_named() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
     try:
         few, many = (
-            [finding.status for finding in check_limits(context(Settings(max_threads=n))) if "files" in finding.message]
+            [finding.status for finding in found(check_limits, Settings(max_threads=n)) if "files" in finding.message]
             for n in (64, 600)
         )
     finally:
@@ -99,7 +90,7 @@ def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         (str(tmp_path), "warn"),
         (str(tmp_path / "none" / "log"), "warn"),
     ):
-        assert [finding.status for finding in check_log(context(Settings(log_file=path)))] == [status]
+        assert [finding.status for finding in found(check_log, Settings(log_file=path))] == [status]
 
 
 # Daemons that are well or ill
@@ -119,12 +110,11 @@ def to_the_end():
 def ill(code: str, **seconds: float) -> list[Finding]:
     """What is found of a program that plays a daemon."""
     command = [sys.executable, "-I", "-c", WELL + code]
-    return anyio.run(partial(converse, command, "content-length", "plain", talk_plain, drain_seconds=3600.0, **seconds))
+    return anyio.run(partial(converse, command, "content-length", "plain", drain_seconds=3600.0, **seconds))
 
 
 def test_a_daemon_that_is_well_passes() -> None:
-    found = ill("answer(); to_the_end()")
-    assert [(each.check, each.status) for each in found] == [
+    assert [(each.check, each.status) for each in ill("answer(); to_the_end()")] == [
         ("reply", "ok"),
         ("plain", "ok"),
         ("plain", "warn"),  # it has no operations
@@ -157,7 +147,7 @@ def test_what_the_apps_wrote_is_shown() -> None:
 
 def test_an_end_that_takes_longer_than_the_drain_window_is_named() -> None:
     command = [sys.executable, "-I", "-c", f"{WELL}answer(); to_the_end(); time.sleep(0.7)"]
-    found = anyio.run(partial(converse, command, "content-length", "plain", talk_plain, drain_seconds=0.1))
+    found = anyio.run(partial(converse, command, "content-length", "plain", drain_seconds=0.1))
     assert ("end", "warn") in statuses(found)
 
 

@@ -11,12 +11,8 @@ import msgspec
 import pytest
 
 from discreet import lsp
-from discreet.cli.doctor.checks import Finding
-from discreet.cli.doctor.conversation import converse
-from discreet.cli.doctor.lsp import hello, unknown_members
-from discreet.cli.doctor.mcp import ListedTool, faults_of, undescribed
+from discreet.cli.conversation import Finding, ListedTool, converse, faults_of, lsp_hello, undescribed, unknown_members
 from discreet.cli.main import main
-from discreet.cli.verbs.doctor import talk_in
 from discreet.client.dialects import DIALECTS
 from discreet.dialects.lsp.capabilities import slips
 
@@ -190,7 +186,7 @@ def test_a_handshake_that_is_refused_is_found(apps: str, capsys: pytest.CaptureF
 
 
 def test_what_the_doctor_says_first_is_what_an_editor_may_say() -> None:
-    assert msgspec.convert(dict(hello()), lsp.InitializeParams)
+    assert msgspec.convert(dict(lsp_hello()), lsp.InitializeParams)
 
 
 def test_what_is_registered_after_the_handshake_is_shown(apps: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,7 +235,7 @@ async def test_a_server_that_breaks_the_handshake_is_a_finding_in_bounded_time(
 ) -> None:
     command = [sys.executable, "-I", "-c", PEER.replace("{body}", body)]
     finding, _ = await converse(
-        command, DIALECTS[dialect].framing, dialect, talk_in(dialect), answer_seconds=0.3 if body == "pass" else 10.0
+        command, DIALECTS[dialect].framing, dialect, answer_seconds=0.3 if body == "pass" else 10.0
     )
     assert (finding.check, finding.status) == ("reply", "fail")
     assert found in finding.message
@@ -248,7 +244,7 @@ async def test_a_server_that_breaks_the_handshake_is_a_finding_in_bounded_time(
 @pytest.mark.anyio
 async def test_a_conversation_that_takes_too_long_is_a_finding() -> None:
     command = [sys.executable, "-I", "-c", PEER.replace("{body}", "pass")]
-    finding, _ = await converse(command, "newline", "mcp", talk_in("mcp"), total_seconds=0.2)
+    finding, _ = await converse(command, "newline", "mcp", total_seconds=0.2)
     assert finding == Finding("reply", "fail", "initialize: the conversation took longer than 0.2 s")
 
 
@@ -269,7 +265,7 @@ while line := sys.stdin.buffer.readline():
 @pytest.mark.anyio
 async def test_a_language_server_that_ends_with_a_failure_and_offers_nothing_is_said_so() -> None:
     command = [sys.executable, "-I", "-c", LANGUAGE_SERVER]
-    findings = await converse(command, "content-length", "lsp", talk_in("lsp"))
+    findings = await converse(command, "content-length", "lsp")
     assert [(finding.status, finding.message) for finding in findings[1:-1]] == [
         ("ok", "server: without a name"),
         ("ok", "positions are utf-16 for an editor that offers utf-8, utf-16 and utf-32"),
@@ -292,7 +288,7 @@ async def test_a_session_that_wants_a_sign_in_is_a_failure_only_where_there_is_n
     methods: str, status: str
 ) -> None:
     command = [sys.executable, "-I", "-c", PEER.replace("{body}", AGENT.replace("{methods}", methods))]
-    *_, signing_in, session, _ = await converse(command, "newline", "acp", talk_in("acp"))
+    *_, signing_in, session, _ = await converse(command, "newline", "acp")
     assert signing_in.message == ("ways to sign in: key" if status == "warn" else "ways to sign in: none")
     assert (session.check, session.status) == ("acp", status)
 

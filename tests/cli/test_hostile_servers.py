@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from discreet.cli.exit_status import CALL_STATUSES, REPLAY_STATUSES
+from discreet.cli.commands import verbs
 from support.hostile import hostile
 from support.programs import environment
 from support.waits import DEADLINE_SECONDS
@@ -90,15 +90,15 @@ SERVERS: Final = {
 }
 
 VERBS: Final = {
-    "call": (["call", "m", "--timeout=20", "--server=SERVER"], CALL_STATUSES, frozenset(SERVERS)),
+    "call": (["call", "m", "--timeout=20", "--server=SERVER"], verbs()["call"].all_statuses, frozenset(SERVERS)),
     "call and repeat": (
         ["call", "m", "--timeout=20", "--retry=1", "--idempotent", "--server=SERVER"],
-        CALL_STATUSES,
+        verbs()["call"].all_statuses,
         {"ends at once", "never answers", "lists too much", "sends a huge error"},
     ),
     "call and stream": (
         ["call", "m", "--timeout=20", "--stream", "--server=SERVER"],
-        CALL_STATUSES,
+        verbs()["call"].all_statuses,
         {"sends padded events without end", "sends a huge event number", "sends a huge result", "sends a huge error"},
     ),
     "generate": (
@@ -114,7 +114,7 @@ VERBS: Final = {
     ),
     "replay": (
         ["replay", "recording.jsonl", "--timeout=20", "--", "SERVER"],
-        REPLAY_STATUSES,
+        verbs()["replay"].all_statuses,
         {
             "ends at once",
             "never answers",
@@ -176,7 +176,11 @@ def test_a_hostile_server_costs_a_verb_a_line_and_a_status(tmp_path: Path, verb:
     words, statuses, names = VERBS[verb]
     with ThreadPoolExecutor(12) as pool:  # most of them wait
         outcomes = dict(zip(names, pool.map(lambda name: run(tmp_path, words, name), names), strict=True))
-    wrong = {server: outcome for server, outcome in outcomes.items() if not is_proper(outcome, set(statuses))}
+    wrong = {
+        server: outcome
+        for server, outcome in outcomes.items()
+        if not is_proper(outcome, {int(status) for status in statuses})
+    }
     assert wrong == {}
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from discreet.cli.commands import VERBS, load_verb
-from discreet.cli.exit_status import ENVIRONMENT, SERVE_STATUSES, VERB_STATUSES
+from discreet.cli.commands import load_verb, verbs
 from discreet.cli.main import main
+from discreet.client.dialects import DIALECTS
+from discreet.daemon import plugins
 from discreet.daemon.settings.table import OPTIONS
 
-every_verb = pytest.mark.parametrize("name", VERBS)
+every_verb = pytest.mark.parametrize("name", verbs())
 
 
 def run(argv: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[bytes]":
@@ -37,8 +38,8 @@ VERSION_CALL = b'{"jsonrpc":"2.0","id":1,"method":"version"}'
 def test_every_verb_explains_itself_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     text = capsys.readouterr().out
-    assert VERBS[name].summary in text
-    assert all(example in text for example in VERBS[name].examples)
+    assert verbs()[name].summary in text
+    assert all(example in text for example in verbs()[name].examples)
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -47,16 +48,19 @@ def test_the_help_of_a_verb_replaces_its_manual_page(name: str, capsys: pytest.C
     assert main([name, "--help"]) == 0
     text = capsys.readouterr().out
     sections = re.findall(r"^(examples|environment|exit status):$", text, re.MULTILINE)
-    assert sections == ["examples", *(["environment"] if name in ENVIRONMENT else []), "exit status"]
-    listed = re.findall(r"^  (\d+) ", text.partition("\nexit status:\n")[2], re.MULTILINE)
-    assert [int(status) for status in listed] == list(VERB_STATUSES[name])
+    assert sections == ["examples", *(["environment"] if verbs()[name].environment else []), "exit status"]
+    listed = re.findall(r"^  (\d+|other) ", text.partition("\nexit status:\n")[2], re.MULTILINE)
+    assert listed == list(verbs()[name].all_statuses)
 
 
 def test_the_variables_of_the_help_are_settings_or_those_of_every_terminal() -> None:
     known = {"DISCREET_*", "NO_COLOR", "TERM", *(option.variable for option in OPTIONS)}
-    named = {variable for rows in ENVIRONMENT.values() for variable in rows}
-    assert named - known == set()
-    assert set(ENVIRONMENT) - set(VERBS) == set()
+    assert {variable for verb in verbs().values() for variable in verb.environment} - known == set()
+
+
+def test_the_table_of_verbs_names_those_that_there_are() -> None:
+    assert list(verbs()) == list(plugins.BUILT_IN["verb"])
+    assert {row.flag: row.choices for row in verbs()["call"].arguments}["--dialect"] == tuple(DIALECTS)
 
 
 def test_the_page_names_every_exit_status_of_the_daemon() -> None:
@@ -64,7 +68,7 @@ def test_the_page_names_every_exit_status_of_the_daemon() -> None:
     rows = re.findall(
         r"^\| (\d) \| (.+) \|$", page.partition("| exit status | when |")[2].partition("\n\n")[0], re.MULTILINE
     )
-    assert {int(status): meaning for status, meaning in rows} == SERVE_STATUSES
+    assert dict(rows) == verbs()["serve"].statuses
 
 
 def test_the_general_help_fits_on_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +88,7 @@ def test_the_general_help_lists_every_verb(name: str, capsys: pytest.CaptureFixt
 def test_the_examples_are_command_lines_that_can_be_read(name: str) -> None:
     parser, _ = load_verb(name)
     read = 0
-    for example in VERBS[name].examples:
+    for example in verbs()[name].examples:
         words = shlex.split(re.split(" [<>|] ", example)[0].removeprefix('eval "$(').removesuffix(')"'))
         assert words.pop(0) == "discreet"
         parser.read(words[1:] if words[0] == name else words)
@@ -178,7 +182,11 @@ def test_only_the_verb_that_is_asked_for_is_imported() -> None:
         "sys.stderr.write(' '.join(name for name in sys.modules if name.startswith('discreet.cli.')))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=30, check=True)
-    assert set(done.stderr.split()) == {"discreet.cli.main", "discreet.cli.commands", "discreet.cli.output"}
+    assert {name.removeprefix("discreet.cli.") for name in done.stderr.split()} == {
+        "commands",
+        "main",
+        "output",
+    }
 
 
 def test_a_dependency_that_is_missing_is_named_in_one_line() -> None:

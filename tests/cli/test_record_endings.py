@@ -11,9 +11,7 @@ import pytest
 
 from discreet.framing.encoder import encode_frame
 from discreet.recording.format import MessageEntry, OmittedEntry, read_recording
-from support.programs import has_ended
 from support.recorder import ECHO, INITIALIZE, python, record, recorded
-from support.waits import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with POSIX pipes and signals")
 
@@ -106,6 +104,23 @@ def test_a_killed_recorder_leaves_whole_lines_and_a_server_without_input(tmp_pat
     assert recording.end is None
 
 
+def test_a_server_that_reads_no_more_is_seen_by_the_client(tmp_path: Path) -> None:
+    code = "import os, signal\nos.close(0)\nos.write(1, b'!')\nsignal.pause()"
+    with recorded(tmp_path, python(code)) as session:
+        assert session.read(1) == b"!"
+        with pytest.raises(BrokenPipeError):
+            while True:
+                session.write(b"x" * 65536)
+        session.process.terminate()
+        assert session.end() == 128 + signal.SIGTERM
+
+
+def test_a_server_that_still_writes_after_the_clients_end_may_finish(tmp_path: Path) -> None:
+    code = "import os, time\nos.read(0, 1)\nfor _ in range(4): time.sleep(1); os.write(1, b'.')"
+    _, out, _ = record(tmp_path, python(code))  # it takes longer than a silent server may
+    assert out == b"...."
+
+
 # -- no server is left behind ------------------------------------------------------------------------------------------
 
 STUBBORN = (
@@ -115,15 +130,6 @@ STUBBORN = (
     "while True: time.sleep(60)"
 )
 """Ignores the end of its input, and SIGTERM."""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_a_killed_recorder_leaves_no_server(tmp_path: Path) -> None:
-    with recorded(tmp_path, python(STUBBORN)) as session:
-        pid = int(session.stdout.readline())
-        session.process.kill()
-        wait_until(lambda: has_ended(pid))
-        assert session.end() == -signal.SIGKILL
 
 
 def test_a_server_that_ignores_the_end_of_its_input_is_ended_in_bounded_time(tmp_path: Path) -> None:

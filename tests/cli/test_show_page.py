@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from discreet import pages
+from discreet import pages, recording
 from discreet.cli.main import main
-from discreet.recording import view
 from support.browser import CHROMIUM, Page, browser
 from support.contrast import contrast, schemes_of
 from support.requirements import missing
@@ -182,7 +181,7 @@ def test_nothing_is_wider_than_the_window(page: Page, tmp_path: Path, capsys: py
 
 
 def test_every_text_has_a_contrast_of_four_and_a_half_to_every_ground_in_both_schemes() -> None:
-    css = [files(pages).joinpath("palette.css"), files(view).joinpath("page.css")]
+    css = [files(pages).joinpath("palette.css"), files(recording).joinpath("page.css")]
     for scheme in schemes_of(*(each.read_text("ascii") for each in css)):
         for text in ("text", "muted", "accent", "server", "error", "warn"):
             for ground in ("ground", "raised", "hover", "chosen"):

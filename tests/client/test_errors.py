@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import discreet.client
 from discreet.client import ClientError, InternalError, InvalidReply, OperationFailed, RemoteError
-from discreet.client.error_replies import ERROR_CLASSES, remote_error
+from discreet.client.errors import ERROR_CLASSES, remote_error
 from discreet.errors import (
     ERROR_TABLE,
     AuthenticationRequired,

@@ -13,7 +13,7 @@ import pytest
 from anyio import to_thread
 
 from discreet import OperationError, Service
-from discreet.client import ConnectionFailed, EndBounds, attach, blocking, connect, spawn
+from discreet.client import ConnectionFailed, EndBounds, attach, connect, spawn
 from discreet.client.agent import AgentClient
 from discreet.client.errors import OperationTypeMismatch
 from discreet.client.typed import Caller
@@ -132,12 +132,6 @@ async def test_a_stream_of_events_says_how_it_is_read() -> None:
                 await awaited(events)
             with pytest.raises(TypeError, match="`async for event in …:`"):
                 list(events)  # type: ignore[call-overload]  # what is tested
-
-
-async def test_the_blocking_client_names_the_form_for_async_with() -> None:
-    with pytest.raises(TypeError, match=r"discreet\.client\.connect"):
-        async with blocking.connect(["x"]):  # type: ignore[attr-defined]  # what is tested
-            pass
 
 
 ELSEWHERE: Final[dict[str, Callable[[Any], Any]]] = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from discreet.client import Attempt, ClientError, RestartPolicy, RetryPolicy, attach, connect, errors
-from support.http_daemon import http_daemon
+from support.gateways import http_daemon
 from support.programs import environment, finished, install_commands
 from support.waits import DEADLINE_SECONDS
 
@@ -52,7 +52,7 @@ def test_a_program_of_the_page_prints_what_is_shown(name: str, tmp_path: Path) -
 def test_the_program_for_a_url_calls_a_daemon_there(tmp_path: Path) -> None:
     for file in ("greeter", "remote"):
         (tmp_path / f"{file}.py").write_text(PROGRAMS[file][0], encoding="utf-8")
-    with http_daemon("./greeter.py:agent", tmp_path) as url:
+    with http_daemon(tmp_path, "./greeter.py:agent") as url:
         assert finished([sys.executable, "remote.py", url], tmp_path).stdout == "TASK_NOT_FOUND\n"
     assert "sent: False" in finished([sys.executable, "remote.py", url], tmp_path, PYTHONWARNINGS="error").stdout
 

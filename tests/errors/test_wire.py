@@ -10,9 +10,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from discreet.errors import (
     ERROR_TABLE,
+    AgentFailure,
     AuthenticationRequired,
     Cancelled,
     ContentTypeNotSupported,
@@ -43,7 +45,7 @@ from discreet.errors import (
 )
 from discreet.errors.exceptions import failure_of
 from discreet.errors.failures import EnvelopeMember, ParseReason, RequestReason
-from discreet.errors.wire import decode_error, encode_error, encode_error_response
+from discreet.errors.wire import decode_error, encode_error, encode_error_response, encode_status, error_object
 
 
 class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
@@ -67,128 +69,121 @@ def error(failure: Failure) -> dict[str, Any]:
     return decoded
 
 
-def error_info(reason: str, **metadata: str) -> dict[str, Any]:
-    return {
-        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": reason,
-        "domain": "a2a-protocol.org",
-        "metadata": metadata,
-    }
+TYPES = "type.googleapis.com/google."
+A2A, OWN = "a2a-protocol.org", "discreet"
 
 
-EXPECTED: list[tuple[Failure, int, str, Any]] = [
-    *((ParseFailure(reason), -32700, "Parse error", {"reason": reason}) for reason in get_args(ParseReason)),
+def info(name: str, domain: str = A2A, /, **metadata: str) -> dict[str, Any]:
+    return {"@type": f"{TYPES}rpc.ErrorInfo", "reason": name, "domain": domain, "metadata": metadata}
+
+
+def server(code: str, *, retryable: bool = True, **details: Any) -> dict[str, Any]:
+    return {"code": code, "retryable": retryable, **({"details": details} if details else {})}
+
+
+def retry(delay: str) -> dict[str, Any]:
+    return {"@type": f"{TYPES}rpc.RetryInfo", "retryDelay": delay}
+
+
+def violation(field: str, description: str) -> dict[str, Any]:
+    return {"@type": f"{TYPES}rpc.BadRequest", "fieldViolations": [{"field": field, "description": description}]}
+
+
+def value(details: Any) -> dict[str, Any]:
+    return {"@type": f"{TYPES}protobuf.Value", "value": details}
+
+
+# The failure, its code, its message, its data, and its details in A2A 1.0.
+EXPECTED: list[tuple[Failure, int, str, Any, list[dict[str, Any]]]] = [
     *(
-        (InvalidRequest(reason), -32600, "Invalid Request", {"reason": reason})
+        (ParseFailure(reason), -32700, "Parse error", {"reason": reason}, [info("PARSE_ERROR", reason=reason)])
+        for reason in get_args(ParseReason)
+    ),
+    *(
+        (InvalidRequest(reason), -32600, "Invalid Request", {"reason": reason}, [info("INVALID_REQUEST", reason=reason)])
         for reason in get_args(RequestReason)
         if reason != "batch-not-supported"
     ),
-    (
-        InvalidRequest("batch-not-supported"),
-        -32600,
-        "Batch requests not supported",
-        {"reason": "batch-not-supported"},
-    ),
-    (OperationTypeMismatch(), -32600, "Invalid Request", {"reason": "invalid-operation-type"}),
-    (MethodNotFound(), -32601, "Method not found", None),
-    (
-        InvalidParams("a.b[0]", "one of", "string", ("x", "y")),
-        -32602,
-        "Invalid params",
-        {"param": "a.b[0]", "expected": "one of", "received": "string", "accepted": ["x", "y"]},
-    ),
-    (
-        InvalidParams("$", "object", "array"),
-        -32602,
-        "Invalid params",
+    (InvalidRequest("batch-not-supported"), -32600, "Batch requests not supported",
+        {"reason": "batch-not-supported"}, [info("INVALID_REQUEST", reason="batch-not-supported")]),
+    (OperationTypeMismatch(), -32600, "Invalid Request",
+        {"reason": "invalid-operation-type"}, [info("INVALID_REQUEST", reason="invalid-operation-type")]),
+    (MethodNotFound(), -32601, "Method not found", None, [info("METHOD_NOT_FOUND")]),
+    (InvalidParams("a.b[0]", "one of", "agent", ("user", 1, None)), -32602, "Invalid params",
+        {"param": "a.b[0]", "expected": "one of", "received": "agent", "accepted": ["user", 1, None]},
+        [info("INVALID_PARAMS", param="a.b[0]", expected="one of", received="agent", accepted='["user",1,null]'),
+         violation("a.b[0]", "expected one of: user, 1, null; received agent")]),
+    (InvalidParams("$", "object", "array"), -32602, "Invalid params",
         {"param": "$", "expected": "object", "received": "array"},
-    ),
-    (Internal(), -32603, "Internal error", None),
-    (Internal("UNDECLARED"), -32603, "Internal error", {"code": "UNDECLARED"}),
-    (
-        DomainFailure("FILE_NOT_FOUND", "The file does not exist", False, msgspec.Raw(b'{"path":"a"}'), 404),
-        -32000,
-        "The file does not exist",
-        {"code": "FILE_NOT_FOUND", "retryable": False, "details": {"path": "a"}},
-    ),
-    (DomainFailure("BARE", "Bare", True), -32000, "Bare", {"code": "BARE", "retryable": True}),
-    (
-        AuthenticationRequired(("bearer",), "files"),
-        -32000,
-        "Authentication required",
-        {"code": "FORBIDDEN", "retryable": False, "details": {"authSchemes": ["bearer"], "realm": "files"}},
-    ),
-    (InsufficientPermissions(), -32000, "Insufficient permissions", {"code": "FORBIDDEN", "retryable": False}),
-    (TimedOut(), -32000, "Request timed out", {"code": "TIMEOUT", "retryable": True}),
-    (Overloaded(), -32000, "Server overloaded", {"code": "OVERLOADED", "retryable": True}),
-    (
-        Overloaded(250),
-        -32000,
-        "Server overloaded",
-        {"code": "OVERLOADED", "retryable": True, "details": {"retryAfterMs": 250}},
-    ),
-    (Unavailable(), -32000, "Shutting down", {"code": "UNAVAILABLE", "retryable": True}),
-    (
-        Unavailable(500),
-        -32000,
-        "Store unavailable",
-        {"code": "UNAVAILABLE", "retryable": True, "details": {"retryAfterMs": 500}},
-    ),
-    (Cancelled(), -32800, "Request cancelled", None),
+        [info("INVALID_PARAMS", param="$", expected="object", received="array"),
+         violation("$", "expected object; received array")]),
+    (Internal(), -32603, "Internal error", None, [info("INTERNAL_ERROR")]),
+    (Internal("UNDECLARED"), -32603, "Internal error", {"code": "UNDECLARED"}, [info("INTERNAL_ERROR", code="UNDECLARED")]),
+    (DomainFailure("TASK_NOT_FOUND", "Not what A2A means", False, Raw(b'{"at":18446744073709551615}'), 404),
+        -32000, "Not what A2A means", server("TASK_NOT_FOUND", retryable=False, at=18446744073709551615),
+        [info("TASK_NOT_FOUND", OWN, retryable="false"), value({"at": 18446744073709551615})]),
+    (DomainFailure("BARE", "Bare", True), -32000, "Bare", server("BARE"), [info("BARE", OWN, retryable="true")]),
+    (DomainFailure("BUSY", "Busy", number=-31999), -31999, "Busy",
+        server("BUSY", retryable=False), [info("BUSY", OWN, retryable="false")]),
+    (AuthenticationRequired(("Bearer", "ApiKey"), "files"), -32000, "Authentication required",
+        server("FORBIDDEN", retryable=False, authSchemes=["Bearer", "ApiKey"], realm="files"),
+        [info("FORBIDDEN", OWN, retryable="false", authSchemes="Bearer,ApiKey", realm="files")]),
+    (InsufficientPermissions(), -32000, "Insufficient permissions",
+        server("FORBIDDEN", retryable=False), [info("FORBIDDEN", OWN, retryable="false")]),
+    (TimedOut(), -32000, "Request timed out", server("TIMEOUT"), [info("TIMEOUT", OWN, retryable="true")]),
+    (Overloaded(), -32000, "Server overloaded", server("OVERLOADED"), [info("OVERLOADED", OWN, retryable="true")]),
+    (Overloaded(1250), -32000, "Server overloaded",
+        server("OVERLOADED", retryAfterMs=1250), [info("OVERLOADED", OWN, retryable="true"), retry("1.250s")]),
+    (Unavailable(), -32000, "Shutting down", server("UNAVAILABLE"), [info("UNAVAILABLE", OWN, retryable="true")]),
+    (Unavailable(500), -32000, "Store unavailable",
+        server("UNAVAILABLE", retryAfterMs=500), [info("UNAVAILABLE", OWN, retryable="true"), retry("0.500s")]),
+    (Cancelled(), -32800, "Request cancelled", None, [info("CANCELLED", OWN)]),
     *(
-        (kind(version=version), code, message, data)
+        (kind(version="0.3"), code, message, {}, [info(name)])
         for kind, code, message, name in (
             (TaskNotFound, -32001, "Task not found", "TASK_NOT_FOUND"),
             (TaskNotCancelable, -32002, "Task cannot be canceled", "TASK_NOT_CANCELABLE"),
-            (
-                PushNotificationNotSupported,
-                -32003,
-                "Push notifications not supported",
-                "PUSH_NOTIFICATION_NOT_SUPPORTED",
-            ),
+            (PushNotificationNotSupported, -32003, "Push notifications not supported", "PUSH_NOTIFICATION_NOT_SUPPORTED"),
             (UnsupportedOperation, -32004, "Operation not supported", "UNSUPPORTED_OPERATION"),
             (ContentTypeNotSupported, -32005, "Incompatible content types", "CONTENT_TYPE_NOT_SUPPORTED"),
             (InvalidAgentResponse, -32006, "Invalid agent response", "INVALID_AGENT_RESPONSE"),
-            (
-                ExtendedAgentCardNotConfigured,
-                -32007,
-                "Extended agent card not configured",
-                "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
-            ),
+            (ExtendedAgentCardNotConfigured, -32007, "Extended agent card not configured",
+                "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
             (ExtensionSupportRequired, -32008, "Extension support required", "EXTENSION_SUPPORT_REQUIRED"),
             (VersionNotSupported, -32009, "Version not supported", "VERSION_NOT_SUPPORTED"),
         )
-        for version, data in (("0.3", {}), ("1.0", [error_info(name)]))
     ),
-    (
-        TaskNotCancelable(
-            version="0.3", task_id="t-1", current_state="completed", reason="It has ended.", suggestion="Get it."
-        ),
-        -32002,
-        "Task cannot be canceled",
-        {"taskId": "t-1", "currentState": "completed", "reason": "It has ended.", "suggestion": "Get it."},
-    ),
-    (
-        UnsupportedOperation(task_id="t-1", current_state="TASK_STATE_FAILED"),
-        -32004,
-        "Operation not supported",
-        [error_info("UNSUPPORTED_OPERATION", taskId="t-1", currentState="TASK_STATE_FAILED")],
-    ),
-    (
-        VersionNotSupported(accepted=("1.0", "1.1")),
-        -32009,
-        "Version not supported",
-        [error_info("VERSION_NOT_SUPPORTED", accepted="1.0,1.1")],
-    ),
-]
+    (TaskNotCancelable(version="0.3", task_id="t-1", current_state="completed", suggestion="Get it.", accepted=("1", "2")),
+        -32002, "Task cannot be canceled",
+        {"taskId": "t-1", "currentState": "completed", "suggestion": "Get it.", "accepted": ["1", "2"]},
+        [info("TASK_NOT_CANCELABLE", taskId="t-1", currentState="completed", suggestion="Get it.", accepted="1,2")]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("failure", "code", "message", "data"), EXPECTED, ids=lambda value: repr(value)[:60])
-def test_a_failure_becomes_its_row_of_the_table(failure: Failure, code: int, message: str, data: Any) -> None:
-    wanted: dict[str, Any] = {"code": code, "message": message}
-    if data is not None:
-        wanted["data"] = data
-    assert error(failure) == wanted
+def is_of_1_0(failure: Failure) -> Failure:
+    return msgspec.structs.replace(failure, version="1.0") if isinstance(failure, AgentFailure) else failure
+
+
+@pytest.mark.parametrize("row", EXPECTED, ids=lambda row: repr(row[0])[:60])
+def test_a_failure_becomes_its_row_of_the_table_and_is_read_back(row: Any) -> None:
+    failure, code, message, data, details = row
+    assert error(failure) == {"code": code, "message": message, **({} if data is None else {"data": data})}
+    in_1_0 = json.loads(encode_error_response(b"1", failure, version="1.0"))["error"]
+    assert in_1_0 == {"code": code, "message": message, "data": details}
+    if isinstance(failure, AgentFailure):
+        assert error(is_of_1_0(failure))["data"] == details
+    if isinstance(failure, DomainFailure):
+        failure = msgspec.structs.replace(failure, http_status=500)  # statuses are for gateways and do not travel
+    decoded, read = decode_error(encode_error(failure))
+    assert (decoded.code, read) == (row_of(failure).code, failure)
+    assert decode_error(msgspec.json.encode(in_1_0))[1] == is_of_1_0(failure)
+
+
+@pytest.mark.parametrize("failure", [failure for failure, *_ in EXPECTED], ids=lambda value: repr(value)[:50])
+def test_11_6_a_status_has_the_same_details_as_the_error_of_json_rpc(failure: Failure) -> None:
+    status = json.loads(encode_status(failure, 418))
+    error = json.loads(encode_error_response(b"1", failure, version="1.0"))["error"]
+    assert status == {"error": {**status["error"], "code": 418, "message": error["message"], "details": error["data"]}}
 
 
 @pytest.mark.parametrize("member", get_args(EnvelopeMember))
@@ -209,15 +204,6 @@ def test_an_error_response_echoes_the_id_it_was_given() -> None:
         "id": "a",
         "error": {"code": -32601, "message": "Method not found"},
     }
-
-
-@pytest.mark.parametrize("failure", [failure for failure, *_ in EXPECTED], ids=lambda failure: type(failure).__name__)
-def test_a_peer_reads_back_the_failure_that_was_sent(failure: Failure) -> None:
-    decoded, read = decode_error(encode_error(failure))
-    if isinstance(failure, DomainFailure):
-        failure = msgspec.structs.replace(failure, http_status=500)  # statuses are for gateways and do not travel
-    assert read == failure
-    assert decoded.code == row_of(failure).code
 
 
 @given(
@@ -354,3 +340,88 @@ def test_http_statuses_have_their_usual_grpc_status() -> None:
     assert [grpc_of_http(status) for status in (404, 409, 412, 429, 503, 418)] == [
         "NOT_FOUND", "ABORTED", "FAILED_PRECONDITION", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "INTERNAL",
     ]  # fmt: skip
+
+
+# -- A2A 1.0 ---------------------------------------------------------------------------------------------------------
+
+
+def failures() -> st.SearchStrategy[Failure]:
+    token = st.from_regex(r"[A-Za-z][A-Za-z0-9-]{0,9}", fullmatch=True)
+    listed = st.lists(token, max_size=3).map(tuple)
+    scalars = st.text() | st.integers(-(2**63), 2**63) | st.booleans() | st.none()
+    text = st.none() | st.text()
+    agent_kinds = [row.failure for row in ERROR_TABLE if issubclass(row.failure, AgentFailure)]
+    return st.one_of(
+        st.sampled_from(get_args(ParseReason)).map(ParseFailure),
+        st.sampled_from(get_args(RequestReason)).map(InvalidRequest),
+        st.just(OperationTypeMismatch()),
+        st.just(MethodNotFound()),
+        st.builds(InvalidParams, st.text(), st.text(), st.text(), st.none() | st.lists(scalars).map(tuple)),
+        st.builds(Internal, st.none() | st.text()),
+        st.builds(
+            DomainFailure,
+            st.sampled_from(["BUSY", "TASK_NOT_FOUND", "INVALID_PARAMS"]),
+            st.text(),
+            st.booleans(),
+            st.none() | st.dictionaries(st.text(), scalars).map(lambda value: Raw(msgspec.json.encode(value))),
+            number=st.none() | st.integers(-31999, -31000),
+        ),
+        st.builds(AuthenticationRequired, listed, st.text()),
+        st.just(InsufficientPermissions()),
+        st.just(TimedOut()),
+        st.just(Unavailable()),
+        st.just(Cancelled()),
+        st.builds(Overloaded, st.none() | st.integers(0, 10**9)),
+        st.sampled_from(agent_kinds).flatmap(
+            lambda kind: st.builds(
+                kind, task_id=text, current_state=text, reason=text, suggestion=text, accepted=listed
+            )
+        ),
+    )
+
+
+@given(failures())
+def test_a_client_reads_back_every_failure_that_was_sent_in_1_0(failure: Failure) -> None:
+    error = error_object(failure, version="1.0")
+    decoded, read = decode_error(msgspec.json.encode(error))
+    assert (decoded, read) == (error, failure)
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(
+            st.sampled_from(["@type", "reason", "domain", "metadata", "fieldViolations", "retryDelay", "value"])
+            | st.text(),
+            inner | st.sampled_from([f"{TYPES}rpc.{name}" for name in ("ErrorInfo", "BadRequest", "RetryInfo")]),
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from([row.code for row in ERROR_TABLE]) | st.integers(-40000, 1), st.lists(JSON, max_size=4))
+def test_any_list_of_details_reads_as_a_failure_with_the_meaning_of_its_number(code: int, data: list[Any]) -> None:
+    _, failure = decode_error(msgspec.json.encode({"code": code, "message": "x", "data": data}))
+    assert isinstance(failure, get_args(Failure))
+    kinds = tuple(row.failure for row in ERROR_TABLE if row.code == code and code != -32000)
+    assert not kinds or isinstance(failure, kinds)
+
+
+def test_the_violation_of_another_server_names_the_param() -> None:
+    data = [violation("message.parts", "At least one part is required")]
+    _, failure = decode_error(msgspec.json.encode({"code": -32602, "message": "Invalid parameters", "data": data}))
+    assert failure == InvalidParams("message.parts", "At least one part is required", "")
+
+
+@pytest.mark.parametrize("delay", ["", "s", "nan", "infs", "-1s", "1e400s", "soons"])
+def test_a_delay_that_is_none_says_nothing_of_when_to_try_again(delay: str) -> None:
+    data = [info("OVERLOADED", OWN, retryable="true"), retry(delay)]
+    _, failure = decode_error(msgspec.json.encode({"code": -32000, "message": "x", "data": data}))
+    assert failure == Overloaded()
+
+
+def test_the_declared_error_of_another_server_is_internal() -> None:
+    data = [info("RATE_LIMITED", "example.com")]
+    assert decode_error(msgspec.json.encode({"code": -32000, "message": "x", "data": data}))[1] == Internal()

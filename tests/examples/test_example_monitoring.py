@@ -19,7 +19,7 @@ pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families
 
 from discreet.daemon.settings.table import OPTIONS
-from discreet.gateway.monitoring.exposition import exposed
+from discreet.gateway.metrics import exposed
 from support.figures import some_figures
 from support.waits import DEADLINE_SECONDS
 

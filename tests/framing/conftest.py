@@ -6,7 +6,6 @@ Steps are chunks of bytes and what else a driver may say; a "pause" is a short s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count, repeat
 from random import Random
 from typing import Literal, TypeAlias
 
@@ -16,6 +15,7 @@ import pytest
 from discreet.errors.failures import ParseFailure
 from discreet.framing.events import END_OF_INPUT, NEED_DATA, Event, Fault, Frame
 from discreet.framing.parser import Parser
+from support.frames import chunks
 
 Step: TypeAlias = bytes | Literal["pause", "silence", "time-out", "end"]
 Drive: TypeAlias = Callable[[Parser, Iterable[Step]], list[Event]]
@@ -61,16 +61,10 @@ def fall_silent(parser: Parser, *, long: bool) -> list[Event]:
     return events
 
 
-def cut(steps: Iterable[Step], sizes: Iterator[int]) -> Iterator[Step]:
-    """The same steps, with the bytes in chunks of the next size each."""
+def cut(steps: Iterable[Step], split: int | Random) -> Iterator[Step]:
+    """The same steps, with the bytes in chunks."""
     for step in steps:
-        if isinstance(step, str):
-            yield step
-            continue
-        while step:
-            size = next(sizes)
-            yield step[:size]
-            step = step[size:]
+        yield from [step] if isinstance(step, str) else chunks(step, split)
 
 
 @pytest.fixture(scope="session")
@@ -87,11 +81,9 @@ def every_chunking() -> EveryChunking:
         steps = list(steps)
         whole = run(make(), steps)
         for size in (1, 2, 3, 7):
-            assert run(make(), cut(steps, repeat(size))) == whole, f"in chunks of {size}"
+            assert run(make(), cut(steps, size)) == whole, f"in chunks of {size}"
         for seed in range(8):
-            random = Random(seed)
-            sizes = (random.randint(1, 40) for _ in count())
-            assert run(make(), cut(steps, sizes)) == whole, f"with seed {seed}"
+            assert run(make(), cut(steps, Random(seed))) == whole, f"with seed {seed}"
         return whole
 
     return check

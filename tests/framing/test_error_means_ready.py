@@ -6,25 +6,17 @@ first error, and sends its request on seeing it: over the parser alone, with sil
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count, repeat
 from random import Random
-from typing import Any, Literal
 
 import pytest
 
 from discreet.daemon.rpc.envelope import NoJson, Refused, Scalar, decode
-from discreet.framing.encoder import encode_frame
-from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
+from discreet.framing.events import NEED_DATA, Fault, Frame
 from discreet.framing.parser import Parser, parser_for
+from support.frames import LIMITS, WHOLE, chunks, f
 
-LIMITS = FrameLimits(max_body=200, max_header=128)
 MOST_WAITS = 4
 """Time-outs and silences until a client that waits has its error: a frame's time, and what follows it."""
-
-
-def f(body: bytes) -> bytes:
-    return encode_frame(body, "content-length")
 
 
 def declared(length: int, body: bytes) -> bytes:
@@ -90,29 +82,10 @@ UNFINISHED = ["junk without an end", "half a block", "half a frame", "a length t
 """Losses of their own, if what is before them is in step; a client that waits has to wait for their error too."""
 
 
-def sizes(split: Literal["whole", "bytes"] | int) -> Iterator[int]:
-    match split:
-        case "whole":
-            return repeat(1 << 20)
-        case "bytes":
-            return repeat(1)
-        case seed:
-            random = Random(seed)
-            return (random.randint(1, 30) for _ in count())
-
-
-def cut(data: bytes, split: Any) -> Iterator[bytes]:
-    for size in sizes(split):
-        if not data:
-            return
-        yield data[:size]
-        data = data[size:]
-
-
 class Client:
     """Writes to a parser, and reads what a daemon answers: bodies for frames, reasons for faults."""
 
-    def __init__(self, parser: Parser, split: Any) -> None:
+    def __init__(self, parser: Parser, split: int) -> None:
         self.parser, self.split = parser, split
         self.answers: list[bytes | str] = []
 
@@ -134,7 +107,7 @@ class Client:
             self.answers.append(message.failure.reason)
 
     def write(self, data: bytes) -> None:
-        for chunk in cut(data, self.split):
+        for chunk in chunks(data, Random(self.split) if self.split < 0 else self.split):
             self.parser.receive_data(chunk)
             self.read()
 
@@ -148,7 +121,8 @@ class Client:
         return [answer for answer in self.answers if isinstance(answer, str)]
 
 
-SPLITS: list[Any] = ["whole", "bytes", 1, 2, 3]
+SPLITS = [WHOLE, 1, -1, -2, -3]
+"""Sizes of chunks; the seeds of random ones where they are negative."""
 
 
 @pytest.mark.parametrize("following", FOLLOWING)
@@ -158,7 +132,7 @@ def test_a_request_that_is_sent_on_seeing_the_error_is_read(fault: str, followin
         send_on_seeing_the_error(fault, following, split)
 
 
-def send_on_seeing_the_error(fault: str, following: str, split: Any) -> None:
+def send_on_seeing_the_error(fault: str, following: str, split: int) -> None:
     client = Client(parser_for("content-length", LIMITS), split)
     client.write(FAULTS[fault] + FOLLOWING[following])
     losses = 2 if fault in IN_STEP and following in UNFINISHED else 1
@@ -188,7 +162,7 @@ def test_chunks_change_no_answer(fault: str, following: str) -> None:
 @pytest.mark.parametrize("first", IN_STEP)
 @pytest.mark.parametrize("second", IN_STEP)
 def test_each_refusal_that_keeps_the_stream_in_step_is_an_error_of_its_own(first: str, second: str) -> None:
-    client = Client(parser_for("content-length", LIMITS), "whole")
+    client = Client(parser_for("content-length", LIMITS), WHOLE)
     client.write(FAULTS[first] + FAULTS[second])
     assert len(client.errors) == 2
 

@@ -10,16 +10,12 @@ from hypothesis import strategies as st
 
 from discreet.errors.failures import ParseFailure
 from discreet.framing.channel import Channel
-from discreet.framing.encoder import encode_frame
 from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits, Framing
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import memory_pair
+from support.frames import f
 
 LIMITS = FrameLimits(max_body=120, max_header=80)
-
-
-def f(body: bytes) -> bytes:
-    return encode_frame(body, "content-length")
 
 
 STREAMS: list[tuple[Framing, bytes]] = [

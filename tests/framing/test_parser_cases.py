@@ -120,7 +120,11 @@ UNUSABLE_BLOCKS: dict[str, tuple[str, tuple[bytes, ...]]] = {
     "fraction": ("invalid-content-length", (b"Content-Length: 8.0",)),
     "list": ("invalid-content-length", (b"Content-Length: 8, 8",)),
     "inner-blank": ("invalid-content-length", (b"Content-Length: 0 8",)),
-    "arabic-digit": ("invalid-content-length", (b"Content-Length: \xd9\xa8",)),
+    **{
+        f"odd-{digits!r}": ("invalid-content-length", (b"Content-Length: " + digits,))
+        for digits in (b"\xd9\xa8", b"\xb2", b"\xef\xbc\x95", b"5e0", b"five")
+    },
+    "beyond-unsigned-64-bits": ("oversize", (b"Content-Length: 18446744073709551624",)),
     "beyond-64-bits": ("oversize", (b"Content-Length: 9223372036854775808",)),
     "far-beyond": ("oversize", (b"Content-Length: " + b"9" * 90,)),
     "bad-length-and-bad-type": ("invalid-content-length", (b"Content-Type: text/plain", b"Content-Length: x")),
@@ -275,3 +279,55 @@ def test_a_stream_gives_these_frames_and_faults_in_any_chunks(
     every_chunking: Any, outline: Any, steps: Any, expected: Any
 ) -> None:
     assert outline(every_chunking(lambda: ContentLengthParser(LIMITS), steps)) == expected
+
+
+TYPE = b"application/vscode-jsonrpc"
+CONTENT_TYPES: dict[str | None, list[bytes]] = {
+    None: [
+        TYPE, TYPE.title(), TYPE + b"; charset=utf-8", TYPE + b"; charset=utf8", TYPE + b";CHARSET=UTF-8", TYPE + b";",
+        TYPE + b' \t;\t charset="utf-8"', TYPE + b'; charset="UTF8"', TYPE + b'; note=";charset=latin1"; charset=utf-8',
+        TYPE + b'; note="a\\";charset=latin1"', TYPE + b"; charset=utf-8; version=1", TYPE + b"; =utf-8",
+    ],
+    "bad-charset": [
+        TYPE + b'; note=";charset=utf-8"; charset=latin1', TYPE + b"; charset=utf-16", TYPE + b"; charset=", TYPE + b"; charset",
+        TYPE + b'; charset="', TYPE + b"; charset='utf-8'", TYPE + b"; charset=utf-8; charset=latin-1",
+        TYPE + b"; foo=bar; charset=latin-1",
+    ],
+    "unsupported-content-type": [
+        TYPE + b" charset=utf-8", TYPE + b"2", b"application/json; charset=utf-8", b"text/plain; charset=latin-1", b"charset=utf-8", b"",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", CONTENT_TYPES)
+def test_one_content_type_in_utf8_is_supported(drive: Any, outline: Any, reason: str | None) -> None:
+    for value in CONTENT_TYPES[reason]:
+        stream = block(b"Content-Type: " + value, b"Content-Length: 8") + ONE
+        assert outline(drive(ContentLengthParser(LIMITS), [stream])) == [reason or ONE], value
+
+
+def state_after(drive: Any, data: bytes) -> str:
+    parser = ContentLengthParser(LIMITS)
+    drive(parser, [data])
+    return parser.state
+
+
+@pytest.mark.parametrize(
+    ("begun", "fault"),
+    [
+        (b"\r\n", b":"), (b"\r\n", b" "), (b"na", b" "), (b"name", b"\r"), (b"name: x", b"\x00"), (b"name: x", b"\n"),
+        (b"name: x\r", b"X"), (b"name: x\r\n", b" "), (b"name: x\r\n\r", b"X"), (b"name: x\r\n", b"\n"),
+    ],
+)  # fmt: skip
+def test_the_first_byte_that_no_block_holds_is_the_fault(drive: Any, begun: bytes, fault: bytes) -> None:
+    assert state_after(drive, begun) == ("in-step" if begun == b"\r\n" else "in-block")
+    assert state_after(drive, begun + fault) in ("dropping-block", "after-block")
+
+
+def test_each_byte_is_judged_by_the_grammar_of_names_and_values(drive: Any) -> None:
+    for octet in range(256):
+        char = bytes([octet])
+        in_name = char.isalnum() or char in {each.encode() for each in "!#$%&'*+-.^_`|~:"}
+        in_value = octet in {0x09, 0x20} or 0x21 <= octet <= 0x7E or octet >= 0x80
+        assert (state_after(drive, b"X" + char) == "in-block") == in_name, octet
+        assert (state_after(drive, b"X: " + char) == "in-block") == (in_value or char == b"\r"), octet

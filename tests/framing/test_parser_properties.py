@@ -16,41 +16,17 @@ from discreet.framing.encoder import encode_frame
 from discreet.framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame, FrameLimits
 from discreet.framing.newline import NewlineParser
 from discreet.framing.parser import Parser, parser_for
+from support.frames import EVIL, EVIL_FRAME, ONE, TWO, A, B, chunks, f
 
 LIMITS = FrameLimits(max_body=120, max_header=80)
 
 
-def f(body: bytes) -> bytes:
-    return encode_frame(body, "content-length")
-
-
-ONE, TWO, EVIL = b'{"id":1}', b'{"id":2}', b'{"id":666}'
-A, B, EVIL_FRAME = f(ONE), f(TWO), f(EVIL)
-
 FRAGMENTS = [
-    *(
-        b"Content-Length",
-        b"content-length: 8\r\n",
-        b"Content-Length: 500\r\n\r\n",
-        b"Content-Length: 8\r\n\r\n",
-        b"X: y\r\n",
-    ),
-    *(
-        b"Content-Type: text/plain\r\n",
-        b": ",
-        b"\r\n",
-        b"\r\n\r\n",
-        b"\n",
-        b"\r",
-        b" ",
-        b"\t",
-        b"\x00",
-        b"\xff",
-        b"junk",
-    ),
-    *(b"{", b"}", b"[", b"]", b'"', b"\\", b'\\"', b'{"a":"', b'"}', b"true", b"1", b","),
-    *(A, A[:-1], A[:7], EVIL_FRAME, f(b""), f(b"{]"), f(b'{"a":"x'), f(b"y" * 130), b"x" * 90),
-]
+    b"Content-Length", b"content-length: 8\r\n", b"Content-Length: 500\r\n\r\n", b"Content-Length: 8\r\n\r\n", b"X: y\r\n",
+    b"Content-Type: text/plain\r\n", b": ", b"\r\n", b"\r\n\r\n", b"\n", b"\r", b" ", b"\t", b"\x00", b"\xff", b"junk",
+    b"{", b"}", b"[", b"]", b'"', b"\\", b'\\"', b'{"a":"', b'"}', b"true", b"1", b",",
+    A, A[:-1], A[:7], EVIL_FRAME, f(b""), f(b"{]"), f(b'{"a":"x'), f(b"y" * 130), b"x" * 90,
+]  # fmt: skip
 junk = st.lists(st.sampled_from(FRAGMENTS) | st.binary(max_size=12), max_size=12).map(b"".join)
 steps = st.lists(junk.filter(bool) | st.sampled_from(["silence", "time-out"]), max_size=8)
 framings = st.sampled_from(["content-length", "newline", "auto"])
@@ -222,8 +198,8 @@ def test_what_is_encoded_on_lines_is_decoded_as_it_was(bodies: list[Any], size: 
 
 def decoded(parser: Parser, stream: bytes, size: int) -> list[bytes]:
     bodies = []
-    for at in range(0, len(stream), size):
-        parser.receive_data(stream[at : at + size])
+    for chunk in chunks(stream, size):
+        parser.receive_data(chunk)
         while isinstance(event := parser.next_event(), Frame):
             bodies.append(event.body)
         assert event is NEED_DATA
@@ -259,10 +235,10 @@ def calls_for(drive: Any, stream: bytes, chunk: int) -> int:
         nonlocal calls
         calls += 1
 
-    chunks = [stream[at : at + chunk] for at in range(0, len(stream), chunk)]
+    pieces = list(chunks(stream, chunk))
     sys.setprofile(count)
     try:
-        drive(ContentLengthParser(LIMITS), chunks)
+        drive(ContentLengthParser(LIMITS), pieces)
     finally:
         sys.setprofile(None)
     return calls

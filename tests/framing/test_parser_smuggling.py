@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import repeat
 from random import Random
 from typing import Any
 
@@ -12,59 +11,20 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from discreet.framing.content_length import ContentLengthParser, RefusedBlock
-from discreet.framing.encoder import encode_frame
 from discreet.framing.events import FrameLimits
 from discreet.framing.parser import parser_for
+from support.frames import EVIL, EVIL_FRAME, ONE, TWO, WHOLE, A, B, chunks, f
 
 LIMITS = FrameLimits(max_body=400, max_header=128)
 
 
-def f(body: bytes) -> bytes:
-    return encode_frame(body, "content-length")
-
-
-ONE, TWO, EVIL = b'{"id":1}', b'{"id":2}', b'{"id":666}'
-A, B, EVIL_FRAME = f(ONE), f(TWO), f(EVIL)
-
 JUNK = [
-    *(
-        b"starting up",
-        b"[info] hi",
-        b"{",
-        b"[",
-        b'["',
-        b"}",
-        b"junk: yes",
-        b"no colon",
-        b"X: y",
-        b": ",
-        b"GET / HTTP/1.1",
-    ),
-    *(
-        b"Content-Le",
-        b"Content-Length",
-        b"Content-Length:",
-        b"Content-Length: 1",
-        b"content-length: 8",
-        b"X-Content-Length: 9",
-    ),
-    *(b"Content-Length: 500", b"Content-Length: x", b"Content-Length: " + b"9" * 30, b"Content-Type: text/plain"),
-    *(
-        b"\r\n",
-        b"\n",
-        b"\r",
-        b"\r\n\r\n",
-        b"\n\n",
-        b" ",
-        b"\t",
-        b"\x00",
-        b"\x7f",
-        b"\xff\xfe",
-        b"x" * 130,
-        b"X: y\r\n" * 30,
-    ),
-    *(A, f(b""), f(b"{]"), f(b'{"a":"x')),
-]
+    b"starting up", b"[info] hi", b"{", b"[", b'["', b"}", b"junk: yes", b"no colon", b"X: y", b": ", b"GET / HTTP/1.1",
+    b"Content-Le", b"Content-Length", b"Content-Length:", b"Content-Length: 1", b"content-length: 8", b"X-Content-Length: 9",
+    b"Content-Length: 500", b"Content-Length: x", b"Content-Length: " + b"9" * 30, b"Content-Type: text/plain",
+    b"\r\n", b"\n", b"\r", b"\r\n\r\n", b"\n\n", b" ", b"\t", b"\x00", b"\x7f", b"\xff\xfe", b"x" * 130, b"X: y\r\n" * 30,
+    A, f(b""), f(b"{]"), f(b'{"a":"x'),
+]  # fmt: skip
 junks = st.lists(st.sampled_from(JUNK) | st.binary(max_size=6), min_size=1, max_size=8).map(b"".join).filter(bool)
 payloads = st.lists(
     st.sampled_from([EVIL_FRAME, EVIL_FRAME, EVIL, b"{}", b"\r\n", b"\n", b"x", b'{"a":"', b'"}', b"\x00", A[:-8]]),
@@ -92,24 +52,9 @@ def outer_frames(draw: Any) -> bytes:
     return header + end + payload
 
 
-def sizes_of(split: int) -> Iterator[int]:
-    """Sizes of chunks: everything at once, byte by byte, or at random."""
-    random = Random(split)
-    match split:
-        case 0:
-            return repeat(1 << 20)
-        case 1:
-            return repeat(1)
-        case _:
-            return (random.randint(1, 40) for _ in repeat(None))
-
-
-def chunks(stream: bytes, split: int) -> Iterator[bytes]:
-    for size in sizes_of(split):
-        if not stream:
-            return
-        yield stream[:size]
-        stream = stream[size:]
+def cut(stream: bytes, split: int) -> Iterator[bytes]:
+    """Everything at once, byte by byte, or at random."""
+    return chunks(stream, (WHOLE, 1)[split] if split < 2 else Random(split))
 
 
 @settings(max_examples=800, deadline=None)
@@ -118,16 +63,16 @@ def test_a_frame_inside_a_payload_never_runs_and_the_next_good_frame_does(
     drive: Any, outline: Any, junk: bytes, rest: bool, frame: bytes, split: int
 ) -> None:
     parser = ContentLengthParser(LIMITS)
-    events = drive(parser, chunks(junk, split))
+    events = drive(parser, cut(junk, split))
     assume(parser.state not in ("in-body", "skipping-body"))  # a whole block with a length: it owns what follows
     assume(not (rest and parser.state == "in-block"))
     if rest:
         events += drive(parser, ["silence"])
-    events += drive(parser, chunks(frame, split))
+    events += drive(parser, cut(frame, split))
     while parser.clock == "frame":
         events += drive(parser, ["time-out"])
     events += drive(parser, ["silence"])
-    assert outline(drive(parser, chunks(A + B, split))) == [ONE, TWO]
+    assert outline(drive(parser, cut(A + B, split))) == [ONE, TWO]
     assert EVIL not in outline(events)
 
 
@@ -147,7 +92,7 @@ def test_a_frame_inside_a_payload_never_runs_and_the_next_good_frame_does(
 )
 def test_junk_before_a_frame_costs_at_most_that_frame(drive: Any, outline: Any, junk: bytes, split: int) -> None:
     parser = parser_for("content-length", LIMITS)
-    events = outline(drive(parser, chunks(junk + f(EVIL_FRAME), split)))
+    events = outline(drive(parser, cut(junk + f(EVIL_FRAME), split)))
     events += outline(drive(parser, ["silence", A, "end"]))
     assert EVIL not in events
     assert [event for event in events if isinstance(event, bytes)] == [ONE]
@@ -155,11 +100,11 @@ def test_junk_before_a_frame_costs_at_most_that_frame(drive: Any, outline: Any, 
 
 @settings(max_examples=300, deadline=None)
 @given(block=junks, split=st.integers(1, 9))
-def test_what_a_refused_block_declares_does_not_depend_on_its_chunks(block: bytes, split: int) -> None:
+def test_what_a_refused_block_declares_does_not_depend_on_its_cut(block: bytes, split: int) -> None:
     block += b"\n\n"
     whole, parts = RefusedBlock(), RefusedBlock()
     end = whole.read(block, 0)
-    ends = [parts.read(chunk, 0) for chunk in chunks(block[:end], split)]
+    ends = [parts.read(chunk, 0) for chunk in cut(block[:end], split)]
     assert ends[:-1] == [None] * (len(ends) - 1)
     assert ends[-1] is not None
     assert (parts.length, parts.conflicting) == (whole.length, whole.conflicting)

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("starlette")
-
 from discreet.agents import Agent
 from discreet.daemon.logs import log
 from discreet.http import asgi

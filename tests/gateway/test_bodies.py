@@ -7,14 +7,13 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
-from starlette.requests import Request
 
 from discreet.agents import Agent
 from discreet.daemon.memory import MemoryBudget
 from discreet.daemon.operations.service import DeclarationError
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Overloaded
-from discreet.gateway.requests import read_body
+from discreet.gateway.requests import GatewayRequest, read_body
 from discreet.http import asgi
 from support.asgi_client import JSON
 from support.executors import Scripted, echo
@@ -50,7 +49,7 @@ async def test_a_body_counts_in_the_memory_budget_while_it_comes() -> None:
         return {"type": "http.request", "body": pieces.pop(), "more_body": bool(pieces)}
 
     with pytest.raises(FailureError) as refused:
-        await read_body(Request(SCOPE, receive), memory, limit=10_000)
+        await read_body(GatewayRequest(SCOPE, receive), memory, limit=10_000)
     assert (refused.value.failure, held, memory.used) == (Overloaded(), [0, 400, 800], 0)
 
 

@@ -17,7 +17,6 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from support.http_process import (
-    WITHOUT_HTTPTOOLS,
     Client,
     HttpDaemon,
     http_daemon,
@@ -26,7 +25,6 @@ from support.http_process import (
     rpc,
     sent,
 )
-from support.programs import DISCREET
 from support.waits import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no signals")
@@ -39,23 +37,20 @@ FLAGS = ("--http", "127.0.0.1:0", "--no-stdio", "--isolated", *(word for flag in
 FAULTS = re.compile(r"Traceback|level=error|daemon\.failed|Task exception|never retrieved|Unclosed")
 
 
-@pytest.fixture(scope="module", params=["httptools", "h11"])
-def parser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpDaemon]:
-    """One daemon for all tests of this parser."""
-    if request.param == "httptools":
-        pytest.importorskip("httptools")
-    command = DISCREET if request.param == "httptools" else WITHOUT_HTTPTOOLS
-    with http_daemon(tmp_path_factory.mktemp("hostile"), *FLAGS, command=command) as daemon:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpDaemon]:
+    """One daemon for all tests."""
+    with http_daemon(tmp_path_factory.mktemp("hostile"), *FLAGS) as daemon:
         yield daemon.listening()
         assert daemon.end() == 0
         assert [line for line in daemon.lines if FAULTS.search(line)] == []
 
 
 @pytest.fixture
-def daemon(parser: HttpDaemon) -> Iterator[HttpDaemon]:
+def daemon(shared: HttpDaemon) -> Iterator[HttpDaemon]:
     """The daemon, which still serves afterwards."""
-    yield parser
-    assert parser.call("still here").status == 200
+    yield shared
+    assert shared.call("still here").status == 200
 
 
 HELLO = sent("hello")

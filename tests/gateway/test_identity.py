@@ -16,7 +16,7 @@ from discreet.agents import ApiKey, HttpAuth, requires
 from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.daemon.operations.service import DeclarationError
 from discreet.errors.failures import A2AVersion
-from discreet.gateway.a2a.rest.routes import ROUTES, Route, path_of
+from discreet.gateway.a2a.routes import ROUTES, Route, path_of
 from support.vault import SECRET, digest
 
 from .conftest import Serve, agent_of
@@ -180,28 +180,6 @@ async def test_an_api_key_elsewhere_than_the_card_says_is_none(serve: Serve, pla
         client.stream("SendMessage", hello(), path=path, **V1, **headers) as reply,
     ):
         assert reply.status == 401
-
-
-@pytest.mark.parametrize("method", ["GetTask", "CancelTask", "SubscribeToTask", "SendMessage", "SendStreamingMessage"])
-async def test_a_task_of_another_caller_is_not_found(serve: Serve, method: str) -> None:
-    going = anyio.Event()
-
-    async def wait(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        await going.wait()
-        await events.complete()
-
-    async with serve(agent_of(wait), **SERVED) as client:
-        params: dict[str, Any] = {**hello(), "configuration": {"returnImmediately": True}}
-        task_id = (await client.call("SendMessage", params, **V1, **ADA))["result"]["task"]["id"]
-        params = {"id": task_id}
-        if method.startswith("Send"):
-            params = hello()
-            params["message"]["taskId"] = task_id
-        assert (await client.call(method, params, **V1, **BOB))["error"]["code"] == -32001
-        assert (await client.call("ListTasks", {}, **V1, **BOB))["result"]["tasks"] == []
-        assert (await client.call("GetTask", {"id": task_id}, **V1, **ADA))["result"]["id"] == task_id
-        going.set()
 
 
 async def test_tasks_of_anonymous_callers_are_not_those_of_a_known_one(serve: Serve) -> None:

@@ -1,16 +1,20 @@
-"""JSON-RPC of A2A on POST /: one answer to every request, and nothing but A2A."""
+"""JSON-RPC of A2A on POST /: one answer to every request, and nothing but A2A. The names of tests of its section 9 begin with it."""
 
 from __future__ import annotations
 
 import json
 from contextlib import aclosing
+from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from discreet.a2a.types import TaskState
 from discreet.agents.executor import RequestContext, TaskEvents
 from support.asgi_client import JSON
+from support.works import agent as works_agent
+from support.works import v1
 
 from .conftest import Serve, agent_of
 
@@ -35,12 +39,6 @@ async def test_each_version_answers_in_its_own_json(serve: Serve) -> None:
         old = await client.call("message/send", hello_03())
         assert new["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
         assert old["result"]["status"]["state"] == "completed"
-
-
-@pytest.mark.parametrize("call_id", [1, "a", 1.5, None, 9007199254740993])
-async def test_the_id_is_echoed(serve: Serve, call_id: object) -> None:
-    async with serve() as client:
-        assert (await client.call("GetTask", {"id": "no"}, call_id=call_id, **V1))["id"] == call_id
 
 
 async def test_a_request_without_an_id_is_answered_with_id_null(serve: Serve) -> None:
@@ -143,13 +141,6 @@ async def test_a_request_that_names_no_version_means_0_3(
         assert answer.get("error", {}).get("code") == (-32009 if refused else None)
 
 
-async def test_the_version_may_stand_in_the_query(serve: Serve) -> None:
-    async with serve() as client:
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": hello()}).encode()
-        _, _, answer = await client.request("POST", "/?A2A-Version=1.0", body, JSON)
-        assert "result" in json.loads(answer)
-
-
 async def test_service_params_come_from_headers_alone(serve: Serve) -> None:
     seen: list[dict[str, str]] = []
 
@@ -234,3 +225,85 @@ async def test_one_caller_may_have_so_many_requests_in_flight(serve: Serve) -> N
         other = type(client)(client._app, client="127.0.0.2")
         assert (await other.call("GetTask", {"id": "no"}, **V1))["error"]["code"] == -32001
         going.set()
+
+
+# -- section 9 ----------------------------------------------------------------------------------------------------------
+
+
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+
+
+def works() -> Any:
+    return works_agent(replies_without_task=True)
+
+
+async def test_9_1_streams_are_event_streams(serve: Serve) -> None:
+    async with serve(works()) as client, client.stream("SendStreamingMessage", v1("end"), a2a_version="1.0") as reply:
+        assert (reply.status, reply.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+
+
+@pytest.mark.parametrize("call_id", [1, "unique-request-id", 1.5, 9007199254740993, None])
+async def test_9_3_an_answer_has_the_form_of_json_rpc(serve: Serve, call_id: object) -> None:
+    async with serve(works()) as client:
+        said = await client.call("ListTasks", call_id=call_id, a2a_version="1.0")
+        assert (said.pop("jsonrpc"), said.pop("id"), [*said]) == ("2.0", call_id, ["result"])
+        said = await client.call("GetTask", {"id": UNKNOWN}, call_id=call_id, a2a_version="1.0")
+        assert (said.pop("jsonrpc"), said.pop("id"), [*said]) == ("2.0", call_id, ["error"])
+
+
+async def test_9_4_2_each_event_is_a_response_to_the_request(serve: Serve) -> None:
+    options = {"call_id": "s", "a2a_version": "1.0"}
+    async with serve(works()) as client, client.stream("SendStreamingMessage", v1("work end"), **options) as reply:
+        events = [data async for _, data in reply.events()]
+    assert [(each["jsonrpc"], each["id"]) for each in events] == [("2.0", "s")] * 3
+    assert [next(iter(each["result"])) for each in events] == ["task", "statusUpdate", "statusUpdate"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "reason"),
+    [
+        (b"{", -32700, "PARSE_ERROR"),
+        (b"[]", -32600, "INVALID_REQUEST"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"Unknown"}', -32601, "METHOD_NOT_FOUND"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{}}', -32602, "INVALID_PARAMS"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"none"}}', -32001, "TASK_NOT_FOUND"),
+    ],
+)
+async def test_9_5_the_data_of_every_error_is_a_list_of_typed_objects(
+    serve: Serve, body: bytes, code: int, reason: str
+) -> None:
+    async with serve(works()) as client:
+        _, _, answer = await client.request("POST", "/", body, {**JSON, "a2a-version": "1.0"})
+    error = msgspec.json.decode(answer)["error"]
+    assert error["code"] == code
+    assert error["message"]
+    assert all(each["@type"].startswith("type.googleapis.com/google.rpc.") for each in error["data"])
+    info = error["data"][0]
+    assert (info["@type"], info["reason"], info["domain"]) == (
+        "type.googleapis.com/google.rpc.ErrorInfo",
+        reason,
+        "a2a-protocol.org",
+    )
+    assert all(isinstance(value, str) for value in info["metadata"].values())
+
+
+async def test_9_5_wrong_params_have_a_bad_request(serve: Serve) -> None:
+    async with serve(works()) as client:
+        params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": []}}
+        error = (await client.call("SendMessage", params, a2a_version="1.0"))["error"]
+    assert error["data"][1] == {
+        "@type": "type.googleapis.com/google.rpc.BadRequest",
+        "fieldViolations": [
+            {
+                "field": "message.parts",
+                "description": "expected array of object with at least 1 item; received array",
+            }
+        ],
+    }
+
+
+async def test_9_5_errors_of_0_3_stay_flat(serve: Serve) -> None:
+    async with serve(works()) as client:
+        assert (await client.call("tasks/get", {}))["error"]["data"]["param"] == "id"
+        _, _, answer = await client.request("POST", "/", b"{", JSON)
+        assert msgspec.json.decode(answer)["error"]["data"] == {"reason": "invalid-json"}

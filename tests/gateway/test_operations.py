@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 import anyio
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Meta
 
 from discreet import Context, OperationError, Service
 from discreet.agents import ApiKey, requires
+from discreet.daemon.operations.params import InputModel, build_input
+from discreet.gateway.operations import with_whole_numbers
 from support.asgi_client import JSON, AsgiClient
 from support.vault import SECRET, digest
 
 from .conftest import Serve, agent_of
 
 pytestmark = pytest.mark.anyio
+
 
 ADA = {"authorization": f"Bearer {SECRET}"}
 BOB = {"authorization": "Bearer other-token"}
@@ -344,18 +352,211 @@ async def test_an_api_key_in_the_query_is_no_param(served: Any) -> None:
         assert (await get(client, "shop/get", f"name=pen&key={SECRET}"))[0] == 200
 
 
-async def test_a_page_of_another_origin_may_neither_call_nor_read(served: Any) -> None:
-    async with served() as client:
-        foreign = {**JSON, "origin": "https://evil.example"}
-        assert (await client.request("POST", "/operations/shop/told", b'{"text": "x"}', foreign))[0] == 403
-    async with served(http_origins=("https://app.example",)) as client:
-        asked = {"origin": "https://app.example", "access-control-request-method": "GET"}
-        status, headers, _ = await client.request("OPTIONS", "/operations/shop/get", headers=asked)
-        assert (status, "if-none-match" in headers["access-control-allow-headers"]) == (204, True)
-
-
 async def test_at_the_end_calls_are_refused_with_503(served: Any) -> None:
     async with served() as client:
         client._app._gateway.calls.close()
         status, headers, error = await get(client, "shop/get", "name=pen")
         assert (status, error["code"], headers["retry-after"]) == (503, "UNAVAILABLE", "1")
+
+
+# -- Operations by plain HTTP: who must be known, and what callers are told whose requests are refused --
+
+
+async def test_without_scopes_too_callers_must_be_known_unless_an_operation_is_public(served: Any) -> None:
+    shop = Service("shop")
+
+    @shop.query
+    def closed() -> int:
+        return 1
+
+    @shop.query(public=True)
+    def opened(ctx: Context) -> str | None:
+        return ctx.identity and ctx.identity.subject
+
+    async with served(shop, tokens=TOKENS) as client:
+        for headers, status in (({}, 401), ({"authorization": "Bearer wrong"}, 401), (BOB, 200)):
+            assert (await get(client, "shop/closed", **headers))[0] == status
+            assert (await post(client, "shop/closed", **headers))[0] == status
+        assert (await get(client, "shop/opened"))[::2] == (200, None)
+        assert (await get(client, "shop/opened", **BOB))[::2] == (200, "bob")
+        for headers, paths in (({}, ["opened"]), (BOB, ["closed", "opened"])):
+            document = json.loads((await client.request("GET", "/openapi.json", headers=headers))[2])
+            assert list(document["paths"]) == [f"/operations/shop/{name}" for name in paths]
+        security = {path.rpartition("/")[2]: each["get"].get("security") for path, each in document["paths"].items()}
+        assert security == {"closed": [{"bearer": []}], "opened": None}
+    async with served(shop) as client:
+        assert (await get(client, "shop/closed"))[0] == 200
+
+
+async def test_who_may_call_nothing_is_asked_for_credentials_before_there_is_a_document(served: Any) -> None:
+    async with served(tokens=TOKENS) as client:
+        status, headers, _ = await client.request("GET", "/openapi.json")
+        assert (status, headers["www-authenticate"]) == (401, 'Bearer realm="discreet"')
+        assert (await client.request("GET", "/openapi.json", headers=BOB))[0] == 200
+
+
+async def test_what_is_refused_says_what_to_send(served: Any) -> None:
+    async with served(max_message_bytes=100) as client:
+        for verb, path, body, headers, status, told in (
+            ("POST", "shop/get", b"", JSON, 400, "{}"),
+            ("POST", "shop/get", b"{}", {"content-type": "text/plain"}, 415, "application/json"),
+            ("POST", "shop/get", b"x" * 101, JSON, 413, "100 bytes"),
+            ("GET", "shop/buy", b"", {}, 405, "POST"),
+            ("DELETE", "shop/get", b"", {}, 405, "GET"),
+            ("POST", "shop/git", b"{}", JSON, 404, "nearest: shop/get"),
+            ("POST", "shop/hiden", b"{}", JSON, 404, "Method not found"),
+            ("POST", "x" * 1000, b"{}", JSON, 404, "Method not found"),
+        ):
+            found, got, answer = await client.request(verb, f"/operations/{path}", body, headers)
+            assert (found, told in json.loads(answer)["message"]) == (status, True), answer
+            assert ("allow" in got) is (status == 405)
+            assert b"hidden" not in answer
+
+
+async def test_the_nearest_name_is_one_that_the_caller_may_call(served: Any) -> None:
+    async with served(tokens=TOKENS) as client:
+        for headers, near in ((BOB, False), (ADA, True)):
+            status, _, error = await post(client, "shop/buyy", **headers)
+            assert (status, "shop/buy" in error["message"]) == (404, near)
+        unknown = [(await post(client, name))[::2] for name in ("shop/buyy", "shop/hidden", "shop/get")]
+        assert unknown == [unknown[0]] * 3
+        assert unknown[0][0] == 401
+
+
+# -- Params in the query of a URL: each in the form of its type, and a clear refusal of what does not fit --
+
+
+def echoing() -> Service:
+    service = Service("shop")
+
+    @service.query()
+    async def echo(
+        text: str | None = None,
+        number: int = 0,
+        share: float = 0.0,
+        yes: bool = False,
+        day: datetime.date | None = None,
+        kind: Literal["a", 1] = "a",
+        texts: list[str] = [],  # noqa: B006 - copied for each call
+        numbers: list[int] | None = None,
+        item: Item | None = None,
+        table: dict[str, list[int]] | None = None,
+    ) -> list[Any]:
+        return [text, number, share, yes, day, kind, texts, numbers, item, table]
+
+    return service
+
+
+@pytest.mark.parametrize(
+    ("query", "result"),
+    [
+        ({}, [None, 0, 0.0, False, None, "a", [], None, None, None]),
+        ({"text": "null"}, ["null", 0, 0.0, False, None, "a", [], None, None, None]),
+        ({"text": ""}, ["", 0, 0.0, False, None, "a", [], None, None, None]),
+        ({"text": "é ü+&"}, ["é ü+&", 0, 0.0, False, None, "a", [], None, None, None]),
+        ({"number": "-12", "share": "1e3"}, [None, -12, 1000.0, False, None, "a", [], None, None, None]),
+        ({"yes": "true", "day": "2026-01-31"}, [None, 0, 0.0, True, "2026-01-31", "a", [], None, None, None]),
+        ({"texts": ["a", "1"], "numbers": [1, 2]}, [None, 0, 0.0, False, None, "a", ["a", "1"], [1, 2], None, None]),
+        (
+            {"item": '{"name":"pen"}', "table": '{"a":[1]}'},
+            [None, 0, 0.0, False, None, "a", [], None, {"name": "pen", "price": 1}, {"a": [1]}],
+        ),
+        ({"item": "null"}, [None, 0, 0.0, False, None, "a", [], None, None, None]),
+    ],
+)
+async def test_a_query_is_read_by_the_types_of_the_params(serve: Serve, query: Any, result: Any) -> None:
+    async with serve(echoing(), http_operations=True) as client:
+        status, headers, found = await get(client, "shop/echo", urlencode(query, doseq=True))
+        assert (status, found, headers["cache-control"]) == (200, result, "no-store")
+
+
+@pytest.mark.parametrize(
+    ("query", "param", "expected", "received"),
+    [
+        ("number=x", "number", "integer", "string"),
+        ("number=1.5", "number", "integer", "number"),
+        ("number=%201", "number", "integer", "string"),
+        ("number=1%20", "number", "integer", "string"),
+        ("number=", "number", "integer", "string"),
+        ("number=null", "number", "integer", "string"),
+        ("number=%221%22", "number", "integer", "string"),
+        ("number=[1]", "number", "integer", "string"),
+        ("number=1&number=2", "number", "one value", "array"),
+        ("yes=True", "yes", "boolean", "string"),
+        ("yes=1", "yes", "boolean", "number"),
+        ("kind=1", "kind", "one of", "1"),
+        ("day=today", "day", "date", "string"),
+        ("numbers=1&numbers=x", "numbers[1]", "integer", "string"),
+        ("item=pen", "item", "JSON", "string"),
+        ("item=%7B%22name%22%3A1%7D", "item.name", "string", "number"),
+        ("table=" + "[" * 5000, "table", "JSON", "string"),
+        ("nobody=1", "nobody", "one of", "unknown field"),
+        ("nobody=1&nobody=2", "$", "one value", "array"),
+        ("text=%ff", "$", "percent-encoded UTF-8", "string"),
+    ],
+)
+async def test_a_query_that_does_not_fit_is_refused_with_the_param_and_what_was_expected(
+    serve: Serve, query: str, param: str, expected: str, received: str
+) -> None:
+    async with serve(echoing(), http_operations=True) as client:
+        status, _, error = await get(client, "shop/echo", query)
+        found = error["details"]
+        assert (status, error["code"]) == (400, "INVALID_INPUT")
+        assert (found["param"], found["expected"], found["received"]) == (param, expected, received)
+
+
+# -- Whole numbers are integers however they are written, and nothing else changes --
+
+
+def takes_integers(count: int, rest: Any = None) -> None: ...
+def takes_decimals(price: decimal.Decimal, rest: Any = None) -> None: ...
+
+
+INTEGERS, DECIMALS = build_input(takes_integers), build_input(takes_decimals)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "read"),
+    [
+        (INTEGERS, b'{"count": 5.0}', b'{"count": 5}'),
+        (INTEGERS, b'{"count":-50e-1,"rest":[1.50, 2.0]}', b'{"count":-5,"rest":[1.50, 2]}'),
+        (INTEGERS, b'{"count": 1e3, "rest": "1.0, \\"2.0"}', b'{"count": 1000, "rest": "1.0, \\"2.0"}'),
+        (INTEGERS, b'{"count": 1E+22}', b'{"count": 10000000000000000000000}'),
+        (INTEGERS, b'{"count": -0.0}', b'{"count": 0}'),
+        (INTEGERS, b'{"count": 5, "rest": 2.0}', b'{"count": 5, "rest": 2.0}'),
+        (INTEGERS, b'{"count": 5.5}', b'{"count": 5.5}'),
+        (INTEGERS, b'{"count": 1e999999999}', b'{"count": 1e999999999}'),
+        (INTEGERS, b'{"count": 1e99999999999999999999}', b'{"count": 1e99999999999999999999}'),
+        (INTEGERS, b'{"count": 1e-400}', b'{"count": 1e-400}'),
+        (INTEGERS, b'{"count": "5.0"}', b'{"count": "5.0"}'),
+        (DECIMALS, b'{"price": 2.50, "rest": 1.0}', b'{"price": 2.50, "rest": 1.0}'),
+    ],
+)
+def test_what_is_read_of_a_text(model: InputModel, text: bytes, read: bytes) -> None:
+    assert with_whole_numbers(text, model) == read
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False).filter(float.is_integer), st.text())
+def test_any_whole_float_is_the_integer_of_its_value(number: float, text: str) -> None:
+    written = b'{"count":%b,"rest":%b}' % (repr(number).encode(), msgspec.json.encode(text))
+    count, rest = INTEGERS.decode(with_whole_numbers(written, INTEGERS))
+    assert (count, rest) == (int(decimal.Decimal(repr(number))), text)
+
+
+@pytest.mark.anyio
+async def test_a_call_takes_them_in_its_body_and_in_its_query(serve: Serve) -> None:
+    service = Service("shop")
+
+    @service.query()
+    async def double(count: int, counts: list[int] = []) -> list[int]:  # noqa: B006 - copied for each call
+        return [2 * each for each in (count, *counts)]
+
+    async with serve(service, http_operations=True) as client:
+        assert (await post(client, "shop/double", b'{"count": 2.0, "counts": [3e0, 4]}'))[2] == [4, 6, 8]
+        assert (await get(client, "shop/double", "count=2.0&counts=3e0&counts=4"))[2] == [4, 6, 8]
+        assert (await post(client, "shop/double", b'{"count": 2.5}'))[0] == 400
+
+
+def test_large_params_are_left_as_they_are() -> None:
+    text = b'{"count": 5.0, "rest": [%b1]}' % (b"1e300," * 4_000)
+    assert with_whole_numbers(text, INTEGERS) == text

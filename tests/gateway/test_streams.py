@@ -115,44 +115,6 @@ async def test_an_error_before_the_first_event_is_told_as_clients_of_each_versio
             assert [event["result"]["kind"] async for _, event in reply.events()][-1] == "status-update"
 
 
-async def test_a_silent_stream_gets_comments(serve: Serve) -> None:
-    going = anyio.Event()
-
-    async def wait(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        await going.wait()
-        await events.complete()
-
-    async with (
-        serve(agent_of(wait), http_keep_alive=0.05) as client,
-        client.stream("SendStreamingMessage", hello(), **V1) as reply,
-    ):
-        while b": keep-alive\n\n" not in await reply.chunk():
-            pass
-        going.set()
-        assert b"TASK_STATE_COMPLETED" in await reply.body()
-
-
-async def test_the_drain_ends_streams_with_an_error(serve: Serve) -> None:
-    async def wait(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        await anyio.sleep_forever()
-
-    received: list[object] = []
-    async with anyio.create_task_group() as tasks, serve(agent_of(wait), drain_timeout=0.2) as client:
-        working = anyio.Event()
-
-        async def read() -> None:
-            async with client.stream("SendStreamingMessage", hello(), **V1) as reply:
-                async for _, event in reply.events():
-                    received.append(event)
-                    working.set()
-
-        tasks.start_soon(read)
-        await working.wait()
-    assert "UNAVAILABLE" in str(received[-1])
-
-
 async def test_one_subscriber_that_reads_nothing_holds_up_no_other(serve: Serve) -> None:
     going = anyio.Event()
 

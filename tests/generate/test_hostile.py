@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from discreet.generate import SchemaError, python_client, typescript_client
-from discreet.generate.python_types import docstring
+from discreet.generate.python_client import docstring
 from discreet.schemas.documents import ErrorSchema, OperationSchema
 
 WORDS = ["", "a", "A", "B", "TimeText", "Struct", "str", "list", "from", "constructor", "self", "a/b", '"', "\\", '\\"', "*/", "${x}",

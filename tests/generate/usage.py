@@ -11,17 +11,14 @@ from kinds_client import (
     KINDS_PETS_ERRORS,
     Busy,
     Cat,
-    Circle,
     Client,
     Dog,
     KindsClient,
     KindsPetsError,
     NotThere,
     Odd,
-    Pair,
     PermissionError2,
     Point,
-    Square,
     Tree,
 )
 
@@ -31,7 +28,7 @@ from discreet.client import Peer
 def said(error: KindsPetsError) -> str:
     match error:
         case NotThere():
-            return f"no {error.what} near {[place.item_1 for place in error.near]}"
+            return f"no {error.what} near {[place[0] for place in error.near]}"
         case Busy():
             return "busy"
         case PermissionError2():
@@ -50,12 +47,12 @@ async def run(peer: Peer) -> list[object]:
     )
     found.append(scalars == (b"\xff", Decimal("0.10"), moment, day, clock, span, name, {"m": []}))
     found.append(await kinds.enums("green", level=2))
-    points: list[Point] = await kinds.list(Point(item_1=1), Pair(item_1="n"), (3, "b", True), many=[4])
-    found.append([(point.item_1, point.item_2) for point in points])
-    pets: list[Cat | Dog] = await kinds.pets(Cat(lives=7), Circle(item_2=1))
+    points: list[Point] = await kinds.list([1], ["n"], (3, "b", True), many=[4])
+    found.append([tuple(point) for point in points])
+    pets: list[Cat | Dog] = await kinds.pets(Cat(lives=7), [1, 1])
     found.append(pets)
     try:
-        await kinds.pets(Dog(name="Rex"), Square(item_2=2.5, item_3="s"))
+        await kinds.pets(Dog(name="Rex"), [2, 2.5, "s"])
     except KINDS_PETS_ERRORS as error:
         found.append(said(error))
     odd = Odd(from_=1, a_b="dash", list=[1], msgspec_={}, date=day)

@@ -102,7 +102,7 @@ def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(DeclarationError, match=r"needs h11: pip install 'discreet\[http\]'$"):
             made()
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    with pytest.raises(DeclarationError, match=r"need jsonschema-rs: pip install 'discreet\[mcp\]'$"):
+    with pytest.raises(DeclarationError, match=r"needs jsonschema-rs: pip install 'discreet\[mcp\]'$"):
         from_mcp(["/none/such"], namespace="n")
 
 

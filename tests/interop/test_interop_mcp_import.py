@@ -19,9 +19,9 @@ from discreet import Service
 from discreet.client import InvalidParams, OperationFailed
 from discreet.imports.archive import pack
 from discreet.imports.from_mcp import mcp_service
-from discreet.imports.mcp.listing import read_mcp
-from discreet.imports.mcp.model import Command, Target, Url
+from discreet.imports.mcp.session import read_mcp
 from discreet.imports.service import ImportOptions
+from discreet.imports.targets import Command, Target, Url
 from discreet.testing import in_memory
 from support.requirements import interop_python, missing
 from support.waits import until, wait_until
@@ -45,7 +45,7 @@ def http_target(python: str) -> Iterator[Url]:
                     return probe.connect_ex(("127.0.0.1", port)) == 0
 
             wait_until(listens)
-            yield Url(f"http://127.0.0.1:{port}/mcp")
+            yield Url(f"http://127.0.0.1:{port}/mcp", allow_private=True)
         finally:
             process.kill()
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from discreet.framing.encoder import encode_frame
 from discreet.framing.parser import FramingChoice
-from discreet.recording.builder import TOO_DEEP, RecordingBuilder
 from discreet.recording.format import (
     ClosedEntry,
     EndEntry,
@@ -23,6 +22,7 @@ from discreet.recording.format import (
     StartEntry,
     StderrEntry,
 )
+from discreet.recording.recorder import TOO_DEEP, RecordingBuilder
 
 GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"text":"\xc3\xa9","token":"' + GITHUB.encode() + b'"}}'

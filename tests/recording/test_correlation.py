@@ -7,9 +7,9 @@ import json
 import pytest
 from msgspec import Raw
 
+from discreet.recording import lines
 from discreet.recording.format import MessageEntry, Sender
-from discreet.recording.view import correlation
-from discreet.recording.view.correlation import Correlation, SeenMessage, text_of
+from discreet.recording.lines import Correlation, SeenMessage
 
 
 def read(correlated: Correlation, sender: Sender, *messages: object) -> list[SeenMessage]:
@@ -85,12 +85,6 @@ def test_the_ids_of_the_two_sides_and_of_strings_and_numbers_are_different_ids()
     assert belongs_to(*read(correlated, "server", {"id": 1, "result": 1})) is None
 
 
-@pytest.mark.parametrize("message", [b"[]", b"1", b"null", b'"x"', b"[{}]"])
-def test_what_is_no_object_is_no_message(message: bytes) -> None:
-    (seen,) = read(Correlation(), "client", message)
-    assert (seen.kind, bytes(seen.value or b"")) == ("other", message)
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -109,25 +103,10 @@ def test_odd_members_are_shown_and_nothing_is_raised(message: bytes) -> None:
 
 
 def test_long_names_and_ids_are_cut_and_unanswered_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(correlation, "MAX_OPEN", 2)
+    monkeypatch.setattr(lines, "MAX_OPEN", 2)
     correlated = Correlation()
     (seen,) = read(correlated, "client", {"id": "i" * 100_000, "method": "m" * 100_000})
     assert len(seen.id) < 200 and len(seen.method) < 200
     read(correlated, "client", {"id": 1, "method": "a"}, {"id": 2, "method": "b"})
     oldest, youngest = read(correlated, "server", {"id": "i" * 100_000, "result": 1}, {"id": 2, "result": 1})
     assert (oldest.request, youngest.method) == (None, "b")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("abcdef", "abcd…"),
-        ("abcd", "abcd"),
-        ("\u20ac" * 4, "\u20ac" * 4),
-        ("\u20ac" * 5, "\u20ac" * 4 + "…"),
-        ("\U0001f600" * 5, "\U0001f600" * 4 + "…"),
-        ("a\nb", "a\\nb"),
-    ],
-)
-def test_a_text_is_cut_between_characters(text: str, shown: str) -> None:
-    assert text_of(Raw(text.encode()), 4) == shown

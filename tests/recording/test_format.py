@@ -22,13 +22,12 @@ from discreet.recording.format import (
     MessageEntry,
     OmittedEntry,
     RecordingError,
-    RecordingWriter,
     StartEntry,
     StderrEntry,
     create_file,
-    create_new_file,
     read_entries,
     read_recording,
+    write_entry,
 )
 
 START = StartEntry(ms=0.0, version=VERSION, framing="newline", command=("discreet", "serve"))
@@ -45,7 +44,7 @@ ENTRIES: tuple[Entry, ...] = (
 def written(path: Path, *lines: Entry) -> Path:
     fd = create_file(path)
     for line in lines:
-        RecordingWriter(fd).write(line)
+        write_entry(fd, line)
     os.close(fd)
     return path
 
@@ -97,7 +96,7 @@ def test_a_file_that_nobody_named_is_never_a_link(tmp_path: Path, target: str) -
     (tmp_path / "there").write_bytes(b"x")
     (tmp_path / "a.jsonl").symlink_to(tmp_path / target)
     with pytest.raises(FileExistsError):
-        create_new_file(tmp_path / "a.jsonl")
+        create_file(tmp_path / "a.jsonl", new=True)
     assert (tmp_path / "there").read_bytes() == b"x"
     assert not (tmp_path / "nowhere").exists()
 

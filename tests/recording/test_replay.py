@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from discreet.recording.format import ClosedEntry, EndEntry, MessageEntry
-from discreet.recording.report import ReplayReport
+from discreet.recording.replay import ReplayReport
 from support.replays import SHORT_SECONDS, Server, call, echo, event, recording, replayed, reply, result
 
 pytestmark = pytest.mark.anyio
@@ -226,7 +226,6 @@ async def test_progress_tokens_that_the_server_makes_up_may_differ(now: Any) -> 
         assert (await server.read() or {}) == reply(1, None)
         await server.write(told("$/progress", "mine", value=1), told("$/progress", now, value=1))
         await server.write(told("$/progress", now, value=2), reply(1, {}))
-        assert await server.read() == told("window/workDoneProgress/cancel", now)
 
     session = recording(
         call(1, "a", workDoneToken="mine"),
@@ -236,27 +235,6 @@ async def test_progress_tokens_that_the_server_makes_up_may_differ(now: Any) -> 
         ("server", told("$/progress", "u-1", value=1)),
         ("server", told("$/progress", "u-1", value=2)),
         result(1, {}),
-        ("client", told("window/workDoneProgress/cancel", "u-1")),
     )
     report, _ = await replayed(session, indexing)
-    assert report == ReplayReport((), (), sent=3, compared=5)
-
-
-async def test_progress_tokens_that_the_client_has_chosen_may_not() -> None:
-    async def other(server: Server) -> None:
-        assert await server.read()
-        await server.write(
-            {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 2, "progress": 1}}
-        )
-        await server.write(reply(1, {}))
-
-    session = recording(
-        call(1, "a", _meta={"progressToken": 1}),
-        (
-            "server",
-            {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}},
-        ),
-        result(1, {}),
-    )
-    report, _ = await replayed(session, other)
-    assert report.differences
+    assert report == ReplayReport((), (), sent=2, compared=5)

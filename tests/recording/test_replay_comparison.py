@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet.recording.format import OmittedEntry, load
-from discreet.recording.report import differences
+from discreet.recording.replay import differences
 from support.replays import SHORT_SECONDS, Behaviour, Server, call, echo, recording, replayed, reply, result
 
 pytestmark = pytest.mark.anyio

@@ -88,18 +88,6 @@ async def test_settings_reach_both(opening: Opening) -> None:
                 await peer.call("app/guarded")
 
 
-async def test_a_setting_that_there_is_not_is_refused(opening: Opening) -> None:
-    with pytest.raises(TypeError, match="max_concurency"):
-        async with opening(max_concurency=3):
-            pass
-
-
-async def test_a_value_that_is_none_of_its_setting_is_refused() -> None:
-    with pytest.raises(UsageError):
-        async with in_memory(max_concurrency=0):
-            pass
-
-
 async def test_what_leaves_the_block_leaves_as_it_is(opening: Opening) -> None:
     with anyio.fail_after(DEADLINE_SECONDS), pytest.raises(ZeroDivisionError):
         async with opening():
@@ -212,22 +200,6 @@ async def test_a_stream_that_is_left_half_way_does_not_hold_up_the_end() -> None
             peer.subscribe("long/ever") as events,
         ):
             assert await anext(events) == 1
-
-
-async def test_an_undeclared_error_is_internal_in_memory_too() -> None:
-    class Odd(OperationError, code="ODD"):
-        """Odd."""
-
-    service = Service("odd")
-
-    @service.query(inline=True)
-    def fail() -> None:
-        raise Odd()
-
-    async with in_memory(service) as peer:
-        with pytest.raises(InternalError) as failed:
-            await peer.call("odd/fail")
-    assert failed.value.failure.code == "ODD"
 
 
 @pytest.mark.parametrize("hosted", ["./x.py:s", None, 5])

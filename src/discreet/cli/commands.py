@@ -1,159 +1,265 @@
-"""Finds the verb of a command line and runs it: the table of verbs, and the parsers and help texts made from it.
+"""Finds the verb of a command line and runs it, by the table of verbs: what the help of each says, and its arguments.
 
-Imports a verb only when asked to.
+`verbs.json` holds the table. Imports a verb only when asked to.
 """
 
 import argparse
-from collections.abc import Sequence
-from typing import Final, Protocol
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from textwrap import fill
+from typing import Any, Final, Protocol
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET, Struct
 
 from ..daemon import plugins
 from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
-from ..daemon.settings.flags import FlagParser
 from ..daemon.settings.option import EXPECTED
 from ..errors.nearest import nearest_hint
+from ..flags import FlagParser, add_setting_flags
 from ..version import __version__
 from .output import write_stdout
 
 
+def _program() -> tuple[str, ...]:
+    """This program: the package, or the archive (a zipapp) that was started and alone knows where the package is."""
+    archive = getattr(getattr(sys.modules["__main__"], "__loader__", None), "archive", None)
+    return (os.path.abspath(archive),) if isinstance(archive, str) else ("-m", "discreet")
+
+
+SERVE: Final = (sys.executable, "-P", *_program(), "serve")
+"""This program's own daemon. `-P` keeps the working directory off its import path."""
+
+
+def refuse_serve_flags(argv: Sequence[str], *, instead: str = "put what your server needs into --server") -> None:
+    """Raise `UsageError` if any of these is given, flags of `discreet serve`, where something else is called."""
+    for word in argv:
+        what = word.partition("=")[0] if word.startswith("--") else f"an app ({word})"
+        raise UsageError(f"{what} is for discreet serve; {instead}")
+
+
+def split_command(text: str) -> list[str]:
+    """Split the value of `--server` into words, as a shell would. Raises `UsageError`."""
+    try:
+        command = shlex.split(text)
+    except ValueError as exc:
+        raise UsageError(f"--server: {exc}") from exc
+    if not command:
+        raise UsageError("--server: the command is empty")
+    return command
+
+
+def positive_seconds(text: str) -> float:
+    """Read a finite number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0")
+    return number
+
+
+def timeout(text: str) -> float | None:
+    """Read a finite number of seconds above 0, or None for the word `none`: no limit."""
+    try:
+        return None if text == "none" else positive_seconds(text)
+    except argparse.ArgumentTypeError as exc:
+        raise argparse.ArgumentTypeError(f"{exc}, or none") from None
+
+
+def count(text: str) -> int:
+    """Read a whole number, 0 or more."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        raise argparse.ArgumentTypeError(f"{text}: must be a whole number, 0 or more")
+    return int(text)
+
+
+def process_id(text: str) -> int:
+    """Read the number of a process."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text)):
+        raise argparse.ArgumentTypeError(f"{text}: must be the number of a process")
+    return int(text)
+
+
+def field_pattern(text: str) -> str:
+    """Read a pattern of paths in a message."""
+    from ..client.json_path import parse_pattern  # late: few verbs need it
+
+    if not text:
+        raise argparse.ArgumentTypeError("it names nothing; ** is everything")
+    try:
+        parse_pattern(text)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+    return text
+
+
+SIGNAL_STATUSES: Final[Mapping[int, str]] = {
+    129: "hung up (SIGHUP)",
+    130: "interrupted (SIGINT)",
+    143: "terminated (SIGTERM)",
+}
+
+_TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
+    "count": count,
+    "field-pattern": field_pattern,
+    "positive-seconds": positive_seconds,
+    "process-id": process_id,
+    "timeout": timeout,
+}
+
+
+class Argument(Struct, frozen=True):
+    """A row: an argument, or with `share` several that verbs have in common.
+
+    `flag` is its names and its metavar, as in `-o/--output FILE`. With `either` there is `--no-…`, too; with `suppress` nothing
+    is set where it is missing; with `serve` it is passed on to `discreet serve`.
+    """
+
+    flag: str = ""
+    help: str = ""
+    share: str = ""
+    dest: str = ""
+    nargs: str | None = None
+    choices: tuple[str, ...] | None = None
+    type: str = ""
+    repeat: bool = False
+    either: bool = False
+    suppress: bool = False
+    serve: bool = False
+    default: Any = UNSET  # JSON
+    group: str = ""
+
+    def add_to(self, group: argparse._ActionsContainer) -> None:
+        """Add it to a parser or a group of one."""
+        names, _, metavar = self.flag.partition(" ")
+        options: dict[str, Any] = {"help": self.help}
+        is_positional = not self.flag.startswith("-")
+        if is_positional:
+            options |= ({"metavar": self.flag} if self.dest else {}) | ({"nargs": self.nargs} if self.nargs else {})
+            names = self.dest or self.flag
+        if metavar:
+            options["metavar"] = metavar
+        if self.either:
+            options["action"] = argparse.BooleanOptionalAction
+        elif not (is_positional or metavar or self.choices):
+            options["action"] = "store_true"
+        if self.repeat:
+            options["action"] = "append"
+        if self.type:
+            options["type"] = _TYPES[self.type]
+        if self.choices:
+            options["choices"] = self.choices
+        if self.repeat or self.nargs == "*":
+            options["default"] = []  # or argparse would call the words required
+        if self.suppress or self.default is not UNSET:
+            options["default"] = argparse.SUPPRESS if self.suppress else self.default
+        group.add_argument(*names.split("/"), **options)
+
+
 class Verb(Struct, frozen=True):
-    """What the help says about a verb. The table of plug-ins says which module implements it."""
+    """What the help says about a verb, and its arguments. The table of plug-ins says which module implements it.
+
+    With `settings` it takes the flags of `serve`, with `command` another program's command line after `--`. With `signals` its
+    status may also be that of a signal.
+    """
 
     usage: str
     summary: str
-    examples: tuple[str, ...]
+    examples: tuple[str, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    settings: bool = False
+    command: bool = False
+    signals: bool = False
+    environment: dict[str, str] = {}
+    statuses: dict[str, str] = {}
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add its arguments to a parser."""
+        groups: dict[str, argparse._ActionsContainer] = {"": parser}
+        if self.command:
+            parser.set_defaults(command=())
+        for row, name in self._rows():
+            if name not in groups:
+                groups[name] = parser.add_argument_group(name)
+            row.add_to(groups[name])
+        if self.settings:
+            add_setting_flags(parser)
+
+    def _rows(self) -> Iterator[tuple[Argument, str]]:
+        """Yield each argument with its group."""
+        for row in self.arguments:
+            for each in _table().shared[row.share] if row.share else [row]:
+                yield each, each.group or row.group
+
+    def serve_flags(self, args: argparse.Namespace) -> list[str]:
+        """Return the arguments that are for `discreet serve`, as it takes them."""
+        found: list[str] = []
+        for row, _ in self._rows():
+            flag = row.flag.partition(" ")[0]
+            value = getattr(args, row.dest or flag.strip("-").replace("-", "_")) if row.serve else None
+            match value:
+                case True:
+                    found.append(flag)
+                case str():
+                    found.append(f"{flag}={value}")
+                case [*words]:
+                    found += words if flag in ("APP", "--app") else [f"{flag}={word}" for word in words]
+        return found
+
+    @property
+    def all_statuses(self) -> dict[str, str]:
+        """The statuses, with those of signals."""
+        return self.statuses | ({f"{status}": text for status, text in SIGNAL_STATUSES.items()} if self.signals else {})
+
+    def sections(self) -> Iterator[str]:
+        """Yield the sections that stand below the flags in its help."""
+        yield "\n".join(("examples:", *(f"  {example}" for example in self.examples)))
+        if self.environment:
+            yield "\n".join(("environment:", *_rows(self.environment.items())))
+        yield "\n".join(("exit status:", *_rows(self.all_statuses.items())))
+
+
+_COLUMNS: Final = 100
+"""As wide as the flags are shown."""
+
+
+def _rows(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    rows = list(rows)
+    width = max(len(word) for word, _ in rows)
+    for word, meaning in rows:
+        yield fill(meaning, _COLUMNS, initial_indent=f"  {word:{width}}  ", subsequent_indent=" " * (width + 4))
+
+
+class _Table(Struct, frozen=True):
+    shared: dict[str, tuple[Argument, ...]]
+    verbs: dict[str, Verb]
+
+
+@cache
+def _table() -> _Table:
+    return msgspec.json.decode(files(__package__ or "").joinpath("verbs.json").read_bytes(), type=_Table)
+
+
+def verbs() -> Mapping[str, Verb]:
+    """Return all verbs, in the order in which the help lists them."""
+    return _table().verbs
 
 
 class VerbModule(Protocol):
-    """The interface of a verb's module. `run` returns the exit status and may raise `UsageError`."""
+    """The interface of a verb's module. `run` returns the exit status and may raise `UsageError`.
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+    That of an installed package has `add_arguments(parser)`, too; those of our own are in the table of verbs.
+    """
+
     def run(self, args: argparse.Namespace) -> int: ...
 
-
-VERBS: Final[dict[str, Verb]] = {
-    "serve": Verb(
-        "[APP ...] [FLAG ...]",
-        "Serve services, over stdin and stdout, to whatever started this.",
-        (
-            "discreet serve ./app.py:files",
-            "discreet --root ~/project --allow-write",
-            "discreet ./app.py:files --framing newline",
-        ),
-    ),
-    "call": Verb(
-        "METHOD [NAME=VALUE ... | JSON] [FLAG ...]",
-        "Call one method of a daemon and print the result.",
-        (
-            "discreet call fs/read path=README.md",
-            "discreet call listMethods --app ./app.py:files",
-            """discreet call fs/read '{"path": "README.md", "limit": 80}' --root ~/project""",
-            "discreet call fs/write path=note.txt content=@- --allow-write < draft.txt",
-            "discreet call fs/watch path=. --stream | jq .path",
-            "discreet call tools/list --dialect mcp --server 'my-mcp-server --flag'",
-        ),
-    ),
-    "demo": Verb(
-        "",
-        "Start daemons, call them, and show what goes over the wire.",
-        ("discreet demo",),
-    ),
-    "new": Verb(
-        "KIND NAME",
-        "Make a folder with a project that runs and passes its tests.",
-        (
-            "discreet new service shop",
-            "discreet new lsp my_server",
-            "discreet new mcp my_tools",
-            "discreet new acp my_agent",
-        ),
-    ),
-    "doctor": Verb(
-        "[APP ...] [FLAG ...] [--json]",
-        "Check the environment, try out a daemon, and say what clients see.",
-        (
-            "discreet doctor ./app.py:files --root ~/project",
-            "discreet doctor ./shop.py:shop --dialect mcp",
-            "discreet doctor --json",
-        ),
-    ),
-    "attach": Verb(
-        "[PID]",
-        "Debug a daemon at breakpoint(), if it was started with --debug.",
-        ("discreet attach", "discreet attach 4711"),
-    ),
-    "schema": Verb(
-        "[APP ...] [--check FILE] [-o FILE] [FLAG ...]",
-        "Print the operations' schemas, or report what breaks callers.",
-        (
-            "discreet schema ./app.py:files > schema.json",
-            "discreet schema ./app.py:files --check schema.json",
-            "discreet schema ./app.py:files --check schema.json -o schema.json",
-        ),
-    ),
-    "card": Verb(
-        "[APP ...] [--a2a-version 1.0|0.3] [--extended] [FLAG ...]",
-        "Print the agent card (A2A) of what would be served.",
-        (
-            "discreet card ./app.py:agent",
-            "discreet card ./app.py:files --a2a-version 0.3",
-            "discreet card ./app.py:agent --extended",
-        ),
-    ),
-    "generate": Verb(
-        "python|typescript [APP ... | --server COMMAND] [-o FILE]",
-        "Write a typed client of an app, or of a running server.",
-        (
-            "discreet generate python ./app.py:files -o files_client.py",
-            "discreet generate typescript ./app.py:files -o files_client.ts",
-            "discreet generate python --server 'discreet serve --allow-write' -o fs_client.py",
-        ),
-    ),
-    "import": Verb(
-        "check FILE|URL [--namespace NAME] [--json] [--outside]",
-        "Say what an OpenAPI document would offer as operations.",
-        (
-            "discreet import check openapi.yaml",
-            "discreet import check https://petstore3.swagger.io/api/v3/openapi.json",
-            "discreet import check openapi.json --namespace pets --json",
-        ),
-    ),
-    "record": Verb(
-        "[-o FILE] [FLAG ...] -- COMMAND ...",
-        "Run a server, and write a scrubbed recording of the session.",
-        (
-            "discreet record -- discreet serve ./app.py:files",
-            "discreet record -o session.jsonl --framing newline -- my-server",
-            "discreet record --tail -o session.jsonl -- my-server",
-        ),
-    ),
-    "replay": Verb(
-        "FILE [FLAG ...] -- COMMAND ...",
-        "Send a server a recorded session; report answers that differ.",
-        (
-            "discreet replay session.jsonl -- discreet serve ./app.py:files",
-            "discreet replay session.jsonl --ignore 'result.**.modified' -- discreet serve",
-        ),
-    ),
-    "show": Verb(
-        "FILE [--full | --html]",
-        "Print a recorded session for people, as lines or as a page.",
-        ("discreet show session.jsonl", "discreet show session.jsonl --html > session.html"),
-    ),
-    "completion": Verb(
-        "bash|zsh|fish",
-        "Print the completion script of a shell.",
-        (
-            'eval "$(discreet completion bash)"',
-            "discreet completion zsh > ~/.zfunc/_discreet",
-            "discreet completion fish > ~/.config/fish/completions/discreet.fish",
-        ),
-    ),
-}
-"""All verbs, in the order in which the help lists them."""
 
 DEFAULT_VERB: Final = "serve"
 """What a command line without a verb means."""
@@ -184,10 +290,8 @@ def _run(argv: Sequence[str]) -> int:
         case ["--version", *_]:
             write_stdout(f"discreet {__version__}")
             return EXIT_OK
-        case ["help", *rest] if not rest or rest[0] in VERBS:
+        case ["help", *rest] if not rest or rest[0] in verbs():
             raise UsageError(f"help: write discreet {''.join(f'{verb} ' for verb in rest[:1])}--help")
-        case [name, *rest] if name in VERBS:
-            pass
         case [name, *rest] if not name.startswith("-") and ":" not in name and plugins.is_known("verb", name):
             pass
         case [word, *_] if not word.startswith("-") and ":" not in word:
@@ -197,7 +301,7 @@ def _run(argv: Sequence[str]) -> int:
                 meant = meant_by(word) or f": ./{word.removeprefix('./')}:name"
                 raise UsageError(f"{word}: an app is a name in a file{meant}")
             near = f"; nearest: {_MEANT[word]}" if word in _MEANT else nearest_hint(word, plugins.names("verb"))
-            meant = meant_by(word) or near or f"; commands: {', '.join((*VERBS, *plugins.added('verb')))}"
+            meant = meant_by(word) or near or f"; commands: {', '.join(plugins.names('verb'))}"
             raise UsageError(f"{word}: neither a command nor an app ({EXPECTED}){meant}")
         case _:
             name, rest = DEFAULT_VERB, list(argv)
@@ -213,10 +317,11 @@ def load_verb(name: str) -> tuple[FlagParser, VerbModule]:
         module: VerbModule = plugins.load("verb", name)
     except plugins.PluginError as exc:
         raise UsageError(str(exc)) from exc
-    verb = VERBS.get(name) or Verb(getattr(module, "USAGE", "[ARGUMENT ...]"), getattr(module, "SUMMARY", ""), ())
+    verb = verbs().get(name) or Verb(getattr(module, "USAGE", "[ARGUMENT ...]"), getattr(module, "SUMMARY", ""))
     parser = FlagParser(f"discreet {name}", verb.usage, description=verb.summary)
     parser.add_argument("-h", "--help", action=_HelpAction, help="show this text and exit")
-    module.add_arguments(parser)
+    add_arguments = verb.add_arguments if name in verbs() else module.add_arguments  # type: ignore[attr-defined]
+    add_arguments(parser)
     return parser, module
 
 
@@ -231,21 +336,15 @@ class _HelpAction(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from .exit_status import sections_of  # late: only help needs it
-
-        name = parser.prog.rpartition(" ")[2]
-        write_stdout(
-            "\n\n".join(
-                (parser.format_help().rstrip(), *sections_of(name, VERBS[name].examples if name in VERBS else ()))
-            )
-        )
+        verb = verbs().get(parser.prog.rpartition(" ")[2])  # that of a package tells all by its flags
+        write_stdout("\n\n".join((parser.format_help().rstrip(), *(verb.sections() if verb else ()))))
         raise HelpShown
 
 
 def general_help() -> str:
     """Return the text of `discreet --help`. It fits on a screen of 24 lines and 80 columns."""
-    width = max(map(len, VERBS))
-    lines = [f"  {name:{width}}  {verb.summary}" for name, verb in VERBS.items()]
+    width = max(map(len, verbs()))
+    lines = [f"  {name:{width}}  {verb.summary}" for name, verb in verbs().items()]
     if added := plugins.added("verb"):
         lines.append(f"  {'':{width}}  Of installed packages: {', '.join(added)}.")
     return _GENERAL_HELP.format(verbs="\n".join(lines))

@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
 
             return serve_apps(apps)
         if argv[0] == "--complete":  # in no help text: the scripts of `completion` run it
-            from .completer import print_completions
+            from .verbs.completion import print_completions
 
             return print_completions(argv[1] if len(argv) > 1 else "")
         from .commands import run_command
@@ -31,10 +31,10 @@ def main(argv: Sequence[str]) -> int:
 
         write_stderr(str(exc))
         return EXIT_USAGE
-    except KeyboardInterrupt:  # such as while stdin is read; what waits for a server handles its signals itself
+    except KeyboardInterrupt as exc:  # an `Interrupted`, or while stdin is read
         from .exit_status import EXIT_INTERRUPTED
 
-        return EXIT_INTERRUPTED
+        return getattr(exc, "status", EXIT_INTERRUPTED)
     except BrokenPipeError:
         _discard_stdout()
         return EXIT_FAILED

@@ -1,4 +1,4 @@
-"""Converts JSON Schemas 2020-12 into types, and collects the records and aliases that get a name. Knows no language.
+"""Builds the model of a client from the schemas of operations. Knows no language.
 
 A keyword of the wrong type is refused when a schema is parsed, so that nothing after that has to check. Others than those that a
 client is generated from are ignored.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, final
 
@@ -15,14 +16,20 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..errors.decoders import convert
+from ..errors.exceptions import OperationError
+from ..schemas.documents import AccessSchema, ErrorSchema, OperationSchema
 from ..schemas.json_schema import JsonSchema, json_schema
-from .client import (
+from .model import (
     ANY_TYPE,
     Alias,
     ArrayType,
+    Client,
+    ErrorType,
     Field,
     LiteralType,
     MapType,
+    Namespace,
+    Operation,
     Record,
     RecordTag,
     ScalarKind,
@@ -31,10 +38,145 @@ from .client import (
     Type,
     TypeReference,
     UnionType,
+    map_references,
+    references,
     union_of,
     written_size,
 )
-from .text import NameScope, type_name
+from .text import NameScope, constant_name, error_name, type_name
+
+_CLIENT: Final = "client"
+
+
+def build_client(operations: Iterable[OperationSchema], reserved: Iterable[str]) -> Client:
+    """Return the client of these operations. No type in it has a name out of `reserved`.
+
+    The same operations give the same client, in whatever order they come. An additional operation changes no name of
+    another one, unless it brings another type of the same name. Raises `SchemaError`.
+    """
+    ordered = sorted(operations, key=lambda operation: operation.name)
+    names = NameScope(reserved)
+    converter = SchemaConverter(names)
+    errors = _Errors(converter)
+    constants = NameScope()
+    built: dict[str, tuple[str, Operation]] = {}
+    for operation in ordered:
+        if operation.name in built:
+            raise SchemaError(f"{operation.name}: there are two operations of this name")
+        built[operation.name] = operation.namespace, _build_operation(operation, converter, errors, constants)
+    namespaces = [
+        Namespace(
+            wire_name=wire_name,
+            name=names.unique(type_name(wire_name, _CLIENT)),
+            description=f"The operations of `{wire_name}`" if wire_name else "The operations without a namespace",
+            operations=tuple(operation for namespace, operation in built.values() if namespace == wire_name),
+        )
+        for wire_name in sorted({namespace for namespace, _ in built.values()})
+    ]
+    return Client(
+        records=tuple(sorted(converter.records, key=lambda record: record.name)),
+        aliases=_in_order(converter.aliases),
+        errors=tuple(sorted(errors.declared.values(), key=lambda error: error.name)),
+        namespaces=tuple(namespaces),
+    )
+
+
+def _in_order(aliases: Iterable[Alias]) -> tuple[Alias, ...]:
+    """The aliases, each after those that it refers to, since some languages read them in order. An order that is right is kept.
+
+    An alias that refers to itself through other aliases alone can't be written so: there, the reference becomes `ANY_TYPE`.
+    """
+    known = {alias.name: alias for alias in aliases}
+    done: dict[str, Alias] = {}
+    path: set[str] = set()
+
+    def visit(alias: Alias) -> None:
+        if alias.name in done:
+            return
+        path.add(alias.name)
+        tp = map_references(alias.type, lambda reference: ANY_TYPE if reference.name in path else reference)
+        for name in references(tp):
+            if name in known:
+                visit(known[name])
+        path.remove(alias.name)
+        done[alias.name] = Alias(alias.name, alias.description, tp)
+
+    for alias in known.values():
+        visit(alias)
+    return tuple(done.values())
+
+
+def _build_operation(
+    operation: OperationSchema, converter: SchemaConverter, errors: _Errors, constants: NameScope
+) -> Operation:
+    try:
+        return _convert(operation, converter, errors, constants)
+    except SchemaError as exc:
+        raise SchemaError(f"{operation.name}: {exc}") from exc
+    except RecursionError as exc:
+        raise SchemaError(f"{operation.name}: a schema is nested too deeply") from exc
+
+
+def _convert(
+    operation: OperationSchema, converter: SchemaConverter, errors: _Errors, constants: NameScope
+) -> Operation:
+    is_subscription = operation.kind == "subscription"
+    own = type_name(operation.name)
+    input_schema, output_schema = parse_schema(operation.input_schema), parse_schema(operation.output_schema)
+    return Operation(
+        wire_name=operation.name,
+        method=operation.name.rpartition("/")[2],
+        is_subscription=is_subscription,
+        description="\n\n".join(filter(None, (operation.description, _scopes(operation.access or AccessSchema())))),
+        params=converter.fields(input_schema, own),
+        extra_params=converter.extra_fields(input_schema, own),
+        result=converter.document(output_schema, type_name(own, "event" if is_subscription else "result")),
+        errors=tuple(map(errors.declare, operation.error_schemas)),
+        error_union=converter.names.unique(type_name(own, "error")),
+        error_list=constants.unique(constant_name(operation.name, "errors")),
+        params_type=converter.names.unique(type_name(own, "params")),
+    )
+
+
+def _scopes(access: AccessSchema) -> str:
+    needed = [", ".join(access.all_of), f"one of {', '.join(access.any_of)}" if access.any_of else ""]
+    phrase = " and ".join(filter(None, needed))
+    return f"Needs the scopes {phrase}." if phrase else ""
+
+
+class _Errors:
+    """The declared errors of all operations. Equal ones are declared once."""
+
+    def __init__(self, converter: SchemaConverter) -> None:
+        self.declared: dict[bytes, ErrorType] = {}
+        self._converter = converter
+
+    def declare(self, error: ErrorSchema) -> str:
+        """Return the name of an error. Raises `SchemaError` for an error that no operation can declare."""
+        key = msgspec.json.encode(error, order="deterministic")
+        if key not in self.declared:
+            name = self._converter.names.unique(error_name(error.code))
+            _check_declarable(name, error)
+            details = Schema() if error.schema is None else parse_schema(error.schema)
+            if has_unsupported_member(details):
+                raise SchemaError(f"error {name}: a detail has a control character, a quote or a backslash in its name")
+            self.declared[key] = ErrorType(
+                name=name,
+                code=error.code,
+                message=error.message,
+                description=error.description,
+                http_status=error.http_status,
+                retryable=error.retryable,
+                fields=self._converter.fields(details, name),
+            )
+        return self.declared[key].name
+
+
+def _check_declarable(name: str, error: ErrorSchema) -> None:
+    try:
+        types.new_class(name, (OperationError,), {"code": error.code, "http_status": error.http_status})
+    except TypeError as exc:
+        raise SchemaError(f"error {exc}") from exc
 
 
 class SchemaError(Exception):
@@ -205,27 +347,24 @@ class SchemaConverter:
         items = schema.prefix_items
         if not items and schema.items is not False:
             return ArrayType(self.type(schema.items, definitions, type_name(where, "item")))
-        if _required_items(schema) == len(items):
-            types = [self.type(item, definitions, type_name(where, f"{place}")) for place, item in enumerate(items, 1)]
-            return TupleType(tuple(types))
-        return self._record_or_map(schema, definitions, where)
+        if schema.min_items is UNSET or schema.min_items < len(items):
+            return ArrayType(ANY_TYPE)  # some may be left out
+        types = [self.type(item, definitions, type_name(where, f"{place}")) for place, item in enumerate(items, 1)]
+        return TupleType(tuple(types))
 
     def _object(self, schema: Schema, definitions: Definitions, where: str) -> Type:
         if schema.properties is not UNSET:
-            return self._record_or_map(schema, definitions, where)
+            if has_unsupported_member(schema):
+                return MapType(ANY_TYPE)
+            name = self.names.unique(where)
+            self._add(name, schema, definitions)
+            return TypeReference(name)
         names = schema.property_names
         keys = names.enum if isinstance(names, Schema) and names.enum is not UNSET else []
         values = True if schema.additional_properties is UNSET else schema.additional_properties
         value_type = self.type(values, definitions, type_name(where, "value"))
         all_text = all(isinstance(key, str) for key in keys)
         return MapType(value_type, tuple(dict.fromkeys(keys)) if all_text else ())
-
-    def _record_or_map(self, schema: Schema, definitions: Definitions, where: str) -> Type:
-        if not schema.prefix_items and has_unsupported_member(schema):
-            return MapType(ANY_TYPE)
-        name = self.names.unique(where)
-        self._add(name, schema, definitions)
-        return TypeReference(name)
 
     def _declare(self, own: str, definitions: Definitions) -> str:
         """Return the name of a definition's type. Two types are one if they and all that they refer to are equal."""
@@ -240,23 +379,12 @@ class SchemaConverter:
         return self._declared[key]
 
     def _add(self, name: str, schema: Schema, definitions: Definitions) -> None:
-        if schema.prefix_items:
-            self.records.append(self._positional_record(name, schema, definitions))
-        elif schema.properties is UNSET:
+        if schema.properties is UNSET:
             self.aliases.append(Alias(name, schema.description, self._inline_type(schema, definitions, name)))
         elif has_unsupported_member(schema):
             self.aliases.append(Alias(name, schema.description, MapType(ANY_TYPE)))
         else:
             self.records.append(self._record(name, schema, definitions))
-
-    def _positional_record(self, name: str, schema: Schema, definitions: Definitions) -> Record:
-        items = {f"item_{place}": item for place, item in enumerate(schema.prefix_items, 1)}
-        required = list(items)[: _required_items(schema)]
-        fields = tuple(self._fields(Schema(properties=items, required=required), definitions, name))
-        tag = _tag_value(schema.prefix_items[0], required=False) if required else None
-        if tag is None:
-            return Record(name, schema.description, fields, positional=True)
-        return Record(name, schema.description, fields[1:], RecordTag("", tag), positional=True)
 
     def _record(self, name: str, schema: Schema, definitions: Definitions) -> Record:
         properties = {} if schema.properties is UNSET else schema.properties
@@ -289,10 +417,6 @@ def _without_definitions(schema: Schema) -> Schema:
 def has_unsupported_member(schema: Schema) -> bool:
     """Whether a member has a name that msgspec refuses, so that the object can't become a record."""
     return schema.properties is not UNSET and any(map(_UNSUPPORTED_MEMBER.search, schema.properties))
-
-
-def _required_items(schema: Schema) -> int:
-    return 0 if schema.min_items is UNSET else min(max(schema.min_items, 0), len(schema.prefix_items))
 
 
 def _is_same(one: Schema, other: SubSchema) -> bool:

@@ -11,8 +11,7 @@ from typing import Final, assert_never, final
 import msgspec
 
 from ..schemas.documents import OperationSchema
-from .builder import build_client
-from .client import (
+from .model import (
     ANY_TYPE,
     Alias,
     ArrayType,
@@ -33,6 +32,7 @@ from .client import (
     UnionType,
     union_of,
 )
+from .schemas import build_client
 from .text import Code, Group, NameScope, broken_lines, member_name, wrapped
 
 # Types as TypeScript expressions, and the aliases that a module must declare for them. Declares nothing.
@@ -151,12 +151,6 @@ class Annotations:
         """Return a type as an expression."""
         return " | ".join(self.alternatives(tp))
 
-    def optional_item(self, tp: Type) -> str:
-        """Return the type of a tuple's item that may be left out."""
-        written = self.annotation(tp)
-        needs_brackets = len(self.alternatives(tp)) > 1 or written.startswith("readonly ")
-        return f"({written})?" if needs_brackets else f"{written}?"
-
     def alternatives(self, tp: Type) -> list[str]:
         """Return the members of a union, each as an expression; any other type is its only member."""
         match tp:
@@ -243,13 +237,7 @@ class _ModuleWriter:
     def _record(self, record: Record) -> Iterator[str]:
         fields = (*([] if record.tag is None else [_tag_field(record.tag)]), *record.fields)
         yield from comment(record.description)
-        if record.positional:
-            items = tuple(
-                self._types.annotation(f.type) if f.required else self._types.optional_item(f.type) for f in fields
-            )
-            yield from lines(Group(f"export type {record.name} = readonly [", items, "];"))
-        else:
-            yield from self._interface(record.name, fields)
+        yield from self._interface(record.name, fields)
 
     def _interface(self, name: str, fields: tuple[Field, ...], extra: str = "") -> Iterator[str]:
         if not fields and not extra:

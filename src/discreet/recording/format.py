@@ -114,24 +114,20 @@ class ForeignFile(OSError):
     """The file belongs to another user, and not only that one may use it."""
 
 
-def create_file(path: StrPath) -> int:
-    """Open the file that a user named for a recording, and return its descriptor. A symbolic link is followed.
+def create_file(path: StrPath, *, new: bool = False) -> int:
+    """Open a file for a recording, and return its descriptor. Only the owner can use the file, also if others could before.
 
-    An existing file keeps its content. Only the owner can use the file, also if others could use it before. Raises `OSError`;
-    `ForeignFile` for another user's file that more than its owner may use.
+    A file that a user named may exist, and be a symbolic link; its content stays. With `new` it must not exist yet, not even as
+    a link that another user left there. Raises `OSError`; `ForeignFile` for another user's file that more than its owner may use.
     """
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), _OWNER_ONLY)
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if new else 0) | getattr(os, "O_BINARY", 0)
+    fd = os.open(path, flags, _OWNER_ONLY)
     try:
         _make_private(fd)
     except OSError:
         os.close(fd)
         raise
     return fd
-
-
-def create_new_file(path: StrPath) -> int:
-    """Open a file that nobody named, and that must not exist yet: not even as a link that another user left there."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), _OWNER_ONLY)
 
 
 def _make_private(fd: int) -> None:
@@ -147,17 +143,11 @@ def _make_private(fd: int) -> None:
     os.fchmod(fd, mode & ~_OTHERS)
 
 
-@final
-class RecordingWriter:
-    """Writes each entry to a descriptor at once and completely. Raises `OSError`."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def write(self, entry: Entry) -> None:
-        rest = memoryview(_encode(entry) + b"\n")
-        while rest:
-            rest = rest[os.write(self._fd, rest) :]
+def write_entry(fd: int, entry: Entry) -> None:
+    """Write an entry to a descriptor at once and completely. Raises `OSError`."""
+    rest = memoryview(_encode(entry) + b"\n")
+    while rest:
+        rest = rest[os.write(fd, rest) :]
 
 
 def read_recording(path: StrPath) -> Recording:

@@ -1,30 +1,52 @@
-"""Records a session in a process of its own, so that the session never waits for the recording.
+"""Records a session in a thread of its own. The session never waits for the recording.
 
-The search for secrets in a large text keeps an interpreter busy. So the bytes go as packets to a child, which runs this same
-module. What it has not taken yet is queued in memory, up to a bound. When the bound is reached, or the file can't be
-written, the recording ends and the session goes on.
-
-The child reports nothing but its exit status, because an error text might hold a secret. Where the session is to be watched, it
-prints the scrubbed entries to stderr, and nothing else does.
+What the thread has not taken yet is queued in memory, up to a bound. When the bound is reached, or the file can't be written, the
+recording ends and the session goes on.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import threading
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from time import monotonic, sleep
-from typing import IO, Final, TypeAlias, assert_never, final
+from threading import Lock, Thread
+from time import monotonic
+from typing import Final, assert_never, final
 
-import msgspec
+from msgspec import Raw
 
-from ..framing.parser import FramingChoice
-from ..module_path import for_children
-from .format import Entry, RecordingWriter, Sender, StreamName
+from ..client.messages import MAX_MESSAGE_BYTES
+from ..client.process import StderrLines
+from ..errors.failures import ParseFailure
+from ..errors.redaction import load_environment, scrub_fields
+from ..framing.events import EndOfInput, Fault, Frame, FrameLimits, NeedData
+from ..framing.parser import FramingChoice, Parser, parser_for
+from .format import (
+    VERSION,
+    ClosedEntry,
+    EndEntry,
+    Entry,
+    MessageEntry,
+    OmittedEntry,
+    Sender,
+    StartEntry,
+    StderrEntry,
+    StreamName,
+    dump,
+    load,
+    write_entry,
+)
+from .lines import Tail
+from .scrubber import MessageScrubber
+
+STDERR_CHARACTERS: Final = 8192
+"""How much of a line of stderr is recorded. The daemon's log keeps as much of a field."""
+
+TOO_DEEP: Final = "too-deep"
+"""The reason of an omission: the message is nested too deeply to be searched for secrets."""
+
+NOT_RECORDED: Final = "not-recorded"
+"""The reason of an omission: the bytes came faster than they could be recorded."""
 
 QUEUE_BYTES: Final = 256 * 1024 * 1024
 """How much may be queued: as much as one message of a server may hold."""
@@ -32,238 +54,188 @@ QUEUE_BYTES: Final = 256 * 1024 * 1024
 FINISH_SECONDS: Final = 30.0
 """How long `finish` waits for the rest of the recording: about 100 MB at the scrubber's speed."""
 
-UNWRITABLE: Final = 100
-"""The exit status for a recording that can't be written is this plus the system's error number."""
 
-GRACE_SECONDS: Final = 1.0
-"""How long the server may go on after the session's process died, which ended its input, before it is killed."""
+@final
+class RecordingBuilder:
+    """Passes the entries of one session to `write`, in order. `ms` is always in milliseconds since the start.
 
-NICENESS: Final = 10
-"""On a busy machine the session has priority."""
-
-_STDOUT, _STDERR = 1, 2
-_LENGTH_BYTES: Final = 8
-
-
-class TailStyle(msgspec.Struct, frozen=True):
-    """How the session is printed while it goes on. Characters that the encoding lacks are escaped."""
-
-    colour: bool
-    encoding: str
-
-
-class RecordingOptions(msgspec.Struct, frozen=True, tag=True):
-    """The first packet: what is recorded, and how.
-
-    With `tail` the session is printed to stderr. If the session's process dies, the process group `group` is killed.
+    Whatever the bytes are, it only reads them. No IO of its own, no clock, no thread.
     """
 
-    command: tuple[str, ...]
-    framing: FramingChoice
-    hide_paths: bool = False
-    tail: TailStyle | None = None
-    group: int | None = None
+    def __init__(
+        self, write: Callable[[Entry], None], *, command: Sequence[str], framing: FramingChoice, hide_paths: bool
+    ) -> None:
+        self._write = write
+        self._scrubber = MessageScrubber(hide_paths=hide_paths)
+        limits = FrameLimits(max_body=MAX_MESSAGE_BYTES)
+        self._parsers: dict[Sender, Parser] = {
+            "client": parser_for(framing, limits),
+            "server": parser_for(framing, limits),
+        }
+        self._stderr = StderrLines(self._add_stderr_line)
+        self._ms = 0.0
+        self._framing: FramingChoice = framing
+        scrubbed = scrub_fields(list(command))
+        assert isinstance(scrubbed, list)  # the copy of a list is a list
+        self._command = tuple(map(str, scrubbed))
+        self._scrubber.scrub(list(command))  # remembers the secrets of the command line
+        self._has_start = False
 
+    def feed(self, stream: StreamName, ms: float, data: bytes, *, rested: bool = False) -> None:
+        """Take some bytes; none at the end of that stream. `rested`: the stream was silent for 250 ms before them."""
+        self._ms = ms
+        if stream == "stderr":
+            return self._stderr.feed(data) if data else self._stderr.finish()
+        parser = self._parsers[stream]
+        while rested and (clock := parser.clock) in ("short", "long"):
+            parser.clock_expired()
+            self._handle_events(stream, parser)
+            rested = clock == "short"  # a long silence begins with a short one
+        if data:
+            parser.receive_data(data)
+        else:
+            parser.end_of_input()
+        self._handle_events(stream, parser)
+        if not data:
+            self._add(ClosedEntry(ms=ms, sender=stream))
 
-class BytesPacket(msgspec.Struct, frozen=True, tag=True):
-    """Some bytes of one stream, `ms` after the start; none at its end. `rested`: the stream was silent for 250 ms before."""
+    def skip(self, sender: Sender, ms: float, size: int) -> None:
+        """Note that `size` bytes were not recorded. No more bytes may be fed."""
+        self._add(OmittedEntry(ms=ms, sender=sender, reason=NOT_RECORDED, size=size))
 
-    stream: StreamName
-    ms: float
-    data: bytes
-    rested: bool = False
+    def end(self, ms: float, status: int | None) -> None:
+        """End the session. Incomplete messages and lines are recorded first."""
+        self._ms = ms
+        for sender, parser in self._parsers.items():
+            parser.end_of_input()
+            self._handle_events(sender, parser)
+        self._stderr.finish()
+        self._add(EndEntry(ms=ms, status=status))
 
+    def _handle_events(self, sender: Sender, parser: Parser) -> None:
+        while True:
+            event = parser.next_event()
+            match event:
+                case Frame(body):
+                    self._add_message(sender, parser, body)
+                case Fault(failure, size):
+                    self._add(OmittedEntry(ms=self._ms, sender=sender, reason=failure.reason, size=size))
+                case NeedData() | EndOfInput():
+                    return
+                case _:
+                    assert_never(event)
 
-class SkippedPacket(msgspec.Struct, frozen=True, tag=True):
-    """Bytes that were not recorded."""
+    def _add_message(self, sender: Sender, parser: Parser, body: bytes) -> None:
+        """Add a message. If it is none, tell the parser, which then reports a fault at the right time."""
+        try:
+            scrubbed = self._scrubber.scrub(load(body))
+            text = Raw(dump(scrubbed.message))
+        except RecursionError:
+            self._add(OmittedEntry(ms=self._ms, sender=sender, reason=TOO_DEEP, size=len(body)))
+        except UnicodeError:
+            parser.refuse_body(ParseFailure("invalid-utf8"))
+        except ValueError:
+            parser.refuse_body(ParseFailure("invalid-json"))
+        else:
+            self._add(MessageEntry(ms=self._ms, sender=sender, message=text, scrubbed=dict(scrubbed.removed)))
 
-    sender: Sender
-    ms: float
-    size: int
+    def _add_stderr_line(self, line: str) -> None:
+        self._add(StderrEntry(ms=self._ms, text=self._scrubber.scrub_text(line, cap=STDERR_CHARACTERS)))
 
-
-class EndPacket(msgspec.Struct, frozen=True, tag=True):
-    """The end of the session, with the server's exit status."""
-
-    ms: float
-    status: int | None
-
-
-Packet: TypeAlias = RecordingOptions | BytesPacket | SkippedPacket | EndPacket
-
-
-def encode_packet(packet: Packet) -> bytes:
-    """A packet as `read_packet` reads it."""
-    body = msgspec.msgpack.encode(packet)
-    return len(body).to_bytes(_LENGTH_BYTES, "big") + body
-
-
-def read_packet(stream: IO[bytes]) -> Packet | None:
-    """The next packet; None at the end of the stream, also within a packet."""
-    size = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
-    body = stream.read(size)
-    return _decoder.decode(body) if body and len(body) == size else None
-
-
-_decoder: Final[msgspec.msgpack.Decoder[Packet]] = msgspec.msgpack.Decoder(Packet)
+    def _add(self, entry: Entry) -> None:
+        if not self._has_start:
+            self._has_start = True
+            found = self._parsers["client"].framing or self._parsers["server"].framing or "auto"
+            framing: FramingChoice = found if self._framing == "auto" else self._framing
+            self._write(StartEntry(ms=0.0, version=VERSION, framing=framing, command=self._command))
+        self._write(entry)
 
 
 @final
 class Recorder:
-    """Records a session in another process. Only `finish` ever waits.
+    """Records a session to the descriptor `fd`, and shows each entry to `tail`. Only `finish` ever waits.
 
-    `max_queue` is in bytes. `problem` says why the recording is incomplete, once that is known.
+    `max_queue` is in bytes.
     """
 
-    def __init__(self, fd: int, options: RecordingOptions, *, max_queue: int = QUEUE_BYTES) -> None:
-        """Start recording to the descriptor `fd`, which is closed here. Raises `OSError`."""
-        self.problem: str | None = None
+    def __init__(
+        self,
+        fd: int,
+        *,
+        command: Sequence[str],
+        framing: FramingChoice,
+        hide_paths: bool = False,
+        tail: Tail | None = None,
+        max_queue: int = QUEUE_BYTES,
+    ) -> None:
+        self._fd = fd
+        self._tail = tail
         self._began = monotonic()
         self._max_queue = max_queue
-        self._queued = 0  # bytes ever, counted by the session's thread
-        self._written = 0  # bytes ever, counted by the recorder's thread
+        self._queued = 0  # bytes ever
+        self._taken = 0  # bytes ever, counted by the recorder's thread
         self._skipped: dict[Sender, int] = {}
         self._stopped = False
-        self._queue: SimpleQueue[bytes | None] = SimpleQueue()
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__],
-                stdin=subprocess.PIPE,
-                stdout=fd,
-                stderr=subprocess.DEVNULL if options.tail is None else None,
-                bufsize=0,
-                env={**os.environ, "PYTHONPATH": for_children()},
-                start_new_session=True,  # a Ctrl-C is for the session; the recording must outlast it
-            )
-        finally:
-            os.close(fd)
-        self._queue.put(encode_packet(options))
-        self._thread = threading.Thread(target=self._write_queue, name="discreet-recorder", daemon=True)
+        self._problem: str | None = None
+        self._lock = Lock()
+        self._queue: SimpleQueue[tuple[StreamName, float, bytes, bool] | None] = SimpleQueue()
+        self._status: int | None = None
+        self._builder: Callable[[], RecordingBuilder] = lambda: RecordingBuilder(
+            self._write, command=command, framing=framing, hide_paths=hide_paths
+        )
+        self._thread = Thread(target=self._run, name="discreet-recorder", daemon=True)
         self._thread.start()
 
     def observe(self, stream: StreamName, data: bytes, *, rested: bool = False) -> None:
         """Record some bytes of one stream; none at its end. `rested`: the stream was silent for 250 ms before them."""
-        packet = encode_packet(BytesPacket(stream, self._now(), data, rested))
-        if self._queued + len(packet) - self._written > self._max_queue:
-            self._stopped = True
-        if not self._stopped:
-            self._queued += len(packet)
-            self._queue.put(packet)
-        elif stream != "stderr":
-            self._skipped[stream] = self._skipped.get(stream, 0) + len(data)
+        with self._lock:
+            if self._queued + len(data) - self._taken > self._max_queue:
+                self._stopped = True
+            if not self._stopped:
+                self._queued += len(data)
+                self._queue.put((stream, self._now(), data, rested))
+            elif stream != "stderr":
+                self._skipped[stream] = self._skipped.get(stream, 0) + len(data)
 
-    def finish(self, status: int | None) -> None:
-        """End the session with the server's exit status. Waits until all is written, at most `FINISH_SECONDS`."""
-        for sender, size in self._skipped.items():
-            self._queue.put(encode_packet(SkippedPacket(sender, self._now(), size)))
-        self._queue.put(encode_packet(EndPacket(self._now(), status)))
+    def finish(self, status: int | None) -> str | None:
+        """End the session with the server's exit status. Waits until all is written, at most `FINISH_SECONDS`.
+
+        Returns why the recording is incomplete; None if it is whole.
+        """
+        self._status = status
         self._queue.put(None)
-        try:
-            self.problem = _problem(self._process.wait(FINISH_SECONDS))
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            self.problem = "the recording was not finished in time and is incomplete"
-        self._thread.join()
-        if self.problem is None and self._stopped:
-            self.problem = "the recording could not keep up and is incomplete"
+        self._thread.join(FINISH_SECONDS)
+        if self._thread.is_alive():
+            return "the recording was not finished in time and is incomplete"
+        if self._problem is None and self._stopped:
+            return "the recording could not keep up and is incomplete"
+        return self._problem
 
     def _now(self) -> float:
         return round((monotonic() - self._began) * 1000, 3)
 
-    def _write_queue(self) -> None:
-        """Runs in the thread: writes packets until the last one, or until the process has ended."""
-        assert self._process.stdin is not None  # it is a pipe, see above
-        with self._process.stdin as pipe:
-            while (packet := self._queue.get()) is not None:
-                rest = memoryview(packet)
-                try:
-                    while rest:
-                        rest = rest[os.write(pipe.fileno(), rest) :]
-                except BrokenPipeError:  # the process has ended; its exit status says why
-                    self._stopped = True
-                    return
-                self._written += len(packet)
+    def _run(self) -> None:
+        try:
+            load_environment(os.environ)
+            builder = self._builder()
+            while (item := self._queue.get()) is not None:
+                stream, ms, data, rested = item
+                builder.feed(stream, ms, data, rested=rested)
+                self._taken += len(data)
+            for sender, size in self._skipped.items():
+                builder.skip(sender, self._now(), size)
+            builder.end(self._now(), self._status)
+            if self._tail is not None:
+                self._tail.close()
+        except OSError as exc:
+            self._problem = f"the recording can't be written and is incomplete: {os.strerror(exc.errno or 0)}"
+        except Exception:  # noqa: BLE001 - a fault of the recorder must not show secrets in a traceback, nor end the session
+            self._problem = "the recording failed and is incomplete"
+        finally:
+            self._stopped = self._stopped or self._problem is not None
+            os.close(self._fd)
 
-
-def _problem(status: int) -> str | None:
-    """What the exit status of the recording process means."""
-    if status == 0:
-        return None
-    if status > UNWRITABLE:
-        return f"the recording can't be written and is incomplete: {os.strerror(status - UNWRITABLE)}"
-    return "the recording failed and is incomplete"
-
-
-def record(stream: IO[bytes], writer: RecordingWriter, tail_fd: int = _STDERR) -> None:
-    """Write a recording of all packets. Without an `EndPacket` the recording has no end entry. Raises `OSError`.
-
-    If the first packet asks for it, each entry is printed to `tail_fd` as well, once it is written.
-    """
-    from .builder import RecordingBuilder  # late, as below: only the child needs them
-    from .view.lines import Tail
-
-    begin = read_packet(stream)
-    if not isinstance(begin, RecordingOptions):
-        return
-    tail = None if begin.tail is None else Tail(tail_fd, colour=begin.tail.colour, encoding=begin.tail.encoding)
-
-    def write(entry: Entry) -> None:
-        writer.write(entry)
-        if tail is not None:
-            tail.show(entry)
-
-    ended = False
-    builder = RecordingBuilder(write, command=begin.command, framing=begin.framing, hide_paths=begin.hide_paths)
-    while (packet := read_packet(stream)) is not None:
-        match packet:
-            case BytesPacket():
-                builder.feed(packet.stream, packet.ms, packet.data, rested=packet.rested)
-            case SkippedPacket(sender, ms, size):
-                builder.skip(sender, ms, size)
-            case EndPacket(ms, status):
-                builder.end(ms, status)
-                ended = True
-            case RecordingOptions():
-                break
-            case _:
-                assert_never(packet)
-    if tail is not None:
-        tail.close()
-    if not ended and begin.group is not None:
-        _kill(begin.group)
-
-
-def _kill(group: int) -> None:
-    """Kill the server of a session whose process has died."""
-    sleep(GRACE_SECONDS)
-    if sys.platform != "win32":
-        with suppress(OSError):  # it has ended
-            os.killpg(group, signal.SIGKILL)
-
-
-def main() -> int:
-    """Record from stdin to stdout and return the exit status."""
-    from ..errors.redaction import load_environment  # late, as above
-
-    if sys.platform != "win32":
-        os.nice(NICENESS)
-    load_environment(os.environ)
-    try:
-        record(sys.stdin.buffer, RecordingWriter(_STDOUT), _private_stderr())
-    except OSError as exc:
-        return UNWRITABLE + (exc.errno or 0)
-    return 0
-
-
-def _private_stderr() -> int:
-    """Move stderr to another descriptor, where no traceback and no warning goes."""
-    fd = os.dup(_STDERR)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, _STDERR)
-    os.close(null)
-    return fd
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    def _write(self, entry: Entry) -> None:
+        write_entry(self._fd, entry)
+        if self._tail is not None:
+            self._tail.show(entry)

@@ -16,11 +16,8 @@ from ..daemon.operations.access import IdentityProvider
 from ..daemon.operations.service import Service
 from ..errors.redaction import load_environment
 from ..recording.format import read_recording
-from ..recording.replay import WAIT_SECONDS, ReplayResult, replay
-from ..recording.report import ReplayReport, compare
-from ..recording.script import build_script
-from .memory import check_hosted, memory_daemon, refuse_event_loop
-from .settings import client_framing, settings_of
+from ..recording.replay import WAIT_SECONDS, ReplayReport, ReplayResult, build_script, compare, replay
+from .memory import check_hosted, client_framing, memory_daemon, refuse_event_loop, settings_of
 
 
 @final

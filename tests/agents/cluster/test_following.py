@@ -10,11 +10,11 @@ import anyio
 import pytest
 
 from discreet.a2a.types import TaskState
+from discreet.agents.cluster import EventFollower
 from discreet.agents.live_task import LiveTask
 from discreet.agents.stores.interface import LoggedEvent
 from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.agents.task_cache import TaskCache
-from discreet.agents.task_worker import EventFollower
 from support.roles import AlteredStore
 from support.sqlite_files import opened
 from support.task_changes import a_task, change, change_to, commit_all, said
@@ -51,7 +51,7 @@ async def test_who_follows_a_task_has_all_that_was_stored_also_where_somebody_el
         ours = SlowLog(inner)
         cache = TaskCache(ours)
         cache.on_lost = lost.append
-        following = EventFollower(ours, cache)
+        following = EventFollower(cache)
         known: list[int] = []
 
         async def follow_to_the_end(live: LiveTask) -> None:

@@ -16,8 +16,8 @@ from discreet.a2a.task import NOT_EXECUTED, NOT_EXECUTED_TEXT
 from discreet.a2a.types import Task, TaskQuery, TaskState
 from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.request_handler import RequestHandler
-from discreet.agents.stores.interface import LoggedEvent, OwnerRequest
 from discreet.agents.stores.checks import COVERED_EVENTS_KEPT
+from discreet.agents.stores.interface import LoggedEvent, OwnerRequest
 from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.errors import FailureError, Internal, TaskNotCancelable, TimedOut, UnsupportedOperation
 from support.daemons import Resumer, Watching, until_ended, watching

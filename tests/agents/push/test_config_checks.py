@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from discreet.a2a.types import Authentication, PushConfig
-from discreet.agents.notifier import MAX_FAILURES, PushNotifier, is_push_available
+from discreet.agents.notifier import MAX_FAILURES, PushNotifier
 from discreet.agents.stores.interface import PushTarget
-from discreet.client.outbound.ssrf import EXPECTED_PUBLIC_URL, EXPECTED_URL
+from discreet.client.outbound.network import EXPECTED_PUBLIC_URL, EXPECTED_URL
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
 from discreet.errors.redaction import scrub
@@ -74,7 +74,3 @@ async def test_no_part_of_a_secret_is_logged(logged: LoggedEvents) -> None:
         logged = logged()
         assert len(logged) == MAX_FAILURES + 1
         assert "secret" not in repr(logged)
-
-
-def test_notifications_are_available_with_the_extra() -> None:
-    assert is_push_available()

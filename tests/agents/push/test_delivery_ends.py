@@ -103,12 +103,6 @@ async def test_notifications_left_after_draining_are_logged(logged: LoggedEvents
         assert logged() == [("push.unsent", {"targets": 1, "notifications": 3})]
 
 
-async def test_draining_an_idle_pusher_takes_no_time(logged: LoggedEvents) -> None:
-    async with running(local()) as notifier:
-        await notifier.drain(float("inf"))
-    assert logged() == []
-
-
 async def test_all_targets_together_stay_within_their_share_of_the_budget(logged: LoggedEvents) -> None:
     budget = MemoryBudget(80_000)
     async with hooked() as hook, running(local(budget=budget)) as notifier:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import ssl
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -108,10 +105,6 @@ async def test_the_next_address_of_a_name_is_tried_when_one_is_dead() -> None:
         assert names.dialled == ["93.184.215.14", "93.184.215.15"]
 
 
-async def test_the_system_resolves_localhost() -> None:
-    assert set(await SystemNetwork().resolve("localhost", 80)) & {"127.0.0.1", "::1"}
-
-
 async def test_tls_verifies_the_name_and_not_the_address() -> None:
     hello = b""
 
@@ -129,57 +122,3 @@ async def test_tls_verifies_the_name_and_not_the_address() -> None:
             await settled(notifier)
         tasks.cancel_scope.cancel()
     assert b"hooks.example" in hello
-
-
-async def test_a_cancelled_handshake_leaves_no_connection_open() -> None:
-    greeted, left = anyio.Event(), anyio.Event()
-
-    async def listen(stream: anyio.abc.ByteStream) -> None:
-        async with stream:
-            await stream.receive()
-            greeted.set()
-            with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
-                await stream.receive()
-            left.set()
-
-    names = FakeNetwork(["93.184.215.14"])
-    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, listen)
-        async with running(PushNotifier(timing=FakeTiming(), network=names)) as notifier:
-            port = listener.extra(anyio.abc.SocketAttribute.local_port)
-            enqueue(notifier, target(f"https://hooks.example:{port}/"), b"1")
-            await greeted.wait()
-            notifier.remove_target("t", "c")
-            await left.wait()
-        tasks.cancel_scope.cancel()
-    assert left.is_set()
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for hooks.example that signs itself, and its key."""
-    folder = tmp_path_factory.mktemp("certificate")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    words = "req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -days 2 -subj /CN=hooks.example"
-    names = ["-addext", "subjectAltName=DNS:hooks.example"]
-    command = ["openssl", *words.split(), *names, "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    return cert, key
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
-@pytest.mark.parametrize(
-    ("trusted", "name"), [(True, "hooks.example"), (True, "other.example"), (False, "hooks.example")]
-)
-async def test_nothing_is_sent_to_a_server_without_a_valid_certificate(
-    trusted: bool, name: str, certificate: tuple[Path, Path], logged: LoggedEvents
-) -> None:
-    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    serving.load_cert_chain(*certificate)
-    names = FakeNetwork(*[["93.184.215.14"]] * 5, cafile=str(certificate[0]) if trusted else None)
-    async with hooked(tls=serving) as hook, running(PushNotifier(timing=FakeTiming(), network=names)) as notifier:
-        enqueue(notifier, target(f"https://{name}:{hook.port}/"), b"1")
-        await settled(notifier)
-        proved = trusted and name == "hooks.example"
-        assert hook.bodies == ([b"1"] if proved else [])
-        assert [fields["reason"] for _, fields in logged()] == ([] if proved else ["tls"])

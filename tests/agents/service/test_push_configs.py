@@ -42,7 +42,7 @@ def cache_of(store: Any) -> TaskCache:
 
 
 async def test_the_log_says_once_which_extra_is_missing(logged: LoggedEvents) -> None:
-    configs = PushConfigs(MemoryStore(), cache_of(MemoryStore()), None, lacks_extra=True)
+    configs = PushConfigs(cache_of(MemoryStore()), None, lacks_extra=True)
     for _ in range(2):
         with pytest.raises(FailureError) as refused:
             await configs.list("t", scope="me")
@@ -52,7 +52,7 @@ async def test_the_log_says_once_which_extra_is_missing(logged: LoggedEvents) ->
 
 async def test_a_secret_is_redacted_only_if_it_looks_random_and_its_task_is_the_callers() -> None:
     store = MemoryStore()
-    configs = PushConfigs(store, cache_of(store), PushNotifier())
+    configs = PushConfigs(cache_of(store), PushNotifier())
     unknown, word, random = "hT7kQ2zXw9LmP4vR8bNc", "request.failed", "Zq3xW8nVt5RyK1mJ6pLd"
     for task_id, token in (("other", unknown), ("t", word), ("t", "timestamp"), ("t", random)):
         config = PushConfig(HOOK.url, token=token, authentication=Authentication("Bearer", token))
@@ -67,7 +67,7 @@ async def test_a_secret_is_redacted_only_if_it_looks_random_and_its_task_is_the_
 
 async def test_a_config_that_the_store_refuses_is_not_there() -> None:
     store = Full()
-    configs = PushConfigs(store, cache_of(store), PushNotifier())  # type: ignore[arg-type]
+    configs = PushConfigs(cache_of(store), PushNotifier())  # type: ignore[arg-type]
     with pytest.raises(StoreError):
         await configs.put("t", HOOK, scope="me", version="1.0")
     assert await configs.list("t", scope="me") == []
@@ -75,7 +75,7 @@ async def test_a_config_that_the_store_refuses_is_not_there() -> None:
 
 async def test_a_config_of_the_same_id_takes_its_place_and_one_too_many_is_refused() -> None:
     store = MemoryStore()
-    configs = PushConfigs(store, cache_of(store), PushNotifier())
+    configs = PushConfigs(cache_of(store), PushNotifier())
     for number in range(MAX_CONFIGS):
         await configs.put("t", PushConfig(HOOK.url, id=str(number)), scope="me", version="1.0")
     await configs.put("t", PushConfig("https://hooks.example.com/b", id="0"), scope="me", version="1.0")

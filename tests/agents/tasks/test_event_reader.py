@@ -197,27 +197,6 @@ async def test_tasks_that_are_read_do_not_push_others_out_of_the_memory_store() 
     assert [await store.load(name) is not None for name in "tuv"] == [False, False, True]
 
 
-async def test_an_event_too_large_for_the_buffer_waits_for_its_commit() -> None:
-    store = MemoryStore()
-    scene = await Scene.begin(store, buffered=False)
-    async with anyio.create_task_group() as group:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            scene.go_on.set()
-            group.start_soon(scene.follow)
-            await anyio.lowlevel.checkpoint()
-            scene.publish("large")
-            published = [*scene.live.pending]
-            for _ in range(3):
-                scene.live.notify()
-                await anyio.lowlevel.checkpoint()
-            await scene.commit()
-            while not scene.read:
-                await anyio.lowlevel.checkpoint()
-            group.cancel_scope.cancel()
-    scene.check(published)
-    scene.reader.close()
-
-
 # -- any course of events ----------------------------------------------------------------------------------------
 
 STEPS = st.lists(st.sampled_from(["publish", "publish", "commit", "let go", "hold", "turn", "forget"]), max_size=40)

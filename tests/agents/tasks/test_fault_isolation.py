@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -163,47 +161,6 @@ def created(task_id: str, owner: str) -> TaskChange:
         owner=owner,
         snapshot=task,
     )
-
-
-async def test_a_daemon_that_was_forgotten_overwrites_no_task(tmp_path: Path) -> None:
-    path = tmp_path / "tasks.db"
-    store, other = SqliteStore(str(path)), SqliteStore(str(path))
-    await store.open()
-    await other.open()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM daemons WHERE owner_id = ?", (store.owner_id,))
-    for by, task_id in ((store, "a"), (other, "b"), (store, "c")):
-        assert await by.commit([created(task_id, by.owner_id)]) == [None]
-    for task_id in "abc":
-        stored = await store.load(task_id)
-        assert stored is not None and stored.snapshot.id == task_id
-    await store.close()
-    await other.close()
-
-
-async def test_a_task_that_can_not_be_read_does_not_block_the_adoption_of_others(
-    daemon_on: Any, killable: Any, tmp_path: Path
-) -> None:
-    path = tmp_path / "tasks.db"
-    store = killable(path)
-    await store.open()
-    await store.commit([created(task_id, store.owner_id) for task_id in ("bad", "good")])
-    store.killed = True
-    await store.close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(
-            "UPDATE snapshots SET body = x'c1' WHERE task_key = (SELECT key FROM tasks WHERE id = 'bad')"
-        )
-
-    async def nothing(context: RequestContext, events: TaskEvents) -> None:
-        """Never called."""
-
-    async with daemon_on(path, Executor(nothing)) as handler:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            while (await handler.get("good", Caller("", "1.0"))).status.state is not TaskState.FAILED:
-                await anyio.lowlevel.checkpoint()
-        with pytest.raises(StoreError):
-            await handler.get("bad", Caller("", "1.0"))
 
 
 async def test_a_resumed_task_has_its_new_owner_before_its_first_event(

@@ -24,11 +24,11 @@ from discreet.client import (
 )
 from discreet.client.connector import FixedConnector
 from discreet.client.dialects import PLAIN
-from discreet.client.handlers import Handlers
 from discreet.client.http.a2a import A2A
 from discreet.client.http.connection import open_http
 from discreet.client.http.wire import parse_address
-from discreet.client.outbound.reconnect import MAX_RECONNECTIONS, RECONNECT_CAP, RECONNECT_INITIAL
+from discreet.client.incoming import Handlers
+from discreet.client.retry import MAX_RECONNECTIONS, RECONNECT_CAP, RECONNECT_INITIAL
 from support.http_server import HttpRequest, HttpServer, http_server
 from support.timing import FakeTiming
 

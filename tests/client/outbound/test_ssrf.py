@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.client.outbound.ssrf import (
+from discreet.client.outbound.network import (
     EXPECTED_PUBLIC_URL,
     EXPECTED_URL,
     MAX_URL_LENGTH,

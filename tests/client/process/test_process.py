@@ -19,8 +19,7 @@ from discreet.client import (
     connect,
     spawn,
 )
-from discreet.client.process import wait_in_thread
-from discreet.client.stderr import LINE_BYTES, TAIL_BYTES, StderrLines, StderrTail
+from discreet.client.process import LINE_BYTES, TAIL_BYTES, StderrLines, StderrTail, wait_in_thread
 from support.hostile import hostile
 from support.programs import has_ended
 from support.waits import DEADLINE_SECONDS, until
@@ -83,12 +82,6 @@ async def test_a_command_that_can_not_be_run_is_a_failed_connection(command: lis
 async def test_a_missing_working_directory_is_a_failed_connection(tmp_path: Path) -> None:
     with pytest.raises(ConnectionFailed):
         async with connect(hostile(ECHO), cwd=tmp_path / "gone"):
-            pass
-
-
-async def test_an_empty_command_is_refused() -> None:
-    with pytest.raises(ValueError, match="empty"):
-        async with spawn([]):
             pass
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet import OperationError, Service
 from discreet.daemon.dispatch.request import MAX_CODES, MAX_RECORDED, Durations, MethodMetrics
-from discreet.gateway.monitoring.figures import BOUNDS, histogram
+from discreet.gateway.figures import BOUNDS, histogram
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from discreet import Service
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.credentials import access_of
 from discreet.daemon.settings import Settings
-from discreet.gateway.monitoring.figures import BOUNDS, Figures
+from discreet.gateway.figures import BOUNDS, Figures
 from support.executors import Scripted, echo
 from support.vault import vault
 

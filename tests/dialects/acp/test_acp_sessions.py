@@ -287,7 +287,7 @@ async def test_a_cursor_of_no_page_is_named() -> None:
 def test_sessions_are_handed_on_as_they_are() -> None:
     sessions = Sessions(OPTIONS)
     sessions.open("s", "/project", ["/more"], None).record.mode = "code"
-    (session,) = Sessions(OPTIONS, sessions.save())
+    session = Sessions(OPTIONS, sessions.save()).get("s")
     assert (session.record.cwd, session.record.mode, session.record.config) == (
         "/project",
         "code",

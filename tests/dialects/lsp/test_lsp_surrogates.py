@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from discreet import Context, Service
+from discreet.agents import RequestContext, TaskEvents
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.transports.memory import memory_pair
+from support.acp_client import acp_client, agent_of
 from support.lsp_messages import note, opened
+from support.mcp_wire import MCP, McpClient
 
 pytestmark = pytest.mark.anyio
 
@@ -130,3 +133,31 @@ async def test_plain_json_rpc_refuses_half_a_pair(serving: Any) -> None:
 
     async with serving(service) as wire:
         assert (await wire.call("texts/text", {"uri": "\ud800"}))["error"]["code"] == -32700
+
+
+# -- Hosts and editors in JavaScript send half a surrogate pair as an escape. It is read as U+FFFD, and the request is answered --
+
+
+async def test_a_tool_of_mcp_is_called_with_what_can_be_read(serving: Any) -> None:
+    service = Service("texts")
+
+    @service.query
+    async def same(text: str) -> str:
+        return text
+
+    async with serving(service, **MCP) as wire:
+        client = McpClient(wire, "2025-11-25")
+        await client.begin()
+        result = await client.call("tools/call", {"name": "texts_same", "arguments": {"text": "a \ud83d b 😀"}})
+        assert result["result"]["content"][0]["text"] == "a \ufffd b 😀"
+
+
+async def test_a_prompt_of_acp_is_answered() -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.artifact(context.text)
+        await events.complete()
+
+    async with acp_client(agent_of(execute)) as client:
+        await client.hello()
+        assert await client.prompt(await client.session(), "a \ud83d b 😀") == "end_turn"
+        assert client.texts("agent_message_chunk") == "a \ufffd b 😀"

@@ -1,15 +1,43 @@
 """What the server chooses to ask: of the user, of the model, of the client; at once or in rounds; for tools, prompts, resources."""
 
-from typing import Any
+from __future__ import annotations
 
+from typing import Annotated, Any
+
+import anyio
+import msgspec
 import pytest
 
-from discreet.dialects.mcp.seal import MAX_STATE_BYTES
+from discreet import Context, DeclarationError, OperationError, Service, mcp
+from discreet.dialects.mcp.asking import Pending, answers_of
+from discreet.dialects.mcp.questions import Questions
+from discreet.dialects.mcp.revision import ProtocolRevision
+from discreet.dialects.mcp.seal import MAX_STATE_BYTES, State
 from support.mcp_everything import server
-from support.mcp_rounds import ALL, PARIS, capable, rounds
 from support.mcp_wire import MCP, MODERN, McpClient, mcp_client
 
 pytestmark = pytest.mark.anyio
+
+ALL: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
+PARIS = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}}
+
+
+def capable(**capabilities: Any) -> dict[str, Any]:
+    return {"_meta": {"io.modelcontextprotocol/clientCapabilities": capabilities}}
+
+
+async def rounds(
+    client: McpClient, method: str, params: dict[str, Any], *answers: dict[str, Any], **capabilities: Any
+) -> list[dict[str, Any]]:
+    """The results of a call and of those that bring answers, each with the state of the one before."""
+    call = params | capable(**(capabilities or ALL))
+    results = [(await client.call(method, call))["result"]]
+    for responses in answers:
+        assert results[-1]["resultType"] == "input_required"
+        more = {"inputResponses": responses, "requestState": results[-1]["requestState"]}
+        results.append((await client.call(method, {**call, **more}))["result"])
+    return results
+
 
 ALICE = {"action": "accept", "content": {"name": "Alice"}}
 BLUE = {"action": "accept", "content": {"color": "blue"}}
@@ -189,3 +217,194 @@ async def test_answers_that_are_too_long_for_another_round_are_refused(serving: 
         more = {"inputResponses": {"step1": long}, "requestState": first["requestState"]}
         result = (await client.call("tools/call", {**tool, **more, **capable(**ALL)}))["result"]
         assert result["structuredContent"]["details"]["param"] == "inputResponses"
+
+
+# -- Functions that decide what a client is asked, and what they may be declared with --
+
+
+class NoSuchFile(OperationError, code="NO_SUCH_FILE"):
+    """There is no such file."""
+
+
+class Files:
+    """A service that asks only before it overwrites something. `begun` are the calls whose handler has begun."""
+
+    def __init__(self) -> None:
+        self.service = Service("files", uses=["files/exists"])
+        self.begun: list[tuple[str, bool]] = []
+
+        async def overwrite(ctx: Context, path: str, lines: list[int]) -> str | None:
+            if path == "none":
+                raise NoSuchFile
+            found = await ctx.call("files/exists", {"path": path}, type=bool)
+            return f"Overwrite {path} with {len(lines)} lines?" if found else None
+
+        @self.service.query
+        async def exists(path: str) -> bool:
+            return path.startswith("old")
+
+        @self.service.mutation(errors=[NoSuchFile], limit=1)
+        async def write(
+            ctx: Context,
+            path: str,
+            sure: Annotated[bool, mcp.Ask(overwrite)] = True,
+            lines: list[int] = [1, 2],  # noqa: B006 - a default that must be copied
+        ) -> str:
+            self.begun.append((path, sure))
+            await ctx.log("info", "begun")
+            return f"{path} {sure} {lines}"
+
+
+async def test_a_function_that_returns_none_asks_nothing(serving: Any) -> None:
+    files = Files()
+    async with mcp_client(serving, files.service, MODERN) as client:
+        result = await client.tool("files_write", {"path": "new"})
+        assert result["structuredContent"] == {"result": "new True [1, 2]"}
+        assert client.notes == []
+
+
+async def test_a_function_sees_the_arguments_as_the_handler_does(serving: Any) -> None:
+    files = Files()
+    async with serving(files.service, **MCP) as wire:
+        no = {"sure": {"action": "accept", "content": {"sure": False}}}
+        tool = {"name": "files_write", "arguments": {"path": "old", "lines": "[1]"}}
+        first, last = await rounds(McpClient(wire, MODERN), "tools/call", tool, no)
+        assert first["inputRequests"]["sure"]["params"]["message"] == "Overwrite old with 1 lines?"
+        assert last["structuredContent"] == {"result": "old False [1]"}
+        assert files.begun == [("old", False)]
+
+
+async def test_a_declared_error_of_a_function_is_that_of_the_tool(serving: Any) -> None:
+    async with serving(Files().service, **MCP) as wire:
+        result = await McpClient(wire, MODERN).tool("files_write", {"path": "none"})
+        assert (result["isError"], result["structuredContent"]["code"]) == (True, "NO_SUCH_FILE")
+
+
+async def test_log_messages_of_a_legacy_call_that_asked_are_sent(serving: Any) -> None:
+    async with mcp_client(serving, Files().service) as client:
+        assert (await client.tool("files_write", {"path": "old"}))["structuredContent"]["result"] == "old True [1, 2]"
+        assert [note["params"]["data"] for note in client.notes] == ["begun"]
+
+
+async def test_a_call_that_waits_for_an_answer_does_not_count_towards_the_limit(serving: Any) -> None:
+    async with mcp_client(serving, Files().service, elicitation={}) as client:
+        waiting = client.request("tools/call", {"name": "files_write", "arguments": {"path": "old"}})
+        await client.wire.send(waiting)
+        request = await client.receive()
+        other = await client.tool("files_write", {"path": "new"})
+        assert other["structuredContent"] == {"result": "new True [1, 2]"}
+        result = {"action": "accept", "content": {"sure": True}}
+        await client.wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        answer = (await client.answer(waiting))["result"]
+        assert answer["structuredContent"] == {"result": "old True [1, 2]"}
+
+
+async def test_a_call_whose_answer_came_is_refused_while_the_limit_is_reached(serving: Any) -> None:
+    service = Service("s")
+    running = anyio.Event()
+
+    @service.mutation(limit=1)
+    async def work(wait: bool, sure: Annotated[bool, mcp.Ask(lambda wait: None if wait else "Sure?")] = True) -> bool:
+        if wait:
+            running.set()
+            await anyio.sleep_forever()
+        return sure
+
+    async with mcp_client(serving, service, elicitation={}) as client:
+        call = client.request("tools/call", {"name": "s_work", "arguments": {"wait": False}})
+        await client.wire.send(call)
+        request = await client.receive()
+        await client.wire.send(client.request("tools/call", {"name": "s_work", "arguments": {"wait": True}}))
+        await running.wait()
+        result = {"action": "accept", "content": {"sure": True}}
+        await client.wire.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        assert (await client.answer(call))["result"]["structuredContent"]["code"] == "OVERLOADED"
+
+
+@pytest.mark.parametrize("text", [None, 5, ["x"]])
+async def test_a_function_that_returns_no_question_is_a_fault_of_the_author(
+    serving: Any, logged: Any, text: Any
+) -> None:
+    service = Service("s")
+
+    @service.query
+    async def ask(name: Annotated[str, mcp.Sample(lambda: text)], sure: Annotated[bool, mcp.Ask(lambda: text)]) -> str:
+        return f"{name} {sure}"
+
+    async with serving(service, **MCP) as wire:
+        result = await McpClient(wire, MODERN).tool("s_ask", **capable(**ALL))
+        assert (result["isError"], result["structuredContent"]["code"]) == (True, "INTERNAL")
+        assert "handler.failed" in dict(logged())
+
+
+async def test_messages_may_be_given_and_taken_whole(serving: Any) -> None:
+    service = Service("s")
+
+    def messages(topic: str) -> list[mcp.SamplingMessage]:
+        return [mcp.SamplingMessage(role="user", content=mcp.TextContent(text=topic))] * 2
+
+    @service.query
+    async def write(
+        topic: str, written: Annotated[mcp.CreateMessageResult, mcp.Sample(messages, system_prompt="Be brief.")]
+    ) -> str:
+        return f"{written.model}: {written.role}"
+
+    async with serving(service, **MCP) as wire:
+        tool = {"name": "s_write", "arguments": {"topic": "sea"}}
+        first, last = await rounds(McpClient(wire, MODERN), "tools/call", tool, {"written": PARIS})
+        params = first["inputRequests"]["written"]["params"]
+        assert [message["content"]["text"] for message in params["messages"]] == ["sea", "sea"]
+        assert params["systemPrompt"] == "Be brief."
+        assert last["structuredContent"] == {"result": "m: assistant"}
+
+
+async def test_answers_of_the_program_before_a_reload_count_where_they_still_fit() -> None:
+    questions = Questions(declared(mcp.Ask("Which?"), int).operations[0])
+    protocol, arguments = ProtocolRevision(MODERN), msgspec.Raw(b'{"given":1}')
+    for values in ({"value": 5}, {"value": "five"}, {"other": 5}):
+        pending = Pending(arguments, "arguments", protocol, State(values), {})
+        assert answers_of(questions, pending) == (values if values == {"value": 5} else {})
+
+
+# -- declarations --------------------------------------------------------------------------------------------------
+
+
+def declared(mark: Any, hint: Any = str) -> Service:
+    service = Service("s")
+
+    @service.query
+    async def ask(given: int, value: Annotated[hint, mark]) -> str:  # type: ignore[valid-type]
+        return f"{value}"
+
+    return service
+
+
+@pytest.mark.parametrize(
+    ("service", "why"),
+    [
+        (declared(mcp.Ask(5)), "must be a text, or a function"),  # type: ignore[arg-type]
+        (declared(mcp.Ask(lambda other: other)), "its function takes other"),
+        (declared(mcp.Ask(lambda value: value)), "its function takes value"),
+        (declared(mcp.Ask(lambda given, /: given)), "its function takes given"),
+        (declared(mcp.Sample("x", max_tokens=0)), "max_tokens must be"),
+        (declared(mcp.Sample("x"), int), "its type must be str or mcp.CreateMessageResult"),
+        (declared(mcp.Roots()), r"its type must be list\[mcp.Root\]"),
+    ],
+)
+async def test_what_can_not_be_asked_fails_at_the_start(serving: Any, service: Service, why: str) -> None:
+    with pytest.raises(DeclarationError, match=why):
+        async with serving(service, **MCP):
+            pass
+
+
+async def test_a_handler_that_takes_its_params_whole_can_not_ask(serving: Any) -> None:
+    service = Service("s")
+    params = msgspec.defstruct("Params", [("sure", Annotated[bool, mcp.Ask("Sure?")])])
+
+    @service.query
+    async def whole(given: params, /) -> int:  # type: ignore[valid-type]
+        return 1
+
+    with pytest.raises(DeclarationError, match="takes named params alone"):
+        async with serving(service, **MCP):
+            pass

@@ -9,137 +9,58 @@ from __future__ import annotations
 import json
 import random
 import re
-import string
 from collections.abc import Callable
 
 import pytest
 
 from discreet.errors.redaction import Scrubber
-from discreet.errors.redaction.pipeline import RuleScrubber, literal_rules
-from discreet.errors.redaction.token_formats import PATTERNS, PREFIXES
+from discreet.errors.redaction.token_formats import PATTERNS, PREFIXES, RuleScrubber, literal_rules
 
-ALPHABETS = {
-    "A": string.ascii_letters + string.digits,
-    "L": string.ascii_letters,
-    "a": string.ascii_lowercase + string.digits,
-    "b": "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
-    "d": string.digits,
-    "h": "0123456789abcdef",
-    "B": string.ascii_letters + string.digits + "+/",
-    "E": string.ascii_lowercase + string.digits + "_-",
-    "U": string.ascii_uppercase + string.digits,
-    "W": string.ascii_letters + string.digits + "_-",
-    "w": string.ascii_letters + string.digits + "_",
-    "g": "abcdefgh0123456789",
-}
+from .families import ALPHABETS, make
+
 UUID = "{h8}-{h4}-{h4}-{h4}-{h12}"
 
-# Recognised by their format: family, format, and whether its beginning suffices.
-FORMATS: list[tuple[str, str, bool]] = [
-    ("1Password secret key", "A3-{U6}-{U11}-{U5}-{U5}-{U5}", True),
-    ("1Password service account", "ops_" + "eyJ{B250}", True),
-    ("Adobe", "p8e-{a32}", True),
-    ("age", "AGE-SECRET-" + "KEY-1{U58}", True),
-    ("Airtable", "pat{A14}.{h64}", False),
-    ("Alibaba", "LTAI{a20}", True),
-    ("Anthropic", "sk-" + "ant-api03-{W93}AA", True),
-    ("Artifactory", "AKCp{A69}", True),
-    ("Artifactory reference", "cmVmd{A59}", True),
-    ("Asana", "1/{d16}:{h32}", False),
-    ("Atlassian", "ATATT3{W186}", True),
-    ("Authress", "sc_{a20}.{a5}.acc_{a20}.{A60}", False),
-    ("AWS", "AK" + "IA{b16}", True),
-    ("AWS, temporary", "AS" + "IA{b16}", True),
-    ("Azure AD", "{A3}7Q~{W32}", False),
-    ("Bitbucket", "ATBB{A28}", True),
-    ("Brevo", "xkey" + "sib-{h64}-{a16}", True),
-    ("bcrypt", "$2b$12${A53}", True),
-    ("chance alone", "{A48}", False),
-    ("ClickHouse", "4b1d{A38}", True),
-    ("Clojars", "CLOJARS_{a60}", True),
-    ("Cloudflare origin", "v1.0-{h24}-{h146}", True),
-    ("Contentful", "CFPAT-{W43}", True),
-    ("Databricks", "dapi{h32}", True),
-    ("DigitalOcean", "dop_v1_{h64}", True),
-    ("Discord", "MT{A22}.{W6}.{W38}", False),
-    ("Docker", "dckr_pat_{W27}", True),
-    ("Doppler", "dp.pt.{A43}", True),
-    ("Dropbox", "sl.{W130}", True),
-    ("Duffel", "duffel_test_{E43}", True),
-    ("Dynatrace", "dt0c01.{A24}.{A64}", True),
-    ("EasyPost", "EZAK{A54}", True),
-    ("Facebook", "{d15}|{W27}", False),
-    ("Facebook page", "EAAM{A100}", True),
-    ("Fernet", "gAAAAA{W90}==", True),
-    ("Figma", "figd_{W40}", True),
-    ("Flutterwave", "FLWSECK_TEST-{g32}-X", True),
-    ("Fly.io", "fm2_{B100}==", True),
-    ("Frame.io", "fio-u-{E64}", True),
-    ("GitHub", "gh" + "p_{A36}", True),
-    ("GitHub OAuth", "gh" + "o_{A36}", True),
-    ("GitHub app", "gh" + "s_{A36}", True),
-    ("GitHub fine-grained", "github_" + "pat_{w82}", True),
-    ("GitLab", "gl" + "pat-{W20}", True),
-    ("GitLab routable", "gl" + "pat-{W27}.{a2}{a7}", True),
-    ("GitLab runner", "GR1348941{W20}", True),
-    ("Google API", "AI" + "za{W35}", True),
-    ("Google OAuth client", "GOC" + "SPX-{W28}", True),
-    ("Google OAuth", "ya29.{W60}", True),
-    ("Grafana", "glsa_{A32}_{h8}", True),
-    ("Grafana Cloud", "glc_{B32}", True),
-    ("Groq", "gsk_{A52}", True),
-    ("Harness", "pat.{W22}.{A24}.{A20}", True),
-    ("Heroku", "HRKU-AA{W58}", True),
-    ("HubSpot", "pat-na1-" + UUID, True),
-    ("Hugging Face", "hf_{L34}", True),
-    ("Infracost", "ico-{A32}", True),
-    ("JWT", "eyJ{A30}.eyJ{W40}.{W43}", True),
-    ("Linear", "lin_api_{a40}", True),
-    ("Mailchimp", "{h32}-us14", False),
-    ("Mailgun", "key-{h32}", True),
-    ("MaxMind", "{A6}_{A29}_mmk", False),
-    ("Netlify", "nfp_{A36}", True),
-    ("New Relic", "NRAK-{U27}", True),
-    ("Notion", "ntn_{d11}{A35}", True),
-    ("npm", "npm_{A36}", True),
-    ("Octopus Deploy", "API-{U26}", True),
-    ("OpenAI", "sk-{A20}T3Blbk" + "FJ{A20}", True),
-    ("OpenAI project", "sk-" + "proj-{W74}T3Blbk" + "FJ{W74}", True),
-    ("OpenShift", "sha256~{W43}", True),
-    ("Perplexity", "pplx-{A48}", True),
-    ("PlanetScale", "pscale_tkn_{W43}", True),
-    ("PostHog", "phx_{A40}", True),
-    ("Postman", "PMAK-{h24}-{h34}", True),
-    ("Prefect", "pnu_{a36}", True),
-    ("Pulumi", "pul-{h40}", True),
-    ("PyPI", "pypi-" + "AgEIcHlwaS5vcmc{W60}", True),
-    ("ReadMe", "rdme_{a70}", True),
-    ("Replicate", "r8_{A37}", True),
-    ("RubyGems", "rubygems_{h48}", True),
-    ("Scalingo", "tk-us-{W48}", True),
-    ("SendGrid", "SG.{W22}.{W43}", True),
-    ("Sentry", "sntryu_{h64}", True),
-    ("SettleMint", "sm_aat_{A16}", True),
-    ("Shippo", "shippo_live_{h40}", True),
-    ("Shopify", "shp" + "at_{h32}", True),
-    ("Slack app", "xa" + "pp-1-A{U10}-{d13}-{h64}", True),
-    ("Slack bot", "xo" + "xb-{d12}-{d12}{A24}", True),
-    ("Slack user", "xo" + "xp-{d12}-{d12}-{d12}-{h32}", True),
-    ("SonarQube", "squ_{h40}", True),
-    ("Sourcegraph", "sgp_{h40}", True),
-    ("Square", "sq0atp-{W22}", True),
-    ("Stripe", "sk_" + "live_{A30}", True),
-    ("Stripe restricted", "rk_" + "live_{A30}", True),
-    ("Stripe webhook", "wh" + "sec_{A32}", True),
-    ("Supabase", "sbp_{h40}", True),
-    ("Telegram", "{d10}:AA{W33}", False),
-    ("Terraform", "{a14}.atlasv1.{E65}", False),
-    ("Twilio", "SK{h32}", True),
-    ("Twilio account", "AC{h32}", True),
-    ("Vault", "hvs.{W100}", True),
-    ("Vault before 1.10", "s.{A24}", True),
-    ("xAI", "xai-{A80}", True),
-]
+# Recognised by their format.
+FORMATS = {
+    "1Password secret key": "A3-{U6}-{U11}-{U5}-{U5}-{U5}", "1Password service account": "ops_" + "eyJ{B250}",
+    "Adobe": "p8e-{a32}", "age": "AGE-SECRET-" + "KEY-1{U58}", "Airtable": "pat{A14}.{h64}", "Alibaba": "LTAI{a20}",
+    "Anthropic": "sk-" + "ant-api03-{W93}AA", "Artifactory": "AKCp{A69}", "Artifactory reference": "cmVmd{A59}",
+    "Asana": "1/{d16}:{h32}", "Atlassian": "ATATT3{W186}", "Authress": "sc_{a20}.{a5}.acc_{a20}.{A60}",
+    "AWS": "AK" + "IA{b16}", "AWS, temporary": "AS" + "IA{b16}", "Azure AD": "{A3}7Q~{W32}", "Bitbucket": "ATBB{A28}",
+    "Brevo": "xkey" + "sib-{h64}-{a16}", "bcrypt": "$2b$12${A53}", "chance alone": "{A48}", "ClickHouse": "4b1d{A38}",
+    "Clojars": "CLOJARS_{a60}", "Cloudflare origin": "v1.0-{h24}-{h146}", "Contentful": "CFPAT-{W43}",
+    "Databricks": "dapi{h32}", "DigitalOcean": "dop_v1_{h64}", "Discord": "MT{A22}.{W6}.{W38}",
+    "Docker": "dckr_pat_{W27}", "Doppler": "dp.pt.{A43}", "Dropbox": "sl.{W130}", "Duffel": "duffel_test_{E43}",
+    "Dynatrace": "dt0c01.{A24}.{A64}", "EasyPost": "EZAK{A54}", "Facebook": "{d15}|{W27}",
+    "Facebook page": "EAAM{A100}", "Fernet": "gAAAAA{W90}==", "Figma": "figd_{W40}",
+    "Flutterwave": "FLWSECK_TEST-{g32}-X", "Fly.io": "fm2_{B100}==", "Frame.io": "fio-u-{E64}",
+    "GitHub": "gh" + "p_{A36}", "GitHub OAuth": "gh" + "o_{A36}", "GitHub app": "gh" + "s_{A36}",
+    "GitHub fine-grained": "github_" + "pat_{w82}", "GitLab": "gl" + "pat-{W20}",
+    "GitLab routable": "gl" + "pat-{W27}.{a2}{a7}", "GitLab runner": "GR1348941{W20}", "Google API": "AI" + "za{W35}",
+    "Google OAuth client": "GOC" + "SPX-{W28}", "Google OAuth": "ya29.{W60}", "Grafana": "glsa_{A32}_{h8}",
+    "Grafana Cloud": "glc_{B32}", "Groq": "gsk_{A52}", "Harness": "pat.{W22}.{A24}.{A20}", "Heroku": "HRKU-AA{W58}",
+    "HubSpot": "pat-na1-" + UUID, "Hugging Face": "hf_{L34}", "Infracost": "ico-{A32}",
+    "JWT": "eyJ{A30}.eyJ{W40}.{W43}", "Linear": "lin_api_{a40}", "Mailchimp": "{h32}-us14", "Mailgun": "key-{h32}",
+    "MaxMind": "{A6}_{A29}_mmk", "Netlify": "nfp_{A36}", "New Relic": "NRAK-{U27}", "Notion": "ntn_{d11}{A35}",
+    "npm": "npm_{A36}", "Octopus Deploy": "API-{U26}", "OpenAI": "sk-{A20}T3Blbk" + "FJ{A20}",
+    "OpenAI project": "sk-" + "proj-{W74}T3Blbk" + "FJ{W74}", "OpenShift": "sha256~{W43}", "Perplexity": "pplx-{A48}",
+    "PlanetScale": "pscale_tkn_{W43}", "PostHog": "phx_{A40}", "Postman": "PMAK-{h24}-{h34}", "Prefect": "pnu_{a36}",
+    "Pulumi": "pul-{h40}", "PyPI": "pypi-" + "AgEIcHlwaS5vcmc{W60}", "ReadMe": "rdme_{a70}", "Replicate": "r8_{A37}",
+    "RubyGems": "rubygems_{h48}", "Scalingo": "tk-us-{W48}", "SendGrid": "SG.{W22}.{W43}", "Sentry": "sntryu_{h64}",
+    "SettleMint": "sm_aat_{A16}", "Shippo": "shippo_live_{h40}", "Shopify": "shp" + "at_{h32}",
+    "Slack app": "xa" + "pp-1-A{U10}-{d13}-{h64}", "Slack bot": "xo" + "xb-{d12}-{d12}{A24}",
+    "Slack user": "xo" + "xp-{d12}-{d12}-{d12}-{h32}", "SonarQube": "squ_{h40}", "Sourcegraph": "sgp_{h40}",
+    "Square": "sq0atp-{W22}", "Stripe": "sk_" + "live_{A30}", "Stripe restricted": "rk_" + "live_{A30}",
+    "Stripe webhook": "wh" + "sec_{A32}", "Supabase": "sbp_{h40}", "Telegram": "{d10}:AA{W33}",
+    "Terraform": "{a14}.atlasv1.{E65}", "Twilio": "SK{h32}", "Twilio account": "AC{h32}", "Vault": "hvs.{W100}",
+    "Vault before 1.10": "s.{A24}", "xAI": "xai-{A80}",
+}  # fmt: skip
+
+WHOLE_ONLY = {
+    "Airtable", "Asana", "Authress", "Azure AD", "chance alone", "Discord", "Facebook", "Mailchimp", "MaxMind",
+    "Telegram", "Terraform",
+}  # fmt: skip
+"""Of these the beginning does not suffice."""
 
 # Recognised by the name before them: these tokens have no format of their own.
 NAMED = ["{a32}", "{h32}", "{h40}", "{h64}", "{A40}", "{a20}", "{E40}", UUID, "{d18}", "{B40}", "{A15}", "{a25}"]
@@ -197,28 +118,22 @@ def scrubber() -> Scrubber:
     return Scrubber()
 
 
-def make(template: str, draw: random.Random) -> str:
-    return re.sub(r"\{(.)(\d+)\}", lambda m: "".join(draw.choices(ALPHABETS[m[1]], k=int(m[2]))), template)
-
-
 def recall(scrubber: Scrubber, cases: list[tuple[str, str]]) -> float:
     """The share of (text, secret) in whose scrubbed text nothing of the secret's whole is left."""
     return sum(secret not in scrubber.scrub(text) for text, secret in cases) / len(cases)
 
 
-@pytest.mark.parametrize(
-    ("family", "template"), [(family, template) for family, template, _ in FORMATS], ids=lambda v: str(v)[:24]
-)
-def test_a_secret_is_found_by_its_format_wherever_it_stands(scrubber: Scrubber, family: str, template: str) -> None:
+@pytest.mark.parametrize("family", FORMATS)
+def test_a_secret_is_found_by_its_format_wherever_it_stands(scrubber: Scrubber, family: str) -> None:
     draw = random.Random(family)
-    secrets = [make(template, draw) for _ in range(4)]
+    secrets = [make(FORMATS[family], draw) for _ in range(4)]
     cases = [(place(secret), secret) for secret in secrets for place in BARE]
     assert recall(scrubber, cases) >= 0.93
 
 
 def test_at_least_97_of_100_secrets_of_all_families_are_found(scrubber: Scrubber) -> None:
     draw = random.Random(1)
-    secrets = [make(template, draw) for _, template, _ in FORMATS for _ in range(2)]
+    secrets = [make(template, draw) for template in FORMATS.values() for _ in range(2)]
     cases = [(place(secret), secret) for secret in secrets for place in BARE]
     assert recall(scrubber, cases) >= 0.985
 
@@ -233,7 +148,10 @@ def test_secrets_without_a_shape_are_found_by_their_names(scrubber: Scrubber) ->
 def test_secrets_with_a_shape_are_found_under_their_names_too(scrubber: Scrubber) -> None:
     draw = random.Random(3)
     cases = [
-        (place(secret), secret) for _, template, _ in FORMATS for place in ASSIGNED if (secret := make(template, draw))
+        (place(secret), secret)
+        for template in FORMATS.values()
+        for place in ASSIGNED
+        if (secret := make(template, draw))
     ]
     assert recall(scrubber, cases) >= 0.99
 
@@ -241,7 +159,7 @@ def test_secrets_with_a_shape_are_found_under_their_names_too(scrubber: Scrubber
 def test_secrets_that_were_cut_short_are_found(scrubber: Scrubber) -> None:
     draw = random.Random(4)
     cases = []
-    for _, template, _ in FORMATS:
+    for template in FORMATS.values():
         secret = make(template, draw)
         for share in (0.35, 0.5, 0.7, 0.9):
             part = secret[: max(12, int(len(secret) * share))]
@@ -253,8 +171,8 @@ def test_the_first_half_of_a_token_with_a_prefix_is_found(scrubber: Scrubber) ->
     draw = random.Random(5)
     parts = [
         secret[: max(14, len(secret) // 2)]
-        for _, template, prefix_suffices in FORMATS
-        if prefix_suffices and (secret := make(template, draw))
+        for family, template in FORMATS.items()
+        if family not in WHOLE_ONLY and (secret := make(template, draw))
     ]
     assert recall(scrubber, [(f"got {part}", part) for part in parts]) >= 0.95
 

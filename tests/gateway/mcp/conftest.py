@@ -8,8 +8,6 @@ from typing import Any
 import anyio
 import pytest
 
-pytest.importorskip("starlette")
-
 from discreet import Context, Service
 
 

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from anyio.abc import TaskStatus
 
+from discreet import DeclarationError, Service
 from discreet.dialects.mcp.state import McpState
 from discreet.gateway.mcp.conversation import Conversation
 from discreet.http import asgi
@@ -190,3 +191,40 @@ async def test_what_a_session_held_goes_with_it_and_waits_for_no_collector(serve
             assert alive() == before
         finally:
             gc.enable()
+
+
+# -- What can't be offered to clients of MCP is said at the start --
+
+
+def twins() -> Service:
+    service = Service("")
+
+    @service.query("a/b")
+    async def first() -> None: ...
+
+    @service.query("a_b")
+    async def second() -> None: ...
+
+    return service
+
+
+def test_operations_of_one_tool_name_can_not_be_served() -> None:
+    with pytest.raises(DeclarationError, match="operations a/b and a_b are both the tool a_b"):
+        asgi(twins(), isolated=True, http_mcp=True)
+    asgi(twins(), isolated=True)
+
+
+# -- What is counted of the requests of MCP by HTTP --
+
+
+@pytest.mark.parametrize("modern", [True, False])
+async def test_requests_are_counted_when_they_are_answered_and_not_when_somebody_asks(
+    serve: Serve, works: Works, modern: bool
+) -> None:
+    async with serve(works.service, **SERVED) as client:
+        ours = McpHttp(client, MODERN) if modern else await begun(client)
+        await ours.post("tools/list")
+        await ours.post("tools/call", {"name": "work_add", "arguments": {"a": 1, "b": 2}})
+        methods = client._app._gateway._host.request_metrics["http"].methods  # type: ignore[attr-defined]
+        await until(lambda: methods["work/add"].durations.count == 1)
+        assert methods["tools/list"].durations.count == 1

@@ -11,8 +11,7 @@ from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.dialects.mcp.state import Offered
 from discreet.errors.failures import Overloaded
-from discreet.gateway.mcp.conversation import SESSION_BYTES
-from discreet.gateway.mcp.sessions import Session, Sessions
+from discreet.gateway.mcp.conversation import SESSION_BYTES, Session, Sessions
 from support.mcp_http import McpHttp, begun, budget, messages
 from support.vault import SECRET, digest
 from support.waits import until

@@ -8,14 +8,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
 from jsonschema import Draft202012Validator
 
 from discreet import Service
 from discreet.a2a.card import AuthorizationCode
 from discreet.agents import Agent, ApiKey, HttpAuth, OAuth2, OAuthFlows, requires
 from discreet.daemon.operations.access import StaticTokens, Token
+from discreet.dialects.mcp.tool_schemas import inlined
 from discreet.files.service import file_service
-from discreet.gateway.openapi.document import About, Security, security_of
+from discreet.gateway.openapi.document import About, Security, document_text, openapi_document, security_of
+from discreet.gateway.openapi.keywords import to_openapi
+from discreet.gateway.openapi.snapshot import read_openapi
+from discreet.schemas.documents import operation_schema
+from discreet.schemas.json_schema import json_schema
 from support.books import book, described, operations, resolved, responses, validator
 
 META_SCHEMA: dict[str, Any] = json.loads(
@@ -236,3 +243,100 @@ def test_the_schemes_of_the_agent_s_card_come_before_those_of_the_provider() -> 
         {"login": ["a", "book:read", "x"]},
         {"login": ["b", "book:read", "x"]},
     ]
+
+
+# -- Keywords of schemas that others have written, in documents of ours --
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"propertyName": "kind", "type": "string"},
+        {"mapping": {}},
+        {"propertyName": 1},
+        {"propertyName": "k", "mapping": []},
+    ],
+)
+def test_a_discriminator_that_openapi_does_not_know_is_left_out(wrong: object) -> None:
+    schema = {"oneOf": [{"type": "object"}], "discriminator": wrong}
+    right = {"oneOf": [{"type": "object"}], "discriminator": {"propertyName": "kind", "mapping": {"a": "#/x"}}}
+    left = to_openapi(schema)
+    assert left == {"oneOf": [{"type": "object"}]}
+    assert to_openapi(right) == right
+
+
+# -- Unions of tagged structs, whose tags generators of clients must see, and members with defaults, which they may omit --
+
+
+class Circle(msgspec.Struct, tag="circle"):
+    r: float
+    label: str = "no name"
+
+
+class Square(msgspec.Struct, tag="square"):
+    a: float
+
+
+class One(msgspec.Struct, tag=1):
+    pass
+
+
+class Two(msgspec.Struct, tag=2):
+    pass
+
+
+Shape = Circle | Square
+OF = "#/components/schemas/"
+
+
+def document(service: Service) -> Any:
+    about = About(title="Shapes", version="1", url="/", namespaces={}, security=Security({}, ()))
+    return msgspec.json.decode(document_text(openapi_document(service.operations, about)))
+
+
+def shapes() -> Service:
+    service = Service("shapes")
+
+    @service.mutation
+    def area(shape: Shape | None, scale: int = 1) -> list[Shape]: ...
+
+    return service
+
+
+def test_the_tag_is_required_in_the_type_itself_and_the_alternatives_have_a_discriminator() -> None:
+    made = document(shapes())
+    body = made["paths"]["/operations/shapes/area"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    either = {
+        "oneOf": [{"$ref": f"{OF}Circle"}, {"$ref": f"{OF}Square"}],
+        "discriminator": {"propertyName": "type", "mapping": {"circle": f"{OF}Circle", "square": f"{OF}Square"}},
+    }
+    assert body["properties"]["shape"] == {"anyOf": [either, {"type": "null"}]}
+    circle = made["components"]["schemas"]["Circle"]
+    assert (circle["required"], circle["properties"]["type"]) == (["type", "r"], {"const": "circle"})
+    assert not [name for name in made["components"]["schemas"] if name.endswith("_2")]
+
+
+def test_what_has_a_default_is_not_said_to_be_always_there() -> None:
+    label = document(shapes())["components"]["schemas"]["Circle"]["properties"]["label"]
+    assert label == {"type": "string", "x-default": "no name"}
+
+
+def test_a_snapshot_is_read_back_as_it_was() -> None:
+    service = shapes()
+    made = read_openapi(msgspec.json.encode(document(service))).operations["shapes/area"]
+    own = operation_schema(next(iter(service.operations)))
+    for read, given in ((made.input_schema, own.input_schema), (made.output_schema, own.output_schema)):
+        assert read["$defs"]["Circle"] == given["$defs"]["Circle"]
+        assert {name: each for name, each in given.items() if name[0] != "$"} == {
+            name: each for name, each in read.items() if name[0] != "$"
+        }
+
+
+def test_tags_that_are_no_texts_have_no_discriminator_but_are_required() -> None:
+    schema = json_schema(One | Two)
+    assert "discriminator" not in schema
+    assert [each["required"] for each in schema["$defs"].values()] == [["type"], ["type"]]
+
+
+def test_alternatives_in_place_have_no_discriminator_that_leads_nowhere() -> None:
+    assert "discriminator" not in str(inlined(json_schema(dict[str, Shape])))

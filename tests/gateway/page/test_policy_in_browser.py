@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from discreet.gateway.page.document import document
+from discreet.gateway.page.endpoint import document
 from support.waits import DEADLINE_SECONDS
 
 from .conftest import Show

@@ -45,11 +45,11 @@ def mount(request: pytest.FixtureRequest) -> Service:
     """The service, mounted in one of the ways."""
     if request.param == "pipe":
         return by_pipe(far)
-    from discreet.imports.daemon.model import Url
     from discreet.imports.daemon.reading import read_daemon
     from discreet.imports.from_daemon import upstream_of
+    from discreet.imports.targets import Url
 
-    url = Url(request.getfixturevalue("gateway"), True)
+    url = Url(request.getfixturevalue("gateway"), allow_private=True)
     return assembled(read_daemon(url), upstream_of("far", url))
 
 

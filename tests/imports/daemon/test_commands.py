@@ -14,12 +14,11 @@ import pytest
 
 from discreet.client import Peer, connect
 from discreet.client.errors import InternalError, InvalidParams, OperationFailed, Unavailable
-from discreet.imports.daemon.carried import MAX_DEPTH, TOO_DEEP, VARIABLE
-from discreet.imports.daemon.model import Command, Url
-from discreet.imports.daemon.process import child_environment, level_of
+from discreet.imports.daemon.calls import level_of
 from discreet.imports.daemon.reading import read_daemon
-from discreet.imports.from_daemon import target_of, upstream_of
+from discreet.imports.from_daemon import upstream_of
 from discreet.imports.model import ImportFailed
+from discreet.imports.targets import MAX_DEPTH, TOO_DEEP, VARIABLE, Command
 from discreet.testing import in_memory
 from support.logged_events import logged_events
 from support.mounts import FAR_APP, assembled, by_command, serve_command
@@ -85,26 +84,6 @@ def test_a_command_that_is_no_daemon_is_refused_in_one_line(command: Command, re
 def test_one_that_says_nothing_has_bounded_time() -> None:
     with pytest.raises(ImportFailed, match=r"did not tell its operations within 0\.2 s"):
         read_daemon(python("input(); input(); input()"), seconds=0.2)
-
-
-@pytest.mark.parametrize("source", ["discreet serve", "", [], "unix:/run/x.sock", ["a", 5]])
-def test_what_names_no_daemon_is_refused(source: object) -> None:
-    with pytest.raises(ImportFailed):
-        target_of(source)  # type: ignore[arg-type]
-
-
-def test_a_source_is_a_command_or_a_url() -> None:
-    assert target_of(["a", Path("b")], cwd=Path("/c"), env={"D": "e"}) == Command(("a", "b"), "/c", {"D": "e"})
-    assert target_of("http://127.0.0.1:1/x", allow_private=False) == Url("http://127.0.0.1:1/x", False)
-
-
-def test_settings_of_this_daemon_are_not_those_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DISCREET_HTTP", "127.0.0.1:0")
-    monkeypatch.setenv("DISCREET_OF_ANOTHER_PROGRAM", "1")
-    monkeypatch.setenv("OF_ANOTHER_PROGRAM", "1")
-    found = child_environment(Command(("x",), None, {"DISCREET_LOG_LEVEL": "debug"}))
-    assert found.keys() & {"DISCREET_HTTP", "DISCREET_OF_ANOTHER_PROGRAM"} == set()
-    assert (found["OF_ANOTHER_PROGRAM"], found["DISCREET_LOG_LEVEL"], found[VARIABLE]) == ("1", "debug", "1")
 
 
 async def test_a_process_starts_with_the_first_call_and_serves_all() -> None:

@@ -13,9 +13,7 @@ from discreet import Service
 from discreet.compatibility.changes import additions, breaking_changes
 from discreet.errors.codes import grpc_of_http
 from discreet.gateway.openapi.document import About, document_text, openapi_document
-from discreet.imports.daemon.contracts import import_of, read_own_document
-from discreet.imports.daemon.model import DaemonImport
-from discreet.imports.daemon.openrpc import read_openrpc
+from discreet.imports.daemon.contracts import DaemonImport, import_of, read_openrpc, read_own_document
 from discreet.schemas.documents import ErrorSchema, OperationSchema, Snapshot, snapshot
 from discreet.schemas.openrpc import openrpc_document
 from support.generated_services import services

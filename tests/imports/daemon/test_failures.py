@@ -13,8 +13,8 @@ from discreet.errors import failures
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Failure
 from discreet.errors.wire import CallError, encode_call_error, failure_of_call_error
-from discreet.imports.daemon.failures import LONGEST_TEXT, raised_for, raised_for_failure
-from discreet.imports.daemon.model import DaemonOperation
+from discreet.imports.daemon.calls import LONGEST_TEXT, raised_for, raised_for_failure
+from discreet.imports.daemon.contracts import DaemonOperation
 from discreet.imports.model import UpstreamError
 from support.logged_events import logged_events
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from discreet.imports.daemon.model import DaemonImport
-from discreet.imports.daemon.openrpc import read_openrpc
+from discreet.imports.daemon.contracts import DaemonImport, read_openrpc
 
 
 def read(*methods: Any, **more: Any) -> DaemonImport:
@@ -107,13 +106,10 @@ def test_a_name_that_no_operation_can_have_is_changed_and_stays_unique() -> None
         {"name": "a", "params": [{"$ref": "https://example.org/x"}]},
         {"name": "a", "params": [content("x", {"$ref": "#/definitions/X"})]},
         {"name": "a", "params": [content("x", {}), content("x", {})]},
-        {"name": "a", "params": [content("x", {"type": 5})]},
-        {"name": "a", "params": [content("x", {"properties": []})]},
         {"name": "a", "params": [content("x", [1])]},
         {"name": "a", "params": [], "paramStructure": "odd"},
         {"name": "a", "params": 1},
         {"name": "a", "errors": [5]},
-        {"name": "1", "params": []},
         {"params": []},
     ],
 )
@@ -138,9 +134,6 @@ def test_references_in_a_circle_come_to_an_end() -> None:
         b"{}",
         b'{"openrpc": "1.0.0"}',
         b'{"openrpc": "1.0.0", "methods": {}}',
-        b'{"openrpc": "1.0.0", "methods": [1]}',
-        b'{"openrpc": "1.0.0", "methods": [], "components": {"schemas": {"A": 5}}}',
-        b'{"openrpc": "1.0.0", "methods": [], "components": {"schemas": {"A": {"properties": 5}}}}',
         b"[" * 100_000,
     ],
 )

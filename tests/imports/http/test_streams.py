@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from discreet.errors import Failure, FailureError, Internal, Overloaded, TimedOut, Unavailable
-from discreet.imports.http.events import event_decoder
-from discreet.imports.http.faults import UpstreamFault
-from discreet.imports.http.model import HttpOperation, Reply, ReplyForm
+from discreet.imports.http.model import HttpOperation, Reply, ReplyForm, UpstreamFault
+from discreet.imports.http.replies import event_decoder
 from discreet.imports.http.upstream import HttpLimits
 from discreet.imports.model import UpstreamError
 from support.logged_events import LoggedEvents

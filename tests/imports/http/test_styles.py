@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet.imports.http.model import Serialization
-from discreet.imports.http.styles import (
+from discreet.imports.http.request import (
     Unwritable,
     cookie_pairs,
     header_text,

@@ -12,9 +12,9 @@ import pytest
 from discreet import Service
 from discreet.imports.archive import pack
 from discreet.imports.from_mcp import mcp_service
-from discreet.imports.mcp.listing import read_mcp
-from discreet.imports.mcp.model import Command
+from discreet.imports.mcp.session import read_mcp
 from discreet.imports.service import ImportOptions
+from discreet.imports.targets import Command
 
 TESTS = Path(__file__).parents[2]
 SHOP = TESTS.parent / "examples" / "mcp_shop" / "shop.py"

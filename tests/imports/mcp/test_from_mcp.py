@@ -63,7 +63,7 @@ async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
         ([], {}, "an MCP server is a command"),
         (["/nowhere/at/all"], {}, "can't run /nowhere/at/all"),
         (odd("2099-01-01").words, {}, "no revision of MCP"),
-        (odd().words, {"rename": {"axt": "b"}}, "there is no operation 'axt'"),
+        (odd().words, {"rename": {"axt": "b"}}, "there is no operation axt"),
         (odd().words, {"rename": {"act": "no name"}}, "a name consists of"),
         (odd("typed").words, {"rename": {"act": "typed_tool"}}, "two operations would be called"),
         (odd().words, {"expose": ["act", "nope_*"]}, "expose: no operation is called nope_*"),
@@ -72,7 +72,7 @@ async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
         (odd().words, {"expose": "act"}, "expose must be True, False or a list of strings"),
         (odd().words, {"timeout": 0}, "timeout must be a number of seconds above 0"),
         (odd().words, {"namespace": "no name"}, "namespace: a name consists of"),
-        (["cat"], {}, "MCP server cat: it did not answer initialize: the server sends this side"),
+        (["cat"], {}, "MCP server cat: "),
         (
             "http://127.0.0.1:9/?k=1",
             {"allow_private": False},

@@ -11,13 +11,12 @@ from msgspec import Raw
 pytest.importorskip("jsonschema_rs")
 
 from discreet import OperationError, Service
-from discreet.client.error_replies import remote_error
-from discreet.client.errors import RemoteError
+from discreet.client.errors import RemoteError, remote_error
 from discreet.dialects.mcp.tools import tools_of
 from discreet.errors import FailureError, Overloaded, TimedOut, Unavailable
 from discreet.imports.mcp.model import Agreed, Listing, McpImport
 from discreet.imports.mcp.reading import read_listing
-from discreet.imports.mcp.results import read_result, server_error
+from discreet.imports.mcp.upstream import read_result, server_error
 from discreet.imports.model import UpstreamError
 
 MODERN = Agreed("2026-07-28")

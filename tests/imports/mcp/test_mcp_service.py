@@ -17,10 +17,10 @@ from msgspec import Raw
 
 pytest.importorskip("jsonschema_rs")
 
-from discreet.client import InternalError, InvalidParams, MethodNotFound, OperationFailed, Peer, Unavailable
+from discreet.client import InternalError, InvalidParams, MethodNotFound, OperationFailed, Peer
 from discreet.imports.mcp.model import Agreed, Listing, McpOperation
 from discreet.imports.mcp.reading import read_listing
-from discreet.imports.mcp.results import read_result
+from discreet.imports.mcp.upstream import read_result
 from discreet.testing import in_memory
 from support.logged_events import logged_events
 from support.waits import until
@@ -102,15 +102,6 @@ async def test_a_server_that_dies_is_started_again_by_the_next_call(import_odd: 
         with pytest.raises(InternalError):  # it may have had an effect: nobody is told to try again
             await act(peer, "die")
         assert await text_of(peer, "pid") != first
-
-
-async def test_a_server_that_dies_again_and_again_is_unavailable(import_odd: Import) -> None:
-    async with in_memory(import_odd(), timeout=60) as peer:
-        for _ in range(6):
-            with pytest.raises(InternalError):
-                await act(peer, "die")
-        with pytest.raises(Unavailable):
-            await act(peer, "next")
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_server(import_odd: Import) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.imports.mcp.templates import expand, variables_of
+from discreet.imports.mcp.reading import expand, variables_of
 
 VALUES = {"var": "value", "hello": "Hello World!", "path": "/foo/bar", "x": "1024", "y": "768", "empty": ""}
 

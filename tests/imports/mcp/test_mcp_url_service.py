@@ -19,10 +19,11 @@ from discreet.client import InternalError, OperationFailed, Unavailable
 from discreet.errors.codes import UPSTREAM_MESSAGE
 from discreet.imports.archive import pack
 from discreet.imports.from_mcp import mcp_service
-from discreet.imports.mcp.listing import read_mcp
-from discreet.imports.mcp.model import Agreed, Era, Listing, Url
+from discreet.imports.mcp.model import Agreed, Era, Listing
 from discreet.imports.mcp.reading import read_listing
+from discreet.imports.mcp.session import read_mcp
 from discreet.imports.service import ImportOptions
+from discreet.imports.targets import Url
 from discreet.testing import in_memory
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, http_server
@@ -79,7 +80,9 @@ def service_of(url: str, **options: Any) -> Service:
     found = read_listing(Listing(tools=tools), Agreed("2025-11-25"))
     credential = options.pop("credential", None)
     data = pack(found)
-    return mcp_service("odd", Url(url), data, ImportOptions(expose=True, **options), credential=credential)
+    return mcp_service(
+        "odd", Url(url, allow_private=True), data, ImportOptions(expose=True, **options), credential=credential
+    )
 
 
 async def test_a_session_that_has_ended_is_begun_anew_and_the_call_is_made() -> None:
@@ -149,7 +152,7 @@ async def test_changes_that_the_stream_tells_of_are_followed() -> None:
 
 async def test_a_url_is_read_before_there_is_a_loop_of_the_daemon() -> None:
     async with http_server(LegacyServer().take) as server:
-        found = await anyio.to_thread.run_sync(lambda: read_mcp(Url(server.url), "odd", token="t"))
+        found = await anyio.to_thread.run_sync(lambda: read_mcp(Url(server.url, allow_private=True), "odd", token="t"))
     assert [operation.name for operation in found.operations] == ["act"]
     assert found.era == "legacy"
     assert {request.headers.get("authorization") for request in server.requests} == {"Bearer t"}
@@ -158,13 +161,12 @@ async def test_a_url_is_read_before_there_is_a_loop_of_the_daemon() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the odd server is ended as POSIX does")
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_a_change_travels_through_a_chain_of_daemons(tmp_path: Path, era: Era) -> None:
-    pytest.importorskip("starlette")
     words = list(odd().words)
     (tmp_path / "app.py").write_text(
         f"from discreet import from_mcp\nodd = from_mcp({words!r}, namespace='odd', expose=True)\n"
     )
     with http_daemon(tmp_path, "./app.py:odd", "--http-mcp") as url:
-        target = Url(f"{url.rstrip('/')}/mcp")
+        target = Url(f"{url.rstrip('/')}/mcp", allow_private=True)
         found = await anyio.to_thread.run_sync(lambda: read_mcp(target, "far"))
         assert found.era == "modern"
         data = pack(replace(found, era=era))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet.imports.archive import ImportArchive, pack
 from discreet.imports.complexity import TOO_MANY
 from discreet.imports.http.model import HttpImport, HttpOperation
-from discreet.imports.openapi import operations
+from discreet.imports.openapi import reader
 from discreet.imports.openapi.parsing import DocumentError
 from discreet.imports.openapi.reader import read_openapi
 from discreet.imports.validation import Checker
@@ -179,7 +179,7 @@ def test_a_chain_of_references_that_never_ends_is_cut() -> None:
 
 
 def test_operations_that_many_paths_share_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "MAX_OPERATIONS", 1000)
+    monkeypatch.setattr(reader, "MAX_OPERATIONS", 1000)
     item = {"additionalOperations": {f"M{n}": {"responses": OK} for n in range(50)}}
     paths = {f"/p{n}": {"$ref": "#/components/pathItems/I"} for n in range(50)}
     with pytest.raises(DocumentError, match="operations"):
@@ -187,7 +187,7 @@ def test_operations_that_many_paths_share_are_bounded(monkeypatch: pytest.Monkey
 
 
 def test_params_that_many_operations_share_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "MAX_PARTS", 10_000)
+    monkeypatch.setattr(reader, "MAX_PARTS", 10_000)
     params = [{"name": f"q{n}", "in": "query", "schema": {}} for n in range(150)]
     item = {"parameters": params, "additionalOperations": {f"M{n}": {"responses": OK} for n in range(100)}}
     with pytest.raises(DocumentError, match="params"):

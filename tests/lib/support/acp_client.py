@@ -17,8 +17,7 @@ from discreet import Service
 from discreet.agents import Agent
 from discreet.daemon.operations.access import IdentityProvider
 from discreet.framing.transports.interface import ByteTransport, PeerGone
-from discreet.testing.memory import memory_daemon
-from discreet.testing.settings import settings_of
+from discreet.testing.memory import memory_daemon, settings_of
 
 from .executors import Execute, Scripted
 from .waits import DEADLINE_SECONDS

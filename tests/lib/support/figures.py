@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet.a2a.types import TaskState
-from discreet.gateway.monitoring.figures import (
+from discreet.gateway.figures import (
     BOUNDS,
     BacklogFigures,
     Figures,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from random import Random
+
 from discreet.framing.encoder import encode_frame
 from discreet.framing.events import FrameLimits
 
@@ -20,3 +23,15 @@ BIG = b'{"text":"' + b"x" * 200 + b'"}'
 CUT = b'{"text":"one two'
 TAIL = b' three"}'
 BAD = b'{"id":}'
+
+
+def chunks(data: bytes, split: int | Random) -> Iterator[bytes]:
+    """The data in chunks of this many bytes, or of random sizes."""
+    while data:
+        size = split if isinstance(split, int) else split.randint(1, 40)
+        yield data[:size]
+        data = data[size:]
+
+
+WHOLE = 1 << 20
+"""A size of chunks that cuts nothing."""

@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,14 +18,6 @@ import msgspec
 
 from .programs import DISCREET, environment
 from .waits import DEADLINE_SECONDS, wait_until
-
-WITHOUT_HTTPTOOLS: Final = (
-    sys.executable,
-    "-P",
-    "-c",
-    "import sys; sys.modules['httptools'] = None; from discreet.__main__ import main; raise SystemExit(main())",
-)
-"""The command line where httptools is not installed."""
 
 AGENT: Final = """
 import anyio

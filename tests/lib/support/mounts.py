@@ -9,13 +9,12 @@ from typing import Any, Final
 
 from discreet import Service
 from discreet.imports.archive import ImportArchive, pack
-from discreet.imports.daemon.calls import PeerUpstream
-from discreet.imports.daemon.carried import MountIdentity
-from discreet.imports.daemon.contracts import import_of, without_numbers
-from discreet.imports.daemon.model import Command, DaemonImport, DaemonOperation
+from discreet.imports.daemon.calls import MountIdentity, PeerUpstream
+from discreet.imports.daemon.contracts import DaemonImport, DaemonOperation, import_of, without_numbers
 from discreet.imports.daemon.reading import read_daemon
 from discreet.imports.from_daemon import upstream_of
 from discreet.imports.service import ImportOptions, Upstream, imported_service
+from discreet.imports.targets import Command
 from discreet.schemas.documents import snapshot
 from discreet.testing import in_memory
 

@@ -14,9 +14,7 @@ from discreet.framing.events import NEED_DATA, Frame
 from discreet.framing.parser import parser_for
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from discreet.recording.format import EndEntry, Entry, MessageEntry, Recording, Sender, StartEntry
-from discreet.recording.replay import replay
-from discreet.recording.report import ReplayReport, compare
-from discreet.recording.script import build_script
+from discreet.recording.replay import ReplayReport, build_script, compare, replay
 from support.waits import DEADLINE_SECONDS
 
 SHORT_SECONDS = 0.05

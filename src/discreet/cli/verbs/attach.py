@@ -20,13 +20,6 @@ PROMPT: Final = re.compile(r"(\(+\w+\)+|\.\.\.) *")
 """A line that the debugger has not ended: `(Pdb) `, `((Pdb)) `, `(com) `, or what asks for the rest of a statement."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The daemon."""
-    parser.add_argument(
-        "pid", metavar="PID", nargs="?", type=_pid, help="the process (default: the only one there is with --debug)"
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Talk until either side ends it. Raises `UsageError` where there is no such daemon."""
     require_stdout()
@@ -76,9 +69,3 @@ def _talk(connection: socket.socket) -> None:
                 connection.sendall(f"{line}\n".encode("utf-8", "backslashreplace"))
                 unended = ""
     sys.stdout.write(f"{unended}\n" if unended else "")
-
-
-def _pid(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text)):
-        raise argparse.ArgumentTypeError(f"{text}: must be the number of a process")
-    return int(text)

@@ -18,7 +18,6 @@ from ...daemon.lifecycle import EXIT_OK
 from ...daemon.operations.access import PARENT
 from ...daemon.operations.registry import Registry
 from ...daemon.settings import Settings, UsageError
-from ...daemon.settings.flags import add_setting_flags
 from ...version import __version__
 from ..app_import import importing_apps
 from ..output import print_json, require_stdout
@@ -27,15 +26,6 @@ from .serve import resolved
 _CARD_FORMATS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
     zip(VERSIONS, (lambda card: card, card_to_v03), strict=True)
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of `serve`, whose agent is meant, and which card to print."""
-    parser.add_argument(
-        "--a2a-version", choices=VERSIONS, default=VERSIONS[0], help="the version of A2A to write it in"
-    )
-    parser.add_argument("--extended", action="store_true", help="the card that a caller with every scope gets")
-    add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,25 +2,25 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from ...client import ClientError, InvalidReply, connect
-from ...client.peer import DEFAULT_TIMEOUT
 from ...client.subscription import decode_as
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import resolve_here
-from ...daemon.settings.flags import file_from_flags
 from ...daemon.settings.option import RawValue
+from ...flags import file_from_flags
 from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
 from ...schemas.documents import OperationSchema
 from ..app_import import load_contract
-from ..arguments import add_file_and_folder_flags, file_and_folder_flags, refuse_serve_flags, split_command, timeout
-from ..call.credentials import add_credential_flags, read_service_params
+from ..commands import refuse_serve_flags, split_command, verbs
+from ..exit_status import run_until_signal
 from ..output import require_stdout, with_warning, write_file, write_stderr, write_stdout
-from ..signals import Interrupted, run_until_signal
+from ..request import read_service_params
 
 # Reads the schemas of operations from apps, or from a running server. Writes nothing.
 
@@ -71,30 +71,6 @@ LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The language, where the operations come from, and where the client goes."""
-    parser.add_argument("language", choices=tuple(LANGUAGES), help="the language of the client")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the client to FILE, not to stdout")
-    source = parser.add_argument_group("source")
-    source.add_argument("apps", metavar="APP", nargs="*", default=[], help="the apps, as for discreet serve")
-    add_file_and_folder_flags(source)
-    source.add_argument("--server", metavar="COMMAND", help="the command line of a server to start and to ask")
-    source.add_argument(
-        "--framing",
-        choices=("content-length", "newline"),
-        default="content-length",
-        help="how the server delimits messages (default: content-length)",
-    )
-    source.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=timeout,
-        default=DEFAULT_TIMEOUT,
-        help=f"how long to wait for each answer of the server; or none (default: {DEFAULT_TIMEOUT:g})",
-    )
-    add_credential_flags(parser)
-
-
 def run(args: argparse.Namespace) -> int:
     """Write the client. Raises `UsageError` for apps that can't be hosted and for an empty command.
 
@@ -105,14 +81,9 @@ def run(args: argparse.Namespace) -> int:
         if args.output is None:
             require_stdout()
         text = LANGUAGES[args.language](operations)
-    except ClientError as exc:
-        write_stderr(f"--server: {exc}")
+    except (ClientError, SchemaError) as exc:
+        write_stderr(f"--server: {exc}" if isinstance(exc, ClientError) else str(exc))
         return EXIT_FAILED
-    except SchemaError as exc:
-        write_stderr(str(exc))
-        return EXIT_FAILED
-    except Interrupted as exc:
-        return exc.status
     if args.output is None:
         write_stdout(text.rstrip("\n"))
         return EXIT_OK
@@ -129,12 +100,7 @@ def _of_apps(args: argparse.Namespace) -> list[OperationSchema]:
 
 
 def _of_server(args: argparse.Namespace) -> list[OperationSchema]:
-    refuse_serve_flags([*args.apps, *file_and_folder_flags(args)])
+    refuse_serve_flags(verbs()["generate"].serve_flags(args))
     command, service_params = split_command(args.server), read_service_params(args)
-
-    async def ask() -> list[OperationSchema]:
-        return await operations_of_server(
-            command, framing=args.framing, timeout=args.timeout, service_params=service_params
-        )
-
-    return run_until_signal(ask)
+    ask = partial(operations_of_server, framing=args.framing, timeout=args.timeout, service_params=service_params)
+    return run_until_signal(ask, command)

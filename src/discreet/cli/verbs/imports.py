@@ -46,21 +46,6 @@ class Report(msgspec.Struct, frozen=True):
     notes: list[Note]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is done, the document, and the form of the report."""
-    parser.add_argument("action", choices=ACTIONS, help="check: read the document and say what it offers; call nothing")
-    parser.add_argument("source", metavar="FILE|URL", help="an OpenAPI document of 3.0, 3.1 or 3.2, JSON or YAML")
-    parser.add_argument(
-        "--namespace", default="", metavar="NAME", help="what the import is called: tells the shortened names of tools"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument(
-        "--outside",
-        action="store_true",
-        help="follow references out of the folder of FILE, and to other origins than that of URL",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Print what the document offers. Raises `UsageError` for one that can't be read."""
     require_stdout()

@@ -49,12 +49,6 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What kind of project, and its name."""
-    parser.add_argument("kind", metavar="KIND", choices=tuple(KINDS), help=f"one of {', '.join(KINDS)}")
-    parser.add_argument("name", metavar="NAME", help="the name of the folder, of the module and of the service")
-
-
 def run(args: argparse.Namespace) -> int:
     """Make the folder. Raises `UsageError` for a name that is no module's, and for a folder that is there already."""
     name = str(args.name)

@@ -9,102 +9,48 @@ import os
 import msgspec
 
 from ...client import ConnectionFailed, spawn
-from ...client.json_path import parse_pattern
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import UsageError
 from ...errors.printable import printable
 from ...errors.redaction import load_environment
-from ...framing.events import Framing
 from ...recording.format import RecordingError, read_recording
-from ...recording.replay import WAIT_SECONDS, ReplayResult, replay
-from ...recording.report import Difference, ReplayReport, compare
-from ...recording.script import Script, build_script
-from ..arguments import positive_seconds
-from ..exit_status import EXIT_CONNECTION
+from ...recording.replay import Difference, ReplayReport, ReplayResult, Script, build_script, compare, replay
+from ..exit_status import EXIT_CONNECTION, run_until_signal
 from ..output import require_stdout, write_stderr, write_stdout
-from ..signals import Interrupted, run_until_signal
 
 
-class LoadedRecording(msgspec.Struct, frozen=True):
-    """What is needed of a recording to replay it. `exit_status` is the server's, None unless it ended by itself."""
-
-    script: Script
-    framing: Framing
-    exit_status: int | None
-
-
-def load_recording(path: str, framing: Framing | None) -> LoadedRecording:
-    """Read the file. `framing` None is the recorded one. Raises `UsageError` for a file that is no recording."""
+def load_script(path: str) -> Script:
+    """Read the script of a recording. Raises `UsageError` for a file that is none."""
     try:
-        recording = read_recording(path)
-        script = build_script(recording)
+        return build_script(read_recording(path))
     except RecordingError as exc:
         raise UsageError(str(exc)) from exc
-    recorded = recording.start.framing
-    status = None if recording.end is None else recording.end.status
-    return LoadedRecording(
-        script,
-        framing or ("content-length" if recorded == "auto" else recorded),  # never decided: the daemon's default
-        None if status is None or status < 0 else status,
-    )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The recording, what may differ, and the server's command line after `--`."""
-    parser.set_defaults(command=())
-    parser.add_argument("file", metavar="FILE", help="a recording, as discreet record writes it")
-    parser.add_argument(
-        "--ignore",
-        metavar="FIELD",
-        action="append",
-        default=[],
-        type=_field_pattern,
-        help="a field that may differ, as in result.entries[0].mtime; * is any one step, ** any number (repeatable)",
-    )
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=positive_seconds,
-        default=WAIT_SECONDS,
-        help=f"how long to wait for each message of the server (default: {WAIT_SECONDS:g})",
-    )
-    parser.add_argument(
-        "--framing",
-        choices=("content-length", "newline"),
-        default=None,
-        help="how messages are delimited (default: as recorded)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay and print. Returns an exit status out of `REPLAY_STATUSES`; raises `UsageError` before anything is started."""
+    """Replay and print. Returns an exit status; raises `UsageError` before anything is started."""
     if not args.command:
         raise UsageError("the server's command line goes after `--`: discreet replay FILE -- discreet serve")
-    loaded = load_recording(args.file, args.framing)
+    script = load_script(args.file)
     require_stdout()
     load_environment(os.environ)
     try:
-        played, status = run_until_signal(_play, loaded, list(args.command), args.timeout)
+        played, status = run_until_signal(_play, script, args)
     except ConnectionFailed as exc:
         write_stderr(str(exc))
         return EXIT_CONNECTION
-    except Interrupted as exc:
-        return exc.status
-    report = compare(loaded.script, played, ignore=args.ignore)
-    differences = (*report.differences, *_status_difference(loaded.exit_status, status))
-    return _print(msgspec.structs.replace(report, differences=differences))
+    report = compare(script, played, ignore=args.ignore)
+    recorded = script.exit_status
+    if recorded is not None and recorded != status:
+        ended = Difference("exit status", "", str(recorded), _status_text(status))
+        report = msgspec.structs.replace(report, differences=(*report.differences, ended))
+    return _print(report)
 
 
-async def _play(loaded: LoadedRecording, command: list[str], timeout: float) -> tuple[ReplayResult, int | None]:
-    async with spawn(command) as server:
-        played = await replay(loaded.script, server, framing=loaded.framing, timeout=timeout)
+async def _play(script: Script, args: argparse.Namespace) -> tuple[ReplayResult, int | None]:
+    async with spawn(list(args.command)) as server:
+        played = await replay(script, server, framing=args.framing or script.framing, timeout=args.timeout)
     return played, server.returncode
-
-
-def _status_difference(recorded: int | None, status: int | None) -> list[Difference]:
-    if recorded is None or recorded == status:
-        return []
-    return [Difference("exit status", "", str(recorded), _status_text(status))]
 
 
 def _status_text(status: int | None) -> str:
@@ -120,13 +66,3 @@ def _print(report: ReplayReport) -> int:
         write_stdout("\n".join(map(printable, str(difference).split("\n"))))
     write_stderr(str(report))
     return EXIT_FAILED if report.differences else EXIT_OK
-
-
-def _field_pattern(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("it names nothing; ** is everything")
-    try:
-        parse_pattern(text)
-    except ValueError as exc:
-        raise argparse.ArgumentTypeError(str(exc)) from exc
-    return text

@@ -6,23 +6,12 @@ import os
 from ...compatibility.changes import additions, breaking_changes
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import UsageError
-from ...daemon.settings.flags import add_setting_flags
 from ...errors.printable import printable
 from ...gateway.openapi.snapshot import is_openapi, read_openapi
 from ...schemas.documents import Snapshot, read_snapshot
 from ..app_import import load_contract
 from ..output import require_stdout, write_file, write_stderr, write_stdout
 from .serve import resolved
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of `serve`, whose operations are meant, and what to do with the snapshot."""
-    parser.add_argument(
-        "--check", metavar="FILE", help="compare with the snapshot or document in FILE; status 1 if callers may break"
-    )
-    parser.add_argument("--openapi", action="store_true", help="write an OpenAPI 3.1 document instead of the snapshot")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write it to FILE, not to stdout")
-    add_setting_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,16 +15,9 @@ if TYPE_CHECKING:
     import argparse
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the daemon, from the table of settings."""
-    from ...daemon.settings.flags import add_setting_flags  # late: `serve_apps` does without
-
-    add_setting_flags(parser)
-
-
 def run(args: argparse.Namespace) -> int:
     """Serve until the daemon ends. Returns its exit status; raises `UsageError` before anything is served."""
-    from ...daemon.settings.flags import file_from_flags, from_flags  # late, as above
+    from ...flags import file_from_flags, from_flags  # late, as above
 
     return _serve(from_flags(args), file_from_flags(args))
 
@@ -49,7 +42,7 @@ def resolved(args: argparse.Namespace) -> Resolved:
 
     What a file sets that was merely found, and may not set it, is one line on stderr.
     """
-    from ...daemon.settings.flags import file_from_flags, from_flags  # late, as above
+    from ...flags import file_from_flags, from_flags  # late, as above
 
     return _warned(resolve_here(from_flags(args), file_from_flags(args)))
 

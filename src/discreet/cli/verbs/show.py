@@ -7,20 +7,8 @@ from collections.abc import Iterator
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.settings import UsageError
 from ...recording.format import RecordingError, read_entries
-from ...recording.view.lines import SHOWN_CHARACTERS, Lines
+from ...recording.lines import Lines
 from ..output import has_colour, require_stdout, write_stdout
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The file, and in which form it is shown."""
-    parser.add_argument("file", metavar="FILE", help="a recording, as discreet record writes it")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument(
-        "--full", action="store_true", help=f"show values of more than {SHOWN_CHARACTERS} characters whole"
-    )
-    form.add_argument(
-        "--html", action="store_true", help="print one HTML page instead, for a browser; it loads nothing from anywhere"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _page(path: str) -> Iterator[str]:
-    from ...recording.view.page import page  # late: lines don't need it
+    from ...recording.page import page  # late: lines don't need it
 
     return page(read_entries(path), name=path)
 

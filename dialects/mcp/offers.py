@@ -1,0 +1,311 @@
+"""Resources and prompts: what is there, reading and getting it, completing arguments, and hearing of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, get_args, get_origin
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ...daemon.declarations import Prompt, Resource, arguments_of, variables_of
+from ...daemon.operations.context import Context
+from ...daemon.operations.service import Service
+from ...daemon.operations.spec import OperationSpec
+from ...errors.decoders import convert, decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import Cancelled, InvalidParams, Overloaded
+from ...errors.redaction import scrub_known
+from ...lazy import anyio
+from ...schemas.documents import input_schema
+from .asking import AskingParams, forward
+from .dialect import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener, SubscriptionFilter
+from .generated import structs
+from .options import PromptOptions, ResourceOptions, options_of
+from .revision import RESOURCE_NOT_FOUND, TTL_MS, Params, ProtocolRevision, modern_members, own_error, unknown
+from .state import EMPTY, McpState
+from .tool_calls import ListParams, encode_result, write
+from .tool_schemas import asked_params, inlined, json_params, tool_input
+from .tools import page, tool_name
+
+_CONTENTS: Final = (structs.TextResourceContents, structs.BlobResourceContents)
+JSON_TYPE: Final = "application/json"
+MAX_LISTENING: Final = 1024
+"""Requests that may listen at a time."""
+
+
+class UriParams(Params, frozen=True, kw_only=True):
+    uri: str
+
+
+class ReadParams(AskingParams, frozen=True, kw_only=True):
+    uri: str
+
+
+class ListenParams(Params, frozen=True, kw_only=True):
+    notifications: SubscriptionFilter
+
+
+def add_resources(service: Service, state: McpState) -> None:
+    """Add the methods to a service."""
+
+    def shown(ctx: Context, *, templates: bool) -> list[tuple[OperationSpec, Resource]]:
+        visible = {spec.name for spec in state.visible(ctx)}
+        return [
+            (spec, offer)
+            for spec, offer in state.offered(Resource)
+            if spec.name in visible and offer.is_template == templates
+        ]
+
+    @service.query("resources/list", inline=True)
+    def list_resources(ctx: Context, params: ListParams, /) -> Raw:
+        """List the resources that the caller may read."""
+        items, following = page(shown(ctx, templates=False), params.cursor)
+        resources = [structs.Resource(uri=offer.uri, **_described(spec, offer)) for spec, offer in items]
+        result = structs.ListResourcesResult(resources=resources, next_cursor=following)
+        return write(state, result, params.meta, ttl_ms=TTL_MS)
+
+    @service.query("resources/templates/list", inline=True)
+    def list_templates(ctx: Context, params: ListParams, /) -> Raw:
+        """List the templates of resources that the caller may read."""
+        items, following = page(shown(ctx, templates=True), params.cursor)
+        templates = [
+            structs.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer)) for spec, offer in items
+        ]
+        result = structs.ListResourceTemplatesResult(resource_templates=templates, next_cursor=following)
+        return write(state, result, params.meta, ttl_ms=TTL_MS)
+
+    @service.query("resources/read", inline=True)
+    def read_resource(params: ReadParams, /) -> Any:  # Any: a forward
+        """Read a resource."""
+        protocol = state.protocol(params.meta)
+        spec, offer, values = _find(state, params.uri, protocol)
+        given = arguments_of(values, json_params(spec))
+
+        def write_contents(result: bytes) -> bytes:
+            contents = structs.ReadResourceResult(contents=[*_contents(params.uri, spec.returns, offer, result)])
+            return bytes(encode_result(contents, protocol, state.server, ttl_ms=0))
+
+        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", params, protocol, write_contents)
+
+    @service.mutation("resources/subscribe", inline=True)
+    def subscribe(ctx: Context, params: UriParams, /) -> Raw:
+        """Hear of the changes of a resource."""
+        spec, _, _ = _find(state, params.uri, state.protocol(params.meta))
+        state.check_access(spec, ctx)
+        state.dialect.subscribe(params.uri)
+        return EMPTY
+
+    @service.mutation("resources/unsubscribe", inline=True)
+    def unsubscribe(params: UriParams, /) -> Raw:
+        """Hear no more of them."""
+        state.dialect.unsubscribe(params.uri)
+        return EMPTY
+
+
+def add_subscriptions(service: Service, state: McpState) -> None:
+    """Add `subscriptions/listen` to a service: how modern clients hear of changes."""
+    dialect = state.dialect
+
+    @service.query("subscriptions/listen", timeout=None, limit=MAX_LISTENING)
+    async def listen(ctx: Context, params: ListenParams, /) -> Raw:
+        """Hear of changes until the request is cancelled, or the daemon ends."""
+        own_id = (ctx.request_id or "null").encode()
+        is_left = dialect.left.pop(own_id, None) is not None
+        if not is_left:  # else the program before this one has checked it
+            _check_uris(params.notifications.resource_subscriptions or [], state, ctx)
+        wanted = state.supported(params.notifications)
+        meta = {SUBSCRIPTION_ID: Raw(own_id)}
+        ended = anyio.Event()
+        dialect.listeners[own_id] = Listener(wanted, ended.set)
+        try:
+            if is_left:
+                state.announce_changes(wanted, {"_meta": meta})
+            else:
+                await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
+            await ended.wait()
+        finally:
+            del dialect.listeners[own_id]
+        if own_id in dialect.left:  # the next program goes on with it
+            raise FailureError(Cancelled())
+        return Raw(msgspec.json.encode(modern_members({"_meta": meta}, state.server)))
+
+    service.operations[-1] = replace(service.operations[-1], only_waits=True)
+
+
+def _check_uris(uris: list[str], state: McpState, ctx: Context) -> None:
+    """Raises `FailureError` for too many, and for a resource that this caller may not read. One that is not there may come."""
+    if len(uris) > MAX_SUBSCRIBED:
+        raise FailureError(Overloaded())
+    for uri in () if state.host.access.unrestricted else uris:
+        found = _match(state, uri)
+        if found is not None:
+            state.check_access(found[0], ctx)
+
+
+def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: members of a struct
+    options = options_of(spec, ResourceOptions)
+    return {
+        **msgspec.structs.asdict(options),
+        "name": spec.name,
+        "title": offer.title or None,
+        "description": scrub_known(spec.description) or None,
+        "mime_type": offer.mime_type or None,
+    }
+
+
+def _find(state: McpState, uri: str, protocol: ProtocolRevision) -> tuple[OperationSpec, Resource, dict[str, str]]:
+    """The resource of this URI, and the values of its variables. Raises `FailureError` where there is none."""
+    found = _match(state, uri)
+    if found is not None:
+        return found
+    if protocol.modern:
+        raise unknown("resource", uri, param="uri", expected="the URI of a resource")
+    raise FailureError(own_error(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri}))
+
+
+def _match(state: McpState, uri: str) -> tuple[OperationSpec, Resource, dict[str, str]] | None:
+    for spec, offer in state.offered(Resource):
+        if offer.uri == uri and not offer.is_template:
+            return spec, offer, {}
+    for spec, offer in state.offered(Resource):
+        values = variables_of(offer.uri, uri) if offer.is_template else None
+        if values is not None:
+            return spec, offer, values
+    return None
+
+
+def _contents(
+    uri: str, returns: Any, offer: Resource, result: bytes
+) -> Sequence[structs.TextResourceContents | structs.BlobResourceContents]:
+    mime_type = offer.mime_type or None
+    if get_origin(returns) is list and _are_contents(*get_args(returns)):
+        contents: list[Any] = decoder_for(returns)(result)
+        return contents
+    if _are_contents(returns):
+        return [decoder_for(returns)(result)]
+    if returns in (bytes, bytearray, memoryview):
+        return [structs.BlobResourceContents(uri=uri, mime_type=mime_type, blob=_text(result))]
+    if result.startswith(b'"'):
+        return [structs.TextResourceContents(uri=uri, mime_type=mime_type, text=_text(result))]
+    return [structs.TextResourceContents(uri=uri, mime_type=mime_type or JSON_TYPE, text=result.decode())]
+
+
+def _are_contents(*annotations: Any) -> bool:
+    members = [member for annotation in annotations for member in get_args(annotation) or (annotation,)]
+    return all(member in _CONTENTS for member in members)
+
+
+_text: Final = msgspec.json.Decoder(str).decode
+
+
+# Prompts, and completions for them and for the variables of resources.
+
+
+MAX_VALUES: Final = 100
+"""Completions in one answer (completion, `CompleteResult`)."""
+
+
+class GetParams(AskingParams, frozen=True, kw_only=True):
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class CompleteParams(Params, frozen=True, kw_only=True):
+    ref: structs.PromptReference | structs.ResourceTemplateReference
+    argument: structs.CompleteRequestParamsArgument
+
+
+def add_prompts(service: Service, state: McpState) -> None:
+    """Add the methods to a service."""
+
+    @service.query("prompts/list", inline=True)
+    def list_prompts(ctx: Context, params: ListParams, /) -> Raw:
+        """List the prompts that the caller may get."""
+        visible = {spec.name for spec in state.visible(ctx)}
+        found = [_described_prompt(spec, offer) for spec, offer in state.offered(Prompt) if spec.name in visible]
+        shown, following = page(found, params.cursor)
+        result = structs.ListPromptsResult(prompts=shown, next_cursor=following)
+        return write(state, result, params.meta, ttl_ms=TTL_MS)
+
+    @service.query("prompts/get", inline=True)
+    def get_prompt(params: GetParams, /) -> Any:  # Any: a forward
+        """Get a prompt."""
+        spec = _named(state, Prompt, params.name, "name")
+        protocol = state.protocol(params.meta)
+        given = arguments_of(params.arguments or {}, json_params(spec))
+
+        def write_prompt(result: bytes) -> bytes:
+            return bytes(encode_result(_prompt(spec, result), protocol, state.server))
+
+        return forward(state, spec.name, Raw(msgspec.json.encode(given)), "arguments", params, protocol, write_prompt)
+
+    @service.query("completion/complete", inline=True)
+    def complete(ctx: Context, params: CompleteParams, /) -> Raw:
+        """Complete the value of an argument or a variable."""
+        match params.ref:
+            case structs.PromptReference(name=name):
+                spec = _named(state, Prompt, name, "ref.name")
+            case structs.ResourceTemplateReference(uri=uri):
+                spec = _named(state, Resource, uri, "ref.uri")
+        state.check_access(spec, ctx)
+        if params.argument.name not in {*spec.input.names} - asked_params(spec):
+            raise FailureError(InvalidParams("argument.name", "the name of an argument", "another value"))
+        values = _completed(spec, params.argument.name, params.argument.value)
+        completion = structs.CompleteResultCompletion(
+            values=list(values[:MAX_VALUES]), total=len(values), has_more=len(values) > MAX_VALUES
+        )
+        return write(state, structs.CompleteResult(completion=completion), params.meta)
+
+
+def _described_prompt(spec: OperationSpec, offer: Prompt) -> structs.Prompt:
+    schema = tool_input(spec)
+    required = schema.get("required", ())
+    options = options_of(spec, PromptOptions)
+    return structs.Prompt(
+        icons=options.icons,
+        meta=options.meta,
+        name=tool_name(spec.name),
+        title=offer.title or None,
+        description=scrub_known(spec.description) or None,
+        arguments=[
+            structs.PromptArgument(name=name, description=part.get("description"), required=name in required)
+            for name, part in schema.get("properties", {}).items()
+        ]
+        or None,
+    )
+
+
+def _named(state: McpState, kind: type[Prompt] | type[Resource], name: str, param: str) -> OperationSpec:
+    for spec, offer in state.offered(kind):
+        if name == (offer.uri if isinstance(offer, Resource) else tool_name(spec.name)):
+            return spec
+    if kind is Prompt:
+        raise unknown("prompt", name, param=param)
+    raise unknown("resource", name, param=param, expected="the URI of a resource")
+
+
+def _completed(spec: OperationSpec, name: str, begun: str) -> Sequence[str]:
+    completer = spec.offer.complete.get(name) if isinstance(spec.offer, Resource | Prompt) else None
+    if completer is not None:
+        found: list[str] = convert([*completer(begun)], list[str])
+        return found
+    part = inlined(input_schema(spec.input)).get("properties", {}).get(name, {})
+    choices = [text for text in part.get("enum", ()) if isinstance(text, str)]
+    return [text for text in choices if text.casefold().startswith(begun.casefold())]
+
+
+def _prompt(spec: OperationSpec, result: bytes) -> structs.GetPromptResult:
+    returns: Any = spec.returns
+    if returns is structs.GetPromptResult:
+        own: structs.GetPromptResult = decoder_for(returns)(result)
+        return own
+    if get_origin(returns) is list and get_args(returns) == (structs.PromptMessage,):
+        messages: list[structs.PromptMessage] = decoder_for(returns)(result)
+    elif returns is structs.PromptMessage:
+        messages = [decoder_for(structs.PromptMessage)(result)]
+    else:
+        text = msgspec.json.decode(result) if result.startswith(b'"') else result.decode()
+        messages = [structs.PromptMessage(role="user", content=structs.TextContent(text=text))]
+    return structs.GetPromptResult(description=scrub_known(spec.description) or None, messages=messages)

@@ -1,0 +1,537 @@
+"""From an HTTP request to one call of the core and back: its body, who calls, whose turn it is, its answer or its events.
+
+Knows no protocol: the endpoints do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Protocol, cast, final
+
+import msgspec
+
+from ..daemon.dispatch.backlog import Backlog
+from ..daemon.dispatch.execution import Raised, attempt_now, provider_failed, refusal_of
+from ..daemon.dispatch.inner_calls import target_of
+from ..daemon.dispatch.request import OTHER, Request
+from ..daemon.dispatch.responder import note_failure
+from ..daemon.dispatch.task_pool import out_of_task
+from ..daemon.memory import SMALL
+from ..daemon.operations.access import Access, is_refreshing
+from ..daemon.operations.context import NOTHING_SENT, ClientInfo, ClientRefused
+from ..daemon.operations.identity import Identity
+from ..daemon.rpc.dialect import PLAIN
+from ..daemon.rpc.envelope import NULL_ID, Call
+from ..errors.codes import METHOD_NOT_FOUND
+from ..errors.exceptions import FailureError
+from ..errors.failures import Cancelled, Failure, Internal, MethodNotFound, Overloaded, TimedOut, Unavailable
+from ..lazy import anyio
+from .answers import Answer, AnswerWriter, FailureWriter
+from .asgi import Send
+from .requests import ClientGone, GatewayRequest, read_body, service_params
+from .streams import FIRST_SECONDS, Events, MessageStream, encode_event, send_stream
+
+if TYPE_CHECKING:
+    from ..a2a.card import AgentCard, ApiKey
+    from ..daemon.dispatch.execution import Router
+    from ..daemon.dispatch.request import EventSink, Outcome
+    from ..daemon.documents.store import Documents
+    from ..daemon.host import Host
+    from ..daemon.operations.access import Refreshing
+    from ..daemon.operations.context import Caller, CurrentRequest, IncomingCall, LogLevel, Sending
+    from ..daemon.operations.registry import LazyOperations
+    from ..daemon.operations.spec import OperationSpec
+    from .page.recent_requests import RecentRequests
+
+
+class HostedAgent(Protocol):
+    """The agent of a daemon, as its callers by HTTP see it."""
+
+    card: AgentCard | None
+    """What was declared; None where the operations are the agent's skills."""
+    api_keys: tuple[ApiKey, ...]
+    """Where callers may put an API key, as the card declares."""
+    lazy_operations: LazyOperations
+    """The methods of JSON-RPC, and of HTTP+JSON in A2A 1.0."""
+    rest_operations: LazyOperations
+    """Those of HTTP+JSON in A2A 0.3, under the same names."""
+
+    def public_card(self, url: str) -> AgentCard:
+        """The public card, for clients that reach the daemon under this URL."""
+        ...
+
+    async def probe_store(self) -> bool:
+        """Whether tasks can be stored now. Takes as long as the store does."""
+        ...
+
+
+def agent_of(host: Host) -> HostedAgent:
+    return cast("HostedAgent", host.agent)  # the core knows no card, and one part alone runs agents
+
+
+ANONYMOUS: Final = "anonymous"
+"""Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
+
+REFRESH_SECONDS: Final = 8.0
+"""How long a request waits for the keys of its caller's credentials. A fetch of them takes less, or fails."""
+
+UNWATCHED_SECONDS: Final = 0.05
+"""How long a call may run before the gateway watches whether its client goes: that costs as much as most calls."""
+
+RETRY_AFTER_MS: Final = 1000
+"""What a client is told to wait that has too much in flight."""
+
+_CANCELLED: Final = Cancelled()
+_STEP: Final = "identity.resolve"
+
+
+@final
+class _NeverCongested:
+    """HTTP clients hold up their own replies only."""
+
+    congested: bool = False
+
+    async def wait_for_room(self) -> None: ...
+
+
+class Sender(msgspec.Struct, eq=False):
+    """Requests of one identity, or of one address where callers are anonymous. Each has a queue, so that all take turns."""
+
+    key: str
+    backlog: Backlog[Request] = msgspec.field(default_factory=lambda: Backlog(_NeverCongested()))
+    in_flight: int = 0
+
+
+@final
+class CallRunner:
+    """Runs the calls of all clients of a gateway. `on_progress()` is called when a request has ended, which is put down in
+    `recent`."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._metrics = host.request_metrics["http"]
+        self._settings = host.settings
+        self._api_keys = agent_of(host).api_keys
+        anybody = Identity(ANONYMOUS, host.access.parent.scopes)
+        provider = host.access.provider
+        self.access: Final = Access(anybody, provider, known_only=True, refused=host.access.refused)
+        self._refreshing = provider if is_refreshing(provider) else None
+        self._refreshed: anyio.Event | None = None
+        self._senders: dict[str, Sender] = {}
+        self.keep_alive: Final = host.settings.http_keep_alive
+        """In seconds."""
+        self.on_close: Final[list[Callable[[], None]]] = []
+        """What is called when the end begins."""
+        self._bodies: set[anyio.CancelScope] = set()
+        self._open = 0
+        self.closed = False
+        self.on_progress: Callable[[], None] = lambda: None
+        self.recent: RecentRequests | None = None
+
+    def close(self) -> None:
+        """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
+        self.closed = True
+        for scope in self._bodies:
+            scope.cancel()
+        for tell in self.on_close:
+            tell()
+
+    @property
+    def settled(self) -> bool:
+        """True when every request is answered."""
+        return not self._open
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """A request is open during the block: the daemon does not end before."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self.on_progress()
+
+    def url(self, request: GatewayRequest) -> str:
+        """The address of the gateway: the public one, or that which this client knows."""
+        return self._settings.http_url or request.url
+
+    # -- who calls ---------------------------------------------------------------------------------------------
+
+    def call(self, request: GatewayRequest, method: str) -> Call:
+        """A call that this request makes, without its params."""
+        return Call(method, NULL_ID, None, self.service_params(request))
+
+    def service_params(self, request: GatewayRequest) -> dict[str, str]:
+        """The metadata of the calls that a request makes."""
+        return service_params(request, self._api_keys)
+
+    async def access_of(self, request: GatewayRequest, call: Call) -> Access | Internal:
+        """The access of the caller alone; or what the call gets where that can't be told. The provider is asked once for a
+        request, and after it has fetched keys where it lacks one."""
+        if request.access is None:
+            request.access = await self._identified(call)
+        return request.access
+
+    async def _identified(self, call: Call) -> Access | Internal:
+        if self.access.provider is None:
+            return self.access
+        authorization = call.metadata.get("authorization")
+        refreshing = self._refreshing
+        if refreshing is not None and authorization is not None:
+            lacks_key = attempt_now(lambda: refreshing.lacks_key(authorization), step=_STEP)
+            if isinstance(lacks_key, Raised):
+                return provider_failed(call, lacks_key.exc)
+            if lacks_key:
+                with anyio.move_on_after(REFRESH_SECONDS):
+                    await self._refresh(refreshing)
+        identity = attempt_now(lambda: self.access.resolve(call.metadata), step=_STEP)
+        return provider_failed(call, identity.exc) if isinstance(identity, Raised) else self.access.for_caller(identity)
+
+    async def _refresh(self, provider: Refreshing) -> None:
+        """Whoever comes while keys are fetched waits for the same ones."""
+        if self._refreshed is not None:
+            return await self._refreshed.wait()
+        self._refreshed = ended = anyio.Event()
+        try:
+            await anyio.to_thread.run_sync(provider.refresh, abandon_on_cancel=True)
+        finally:
+            self._refreshed = None
+            ended.set()
+
+    async def refusal(self, request: GatewayRequest, call: Call, spec: OperationSpec) -> Failure | None:
+        """Why this caller may not make this call. It is told before anything of the params is read: they cost nothing where the
+        caller may not call, and no error tells what they are."""
+        if self.access.unrestricted and spec.admits is None:
+            return None
+        access = await self.access_of(request, call)
+        return access if isinstance(access, Internal) else refusal_of(access, call, spec)
+
+    async def known_access(self, request: GatewayRequest, name: str) -> Access | Failure:
+        """The access of a caller who asks for what is no operation; why it gets nothing where callers must be known."""
+        access = await self.access_of(request, self.call(request, name))
+        return access if isinstance(access, Internal) else access.unknown_caller or access
+
+    def enter(self, request: GatewayRequest, access: Access) -> Sender | None:
+        """Whose turn and whose limit it is, for a request that is in flight until `leave`; None where it is one too many."""
+        identity = access.caller if access.provider is not None else None
+        key = f"address:{request.address}" if identity is None else f"identity:{identity.subject}"
+        sender = self._senders.get(key)
+        if sender is None:
+            sender = self._senders[key] = Sender(key)
+        if sender.in_flight >= self._settings.http_max_requests:
+            return None
+        sender.in_flight += 1
+        return sender
+
+    def leave(self, sender: Sender) -> None:
+        sender.in_flight -= 1
+        if not sender.in_flight:
+            del self._senders[sender.key]
+
+    # -- what never becomes a call -----------------------------------------------------------------------------
+
+    async def body(
+        self, request: GatewayRequest, writer: FailureWriter, *, needed: bool = True
+    ) -> bytes | Answer | None:
+        """The body, JSON by its content type; empty where there is none and none is `needed`. The answer where it is refused;
+        None where the client has gone."""
+        with anyio.move_on_after(self._settings.frame_timeout) as scope:
+            self._bodies.add(scope)
+            try:
+                return await read_body(
+                    request, self._host.memory, limit=self._settings.max_message_bytes, needed=needed
+                )
+            except FailureError as exc:
+                return self.refused(request, writer, exc.failure, close=True)
+            except ClientGone:
+                return None
+            finally:
+                self._bodies.discard(scope)
+        if self.closed:  # the end has begun: the rest of the body is not awaited
+            return self.refused(request, writer, Unavailable(), close=True)
+        return self.refused(request, writer, TimedOut(), status=408, close=True)
+
+    def refused(
+        self,
+        request: GatewayRequest,
+        writer: FailureWriter,
+        failure: Failure,
+        call_id: bytes | None = None,
+        *,
+        status: int | None = None,
+        close: bool = False,
+    ) -> Answer:
+        """The answer to what never became a call, which is logged and counted. `status` is its status where that is not the
+        failure's own; with `close` its connection ends."""
+        request.failure = failure
+        self._metrics.refused(None, failure)
+        note_failure(None, call_id, failure, failure, PLAIN)
+        answer = writer.failure(failure)
+        answer.status = status or answer.status
+        if close:
+            answer.headers["connection"] = "close"
+        return answer
+
+    def note(
+        self, request: GatewayRequest, access: Access, name: str | None, outcome: Outcome | None, seconds: float
+    ) -> None:
+        """Put a request down among the last ones, where these are kept; `RecentRequests.add` says what of it."""
+        if self.recent is not None:
+            request.noted = True
+            self.recent.add(access, name, outcome, seconds)
+
+    async def note_refused(self, request: GatewayRequest, status: int, seconds: float) -> None:
+        """The same for one that was answered with this status and never became a call."""
+        access = await self.access_of(request, self.call(request, OTHER))
+        if self.recent is not None and not isinstance(access, Internal):
+            self.recent.add(access, None, request.failure or status, seconds)
+
+    # -- calls -------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        request: GatewayRequest,
+        send: Send,
+        call: Call,
+        writer: AnswerWriter,
+        router: Router,
+        *,
+        jsonrpc: bool = False,
+    ) -> Answer | None:
+        """Run one call, and send its events if it has such; returns the answer where that is one response. `jsonrpc` says
+        whether it came as JSON-RPC, for its span."""
+        if self._host.tracing is not None:
+            call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
+        started = monotonic()
+        try:
+            with self.open():
+                access = request.access or await self.access_of(request, call)
+                if isinstance(access, Internal):
+                    self._metrics.refused(router.name_of(call), access)
+                    if call.span is not None:
+                        call.span.end(access)
+                    return writer.failure(access)
+                sender = self.enter(request, access)
+                exchange = Exchange(self._host, call, writer)
+                try:
+                    contexts = HttpContextBackend(self._host, access, lambda: self.url(request))
+                    exchange.begin(router, access, sender, contexts, closed=self.closed)
+                    return await self._answer(request, send, exchange, writer)
+                finally:
+                    exchange.abandon()
+                    if sender is not None:
+                        self.leave(sender)
+                    self.note(request, access, exchange.name, exchange.outcome, monotonic() - started)
+        finally:
+            if call.span is not None:
+                call.span.end(_CANCELLED)  # where nothing else was told
+
+    async def _answer(
+        self, request: GatewayRequest, send: Send, exchange: Exchange, writer: AnswerWriter
+    ) -> Answer | None:
+        if exchange.stream is not None:
+            async with watched(request):
+                return await self._send_events(send, exchange, exchange.stream, writer)
+            return None
+        if exchange.outcome is None:
+            with anyio.move_on_after(UNWATCHED_SECONDS):
+                await exchange.wait()
+        if exchange.outcome is None:
+            async with watched(request):
+                await exchange.wait()
+        outcome = exchange.outcome
+        if outcome is None:  # the client has gone
+            return None
+        return writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome)
+
+    async def _send_events(
+        self, send: Send, exchange: Exchange, stream: MessageStream, writer: AnswerWriter
+    ) -> Answer | None:
+        """Send the events of a subscription as they come, until it ends. Return instead the answer to send where it failed before
+        its first event and the client expects no stream then."""
+        await stream.begun(min(FIRST_SECONDS, self.keep_alive))
+        outcome = exchange.outcome
+        if not (stream.last or outcome is None or isinstance(outcome, bytes) or writer.fails_in_stream):
+            return writer.failure(outcome)
+
+        def last() -> bytes:
+            match exchange.outcome:
+                case None:
+                    return b""
+                case bytes(completed):
+                    return encode_event(completed, name=writer.completion_event) if writer.completion_event else b""
+                case failure:
+                    return encode_event(writer.last_event(failure), name=writer.failure_event)
+
+        await send_stream(send, stream, keep_alive=self.keep_alive, last=last)
+        return None
+
+
+@final
+class Exchange:
+    """One call, from its submission to its outcome: the requester of that call alone. Used on the loop's thread.
+
+    `outcome` is None until there is one, which comes after all events. `stream` has the events of a subscription that runs.
+    """
+
+    def __init__(self, host: Host, call: Call, writer: AnswerWriter) -> None:
+        self.outcome: Outcome | None = None
+        self.name: str | None = None
+        """The declared name of what is called, once it is known that this caller may call it."""
+        self.stream: MessageStream | None = None
+        self._call = call
+        self._writer = writer
+        self._host = host
+        self._metrics = host.request_metrics["http"]
+        self._request: Request | None = None
+        self._ended: anyio.Event | None = None
+        self._held = 0
+
+    def begin(
+        self, router: Router, access: Access, sender: Sender | None, contexts: HttpContextBackend, *, closed: bool
+    ) -> None:
+        """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
+        if closed or sender is None:
+            return self._refuse(router, Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
+        route = router.route(self._call, access)
+        if not isinstance(route, tuple):
+            return self._refuse(router, route)
+        call, spec = route
+        self.name = spec.name
+        scheduler, is_stream = self._host.scheduler, spec.mode == "stream"
+        if sender.backlog.full or scheduler.at_limit(spec) or (is_stream and scheduler.streams_full):
+            return self._refuse(router, Overloaded(RETRY_AFTER_MS))
+        if is_stream:
+            self.stream = MessageStream(self._host.memory, kind="events")
+        self._request = request = Request(call, spec, self, contexts, sender.backlog)
+        out_of_task(lambda: scheduler.submit(request))  # an inline handler may begin now, or a coroutine
+        if scheduler.progressed:
+            scheduler.flush()
+
+    def _refuse(self, router: Router, failure: Failure) -> None:
+        self._metrics.refused(router.name_of(self._call), failure)
+        self._end(failure)
+
+    async def wait(self) -> None:
+        """Wait for the outcome."""
+        if self.outcome is None:
+            self._ended = self._host.scheduler.make_event()
+            await self._ended.wait()
+
+    def abandon(self) -> None:
+        """Nobody waits any more: without an outcome the handler is told to stop. Must be called at the end of each exchange.
+
+        It lets go of what refers to the exchange. Otherwise the collector would stop all requests to free the answered ones.
+        """
+        request, self._request = self._request, None
+        held, self._held = self._held, 0
+        self._host.memory.add("replies", -held)
+        if self.stream is not None:
+            self.stream.close()
+        if request is not None and self.outcome is None:
+            request.end(Cancelled())
+
+    # -- as the requester --------------------------------------------------------------------------------------
+
+    def deliver(self, request: Request, outcome: Outcome) -> None:
+        memory = self._host.memory
+        if isinstance(outcome, bytes) and len(outcome) > SMALL:
+            if request.spec.kind == "query" and not memory.fits(len(outcome)):
+                outcome = Overloaded()  # that of a mutation is always told: it would be tried again
+            else:
+                self._held = len(outcome)
+                memory.add("replies", self._held)  # at once: the next one that ends must find it counted
+        self._metrics.ended(request, outcome)
+        self._end(outcome)
+
+    def sink_of(self, request: Request) -> EventSink:
+        assert self.stream is not None, "it was made with the request"
+        event = self._writer.event
+        return Events(self.stream, self._host.memory, lambda _, value, number: encode_event(event(value), number))
+
+    def _end(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        call = self._call
+        failure = None if isinstance(outcome, bytes) else outcome
+        if failure is not None:
+            note_failure(call.method, call.id, failure, failure, PLAIN, span=call.span)
+        if call.span is not None:
+            call.span.end(failure)
+        if self.stream is not None:
+            self.stream.end()
+        if self._ended is not None:
+            self._ended.set()
+
+
+@asynccontextmanager
+async def watched(request: GatewayRequest) -> AsyncGenerator[None]:
+    """The block is left early when the client goes."""
+    async with anyio.create_task_group() as tasks:
+
+        async def watch() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(watch)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+@final
+class HttpContextBackend:
+    """The `ContextBackend` of requests that came by HTTP. Such a client takes no messages but its answers: what is sent to it
+    goes nowhere, and a request to it is refused.
+
+    `access` says who the callers are. `url()` is the address under which they reach the gateway; empty where it is not known.
+    """
+
+    client: ClientInfo = ClientInfo()
+
+    def __init__(self, host: Host, access: Access, url: Callable[[], str] = str) -> None:
+        self.process = host
+        self._access = access
+        self._url = url
+        self.progress_cancels: dict[str | int, Callable[[], None]] = {}
+
+    @property
+    def url(self) -> str:
+        return self._url()
+
+    @property
+    def documents(self) -> Documents:
+        from ..daemon.documents.store import Documents  # late: handlers don't look for an editor's documents here
+
+        return Documents()
+
+    def notify(self, method: str, params: object) -> Sending:
+        return NOTHING_SENT
+
+    async def notify_all(self, method: str, params: Iterable[object]) -> None: ...
+
+    def progress_token(self, call: IncomingCall) -> str | int | None:
+        return None
+
+    def progress(self, token: str | int, value: object) -> Sending | None:
+        return None
+
+    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
+        return None
+
+    def resource_updated(self, uri: str) -> Sending | None:
+        return self.process.resource_updated(uri)
+
+    async def call(
+        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
+    ) -> bytes:
+        spec = target_of(self.process.registry, caller, name)
+        inner_calls = self.process.inner_calls
+        return await inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
+
+    async def ask(self, method: str, params: object, timeout: float) -> bytes:
+        raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
+
+    def identify(self, metadata: Mapping[str, str]) -> Identity | None:
+        return self._access.identify(metadata)

@@ -1,1 +1,0 @@
-"""Identity providers that are shipped and need libraries of an extra."""

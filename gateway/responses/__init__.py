@@ -1,1 +1,0 @@
-"""What may be done with a whole response, whichever endpoint gives it: a tag for caches, and compression."""

@@ -1,1 +1,0 @@
-"""The checks of `discreet doctor`, and its trial run of the daemon."""

@@ -1,1 +1,0 @@
-"""Renders sessions for people: a line per message, and a page for a browser."""
