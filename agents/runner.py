@@ -218,19 +218,16 @@ class Submission:
         stopped = bool(live.stop_generation) and self._stopped
         return position is not None and (live.ended or stopped or not live.waits(position))
 
-    @property
-    def _given_up(self) -> bool:
-        return self.fault is not None or self.live.lost is not None
-
     async def wait_accepted(self) -> None:
         """Wait until the message was published. Raises what it came to where it never will be."""
-        while self.position is None and not self._given_up:
-            await self.live.wait_for_change()
-        self._raise_fault()
+        await self._wait_until(lambda: self.position is not None)
 
     async def wait_delegated(self) -> None:
         """Wait until the store has the message where it is left to another daemon. Raises as `wait_accepted`."""
-        while not (self.delegated or self._given_up):
+        await self._wait_until(lambda: self.delegated)
+
+    async def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        while not (is_so() or self.fault is not None or self.live.lost is not None):
             await self.live.wait_for_change()
         self._raise_fault()
 
