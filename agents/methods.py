@@ -175,15 +175,11 @@ class AdmittedCall:
         if exc is None:
             return
         written = _written_in(self._version, exc)
-        if written is exc:
-            return
         try:
-            raise written from None
+            if written is not exc:
+                raise written from None
         finally:
-            del (
-                written,
-                exc,
-            )  # this frame is in the traceback of the one, and holds the other: nothing but the collector frees them
+            del written, exc  # its traceback holds this frame
 
     async def _before(self, interceptors: Sequence[Interceptor]) -> None:
         """Run `before` of all of them. Those that let the call pass hear of its end."""

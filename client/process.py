@@ -13,14 +13,13 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Final, Protocol, final
+from typing import Final, final
 
 import anyio
 import msgspec
 
 from ..async_block import async_block
 from ..awaited import refuses_bool
-from ..framing.transports.interface import ByteTransport
 from ..framing.transports.stdio import StdioTransport
 from .errors import ConnectionFailed, ConnectionLoss
 from .task_group import background_tasks
@@ -31,18 +30,6 @@ TAIL_BYTES: Final = 64 * 1024
 
 LINE_BYTES: Final = 64 * 1024
 """The callback gets a longer line in pieces."""
-
-
-class StderrSink(Protocol):
-    """Receives what a child writes to stderr."""
-
-    def feed(self, data: bytes) -> None:
-        """Take some bytes."""
-        ...
-
-    def finish(self) -> None:
-        """The stream has ended."""
-        ...
 
 
 @final
@@ -88,13 +75,6 @@ class StderrLines:
 
     def _call(self, line: bytearray) -> None:
         self._callback(line.removesuffix(b"\r").decode(errors="replace"))
-
-
-async def drain(stream: ByteTransport, sink: StderrSink) -> None:
-    """Feed the sink until the stream ends. It may be cancelled and called again."""
-    while data := await stream.receive():
-        sink.feed(data)
-    sink.finish()
 
 
 REAP_SECONDS: Final = 5.0
@@ -143,15 +123,13 @@ async def spawn(
     check_stderr(stderr)
     check_strings("env", env)
     check_instance("bounds", bounds, EndBounds)
-    process: ServerProcess | None = None
+    process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
     try:
-        process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
         async with background_tasks() as tasks:
             tasks.start_soon(process._supervise)
             yield process
     finally:
-        if process is not None:
-            await process._end(bounds)
+        await process._end(bounds)
 
 
 @final
@@ -165,8 +143,15 @@ class ServerProcess:
     def __init__(
         self, command: Sequence[StrPath], *, cwd: StrPath | None, env: Mapping[str, str] | None, stderr: StderrMode
     ) -> None:
-        self._stderr_sink: StderrSink = StderrLines(stderr) if callable(stderr) else StderrTail()
+        self._stderr_sink = StderrLines(stderr) if callable(stderr) else StderrTail()
         self._pipes, self._stderr, self._popen = _start_child(command, cwd, env, pipe_stderr=stderr != "inherit")
+        self.receive_nowait = self._pipes.receive_nowait
+        self.watch_input = self._pipes.watch_input
+        self.send_nowait = self._pipes.send_nowait
+        self.wait_sendable = self._pipes.wait_sendable
+        self.send = self._pipes.send
+        self.send_eof = self._pipes.send_eof
+        self.close = self._pipes.close
         self._receiving = anyio.CancelScope()
         self._exited = anyio.Event()
         self._stderr_ended = anyio.Event()
@@ -200,33 +185,12 @@ class ServerProcess:
 
     # -- the transport -----------------------------------------------------------------------------------------
 
-    def receive_nowait(self) -> bytes | None:
-        return self._pipes.receive_nowait()
-
     async def receive(self) -> bytes:
         deadline = anyio.current_time() + LINGER_SECONDS if self._exited.is_set() else math.inf
         with anyio.CancelScope(deadline=deadline) as self._receiving:
             return await self._pipes.receive()
         self._pipes.close()  # otherwise bytes that another process writes later would follow the end
         return b""
-
-    def watch_input(self, on_input: Callable[[], None]) -> Callable[[], object] | None:
-        return self._pipes.watch_input(on_input)
-
-    def send_nowait(self, data: bytes | bytearray | memoryview) -> int:
-        return self._pipes.send_nowait(data)
-
-    async def wait_sendable(self) -> None:
-        await self._pipes.wait_sendable()
-
-    async def send(self, data: bytes | bytearray | memoryview) -> None:
-        await self._pipes.send(data)
-
-    def send_eof(self) -> None:
-        self._pipes.send_eof()
-
-    def close(self) -> None:
-        self._pipes.close()
 
     # -- exit --------------------------------------------------------------------------------------------------
 
@@ -238,7 +202,9 @@ class ServerProcess:
 
     async def _drain_stderr(self) -> None:
         if self._stderr is not None:
-            await drain(self._stderr, self._stderr_sink)
+            while data := await self._stderr.receive():
+                self._stderr_sink.feed(data)
+            self._stderr_sink.finish()
         self._stderr_ended.set()
 
     async def _wait_exit(self) -> None:

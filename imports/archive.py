@@ -20,6 +20,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ..daemon.operations.spec import OperationKind
 from ..errors.decoders import build_msgpack_decoder
+from ..version import __version__
 from .model import Imported, ImportedOperation, JsonSchema, Schema
 
 try:
@@ -66,6 +67,7 @@ class _Bytes(Struct, frozen=True, array_like=True):
 _decode_bytes: Final = msgspec.msgpack.Decoder(_Bytes).decode
 _decode_entry: Final = msgspec.msgpack.Decoder(Entry).decode
 _encode: Final = msgspec.msgpack.Encoder().encode
+_encode_key: Final = msgspec.msgpack.Encoder(enc_hook=list).encode
 _NULL: Final = Raw(_encode({"type": "null"}))
 
 
@@ -164,6 +166,11 @@ _decode_cached: Final = msgspec.msgpack.Decoder(Cached).decode
 def digest_of(text: bytes) -> bytes:
     """What a document is recognised by."""
     return blake2b(text, digest_size=32).digest()
+
+
+def key_of(*facts: object) -> bytes:
+    """The key of an import that all of this decides, beside its documents."""
+    return _encode_key((__version__, *facts))
 
 
 def read_cached(key: bytes) -> Cached | None:

@@ -8,16 +8,14 @@ from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
-import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from ..daemon.declarations import ExternalTool, Foreign
 from ..daemon.logs import log
 from ..daemon.operations.service import Changes, Service
 from ..daemon.operations.spec import Timeout
-from ..version import __version__
-from .archive import ImportArchive, keep, pack, read_cached
+from .archive import ImportArchive, keep, key_of, pack, read_cached
 from .arguments import Found, Selection, check_arguments, check_expose, choose, tell_notes
 from .mcp.model import McpImport, McpOperation
 from .model import ImportFailed
@@ -114,22 +112,11 @@ def _tool(packed: ImportArchive[McpOperation], index: int) -> ExternalTool | Non
     return ExternalTool(operation.annotations, whole=not operation.structured)
 
 
-class Choice(Struct, frozen=True, array_like=True):
-    """The operations whose names fit a pattern of `include`, if there is any, and none of `exclude`. `rename` has new names."""
-
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    rename: Mapping[str, str] = {}
-
-    def of(self, imported: McpImport, *, strict: bool = False) -> McpImport:
-        """What remains of an import. With `strict` each name and each pattern must fit; else what they fit may come later.
-
-        Raises `ImportFailed` for a new name that is none, or that another operation has.
-        """
-        found = [Found("", "", operation.name) for operation in imported.operations]
-        selection = Selection(include=self.include, exclude=self.exclude)
-        chosen = choose(imported.operations, found, selection, self.rename, strict=strict)
-        return replace(imported, operations=tuple(replace(each, name=name) for each, name in chosen))
+def _chosen(selection: Selection, rename: Mapping[str, str], imported: McpImport, *, strict: bool = False) -> McpImport:
+    """What remains of an import. With `strict` each name and each pattern must fit; else what they fit may come later."""
+    found = [Found("", "", operation.name) for operation in imported.operations]
+    chosen = choose(imported.operations, found, selection, rename, strict=strict)
+    return replace(imported, operations=tuple(replace(each, name=name) for each, name in chosen))
 
 
 READ_SECONDS: Final = 10.0
@@ -175,8 +162,18 @@ def from_mcp(  # noqa: PLR0913 - what can be said of an import
     require("an imported operation", "mcp", "jsonschema_rs")
     check_arguments(dict(locals()))
     target = target_of("an MCP server", server, cwd=cwd, env=env, headers=headers, allow_private=allow_private)
-    choice = Choice(tuple(include), tuple(exclude), dict(rename or {}))
-    data = _data(target, namespace, token, choice, max_age)
+    selection, renamed = Selection(include=tuple(include), exclude=tuple(exclude)), dict(rename or {})
+    select = partial(_chosen, selection, renamed)
+    key = key_of(type(target).__name__, target, token, selection, renamed)
+    cached = read_cached(key) if max_age > 0 else None
+    if cached is not None and 0 <= time() - cached.made < max_age:
+        data = cached.data
+    else:
+        from .mcp.session import read_mcp  # late: what the cache has is not asked for
+
+        data = pack(select(read_mcp(target, namespace, token=token or None, seconds=READ_SECONDS), strict=True))
+        if max_age > 0:
+            keep(key, data, {})
     packed = ImportArchive(data, McpImport, McpOperation)
     check_expose(expose, [entry.name for entry in packed.entries], rename)
     tell_notes(namespace, packed.head.notes, len(packed.entries))
@@ -187,26 +184,4 @@ def from_mcp(  # noqa: PLR0913 - what can be said of an import
         scopes=scopes,
         credentials=[credential] if credential else [],
     )
-    return mcp_service(namespace, target, data, options, select=choice.of, credential=credential or None)
-
-
-class _Key(Struct, frozen=True, array_like=True):
-    """What decides what an import is."""
-
-    version: str
-    target: Target
-    token: str
-    choice: Choice
-
-
-def _data(target: Target, namespace: str, token: str, choice: Choice, max_age: float) -> bytes:
-    key = msgspec.msgpack.encode((type(target).__name__, _Key(__version__, target, token, choice)))
-    cached = read_cached(key) if max_age > 0 else None
-    if cached is not None and 0 <= time() - cached.made < max_age:
-        return cached.data
-    from .mcp.session import read_mcp  # late: what the cache has is not asked for
-
-    data = pack(choice.of(read_mcp(target, namespace, token=token or None, seconds=READ_SECONDS), strict=True))
-    if max_age > 0:
-        keep(key, data, {})
-    return data
+    return mcp_service(namespace, target, data, options, select=select, credential=credential or None)

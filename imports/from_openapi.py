@@ -10,13 +10,11 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urljoin
 
-import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from ..daemon.operations.service import Service
 from ..daemon.operations.spec import Timeout
-from ..version import __version__
-from .archive import Cached, ImportArchive, keep, pack, read_cached
+from .archive import Cached, ImportArchive, keep, key_of, pack, read_cached
 from .arguments import Selection, check_arguments, check_expose, tell_left_out
 from .http.model import UNDECLARED, HttpImport, HttpOperation
 from .model import ImportFailed
@@ -144,17 +142,6 @@ def _check_document(document: object) -> None:
         raise ImportFailed(f"{_source(document)}: a document is a file, or an http(s) URL")
 
 
-class _Key(Struct, frozen=True, array_like=True):
-    """What else than its documents decides what an import is."""
-
-    version: str
-    origin: str
-    select: Selection
-    rename: Mapping[str, str]
-    variables: Mapping[str, str]
-    outside: bool
-
-
 def _found(
     document: Document,
     select: Selection,
@@ -169,7 +156,7 @@ def _found(
         source = os.fspath(document)
         is_url = source.startswith(SCHEMES)
         where = source if is_url else os.path.abspath(source)
-        key = msgspec.msgpack.encode(_Key(__version__, where, select, rename, variables, outside), enc_hook=list)
+        key = key_of(where, select, rename, variables, outside)
         cached = read_cached(key)
         if cached is not None:
             current = 0 <= time() - cached.made < max_age if is_url else _is_current(cached, where, outside=outside)

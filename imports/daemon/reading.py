@@ -5,11 +5,9 @@ A discreet daemon tells each operation in full; any other server is asked for it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
-import anyio
 import msgspec
 from msgspec import Raw, Struct
 
@@ -36,17 +34,12 @@ from .contracts import DaemonImport, import_of, read_openrpc, without_numbers
 READ_SECONDS: Final = 10.0
 """How long a daemon has to start, and to tell what it offers."""
 
-AT_ONCE: Final = 32
-"""Operations that are asked for at the same time."""
-
 MOST_BYTES: Final = 64 * 1024 * 1024
 """What the contracts of all operations may take."""
 
 LONGEST_NAME: Final = 200
 LONGEST_REASON: Final = 1000
 """Characters of a message."""
-
-T = TypeVar("T")
 
 
 class _Listed(Struct, frozen=True):
@@ -100,42 +93,18 @@ async def discover(peer: Peer) -> DaemonImport:
         raise
     except RemoteError:  # each server has its own for a method that it does not know
         return await _document(peer)
-    found: dict[str, OperationSchema] = {}
+    found: list[OperationSchema] = []
     size = 0
-    limiter = anyio.Semaphore(AT_ONCE)
-
-    async def ask(name: str) -> None:
-        nonlocal size
-        async with limiter:
-            try:
-                text = await peer.call("services/schema", {"name": name}, type=Raw)
-            except MethodNotFound:
-                return  # it has gone meanwhile
+    for each in listed:
+        try:
+            text = await peer.call("services/schema", {"name": each.name}, type=Raw)
+        except MethodNotFound:
+            continue  # it has gone meanwhile
         size += len(memoryview(text))
         if size > MOST_BYTES:
             raise InvalidReply(f"its contracts take more than {MOST_BYTES} bytes")
-        found[name] = _contract(text)
-
-    await _together([partial(ask, each.name) for each in listed])
-    return without_numbers(import_of(found[each.name] for each in listed if each.name in found))
-
-
-async def _together(work: list[Callable[[], Awaitable[None]]]) -> None:
-    """All of these at once. Raises the first exception, and not a group."""
-    failures: list[Exception] = []
-
-    async def run(each: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await each()
-        except (ClientError, ValueError) as exc:
-            failures.append(exc)
-            tasks.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as tasks:
-        for each in work:
-            tasks.start_soon(run, each)
-    if failures:
-        raise failures[0]
+        found.append(_contract(text))
+    return without_numbers(import_of(found))
 
 
 def _contract(text: Raw) -> OperationSchema:

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 from urllib.parse import unquote, urldefrag, urljoin
 
 from ...schemas.phrases import json_kind
 from ..model import Note, NoteKind
 from .parsing import DocumentError, Path, parse, quoted
+
+T = TypeVar("T")
 
 Fetcher: TypeAlias = Callable[[str], bytes]
 """The text of another document, by its absolute address. Raises `DocumentError`."""
@@ -143,26 +145,22 @@ class Node:
 
     def text(self, name: str) -> str:
         """Return a member that is a string; empty where it is missing. Raises `PartError` for another."""
+        return self._member(name, str, "a string") or ""
+
+    def flag(self, name: str) -> bool | None:
+        """Return a member that is a boolean; None where it is missing. Raises `PartError` for another."""
+        return self._member(name, bool, "true or false")
+
+    def _member(self, name: str, kind: type[T], what: str) -> T | None:
         member = self.get(name)
-        if member is None:
-            return ""
-        if not isinstance(member.value, str):
-            raise member.wrong(f"must be a string, not {type_name(member.value)}")
-        return member.value
+        if member is None or isinstance(member.value, kind):
+            return None if member is None else member.value
+        raise member.wrong(f"must be {what}, not {type_name(member.value)}")
 
     def prose(self, name: str) -> str:
         """Return a member that is a string for people; empty where it is anything else."""
         value = self.value.get(name) if isinstance(self.value, dict) else None
         return value.strip() if isinstance(value, str) else ""
-
-    def flag(self, name: str) -> bool | None:
-        """Return a member that is a boolean; None where it is missing. Raises `PartError` for another."""
-        member = self.get(name)
-        if member is None:
-            return None
-        if not isinstance(member.value, bool):
-            raise member.wrong(f"must be true or false, not {quoted(member.value)!r}")
-        return member.value
 
 
 @final

@@ -66,8 +66,6 @@ _LEADS_BACK: Final = "refers to the type that it is in before it says anything o
 class Target:
     """A place that references lead to. `name` is that of the type, and `trimmed_name` that of its common part."""
 
-    __slots__ = ("name", "node", "trimmed_name")
-
     def __init__(self, node: Node, name: str) -> None:
         self.node = node
         self.name = name
@@ -82,10 +80,6 @@ class SharedType:
     this form differs from that of the other direction by itself. `edges` lead to the types that it needs. `applied` is how many
     schemas of its own apply to a value itself, `depth` how far they are nested, and `rescans` whether one has `unevaluated...`.
     """
-
-    __slots__ = (
-        "applied", "depth", "direction", "edges", "ref", "reference", "relaxed", "rescans", "schema", "target", "trimmed", "uses",
-    )  # fmt: skip
 
     def __init__(self, target: Target, direction: Direction, ref: str, *, trimmed: bool) -> None:
         self.target = target

@@ -58,6 +58,16 @@ class FakeServer:
     async def complete(self, request: dict[str, Any], events: int) -> None:
         await self.reply(request, {"completed": True, "events": events})
 
+    async def raw(self, request: dict[str, Any], data: bytes) -> None:
+        await self.transport.send(data)
+
+    async def end(self, request: dict[str, Any]) -> None:
+        self.transport.send_eof()
+
+    async def gone(self, request: dict[str, Any]) -> None:
+        """The client cancels the request."""
+        assert (await self.read())["params"] == {"id": request["id"]}
+
 
 Wired: TypeAlias = Callable[..., AbstractAsyncContextManager[tuple[Peer, FakeServer]]]
 
@@ -72,3 +82,25 @@ def wired() -> Wired:
                 yield peer, FakeServer(theirs)
 
     return wire
+
+
+@pytest.fixture
+def scripted(wired: Wired) -> Callable[..., AbstractAsyncContextManager[Peer]]:
+    """A peer whose server reads one request and then takes these steps: the name of a method of `FakeServer`, and its arguments
+    behind the request."""
+
+    @asynccontextmanager
+    async def play(*steps: tuple[Any, ...], framing: Any = None) -> AsyncIterator[Peer]:
+        async with wired(framing=framing) as (peer, server), anyio.create_task_group() as tasks:
+
+            async def serve() -> None:
+                request = {} if framing == "newline" else await server.read()
+                if framing == "newline":
+                    await server.transport.receive()
+                for name, *given in steps:
+                    await getattr(server, name)(request, *given)
+
+            tasks.start_soon(serve)
+            yield peer
+
+    return play

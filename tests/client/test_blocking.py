@@ -74,16 +74,6 @@ def test_leaving_the_block_ends_the_calls_of_other_threads(anyio_backend: Any) -
             waiting.result(DEADLINE_SECONDS)
 
 
-def test_an_exception_of_the_block_is_raised_unwrapped(anyio_backend: Any) -> None:
-    with pytest.raises(KeyError), blocking.connect(hostile(ECHO), backend=anyio_backend):
-        raise KeyError
-
-
-def test_a_command_that_can_not_be_run_is_a_failed_connection(anyio_backend: Any) -> None:
-    with pytest.raises(ConnectionFailed), blocking.connect(["/no/such/program"], backend=anyio_backend):
-        pass
-
-
 def test_a_notification_handler_that_uses_the_peer_is_refused(anyio_backend: Any) -> None:
     source = 'read(); write(frame(b\'{"jsonrpc":"2.0","method":"told"}\')); time.sleep(60)'
     told: list[BaseException] = []

@@ -28,7 +28,6 @@ from discreet.client import (
     RestartPolicy,
     RetryPolicy,
     attach,
-    blocking,
     connect,
 )
 from discreet.client.dialects import DIALECTS, initialize_handshake
@@ -245,8 +244,3 @@ async def test_every_new_process_gets_its_handshake(tmp_path: Any) -> None:
             with pytest.raises(ConnectionFailed) as over:
                 await peer.call("how")
             assert over.value.loss.gave_up
-
-
-def test_dialects_work_without_async(tmp_path: Any, anyio_backend: Any) -> None:
-    with blocking.connect(COMMAND, dialect=LINES, cwd=tmp_path, backend=anyio_backend) as peer:
-        assert peer.call("how", type=str) == "well"

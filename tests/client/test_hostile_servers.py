@@ -14,6 +14,8 @@ from discreet.client import ClientError, EndBounds, RestartPolicy, RetryPolicy, 
 from support.hostile import hostile
 from support.waits import DEADLINE_SECONDS
 
+pytestmark = pytest.mark.anyio
+
 
 def test_a_logger_takes_the_lines_of_stderr(anyio_backend: Any, caplog: pytest.LogCaptureFixture) -> None:
     source = "sys.stderr.write('100 %s\\n' * 3); sys.stderr.flush(); read()"
@@ -64,7 +66,6 @@ OF_ONE_LOOP = {
 QUICK = EndBounds(eof=0.02, terminate=0.02, kill=10.0)
 
 
-@pytest.mark.anyio
 async def test_a_hostile_server_fails_the_calls_and_nothing_else(anyio_backend: str) -> None:
     names = HOSTILE.keys() if anyio_backend == "asyncio" else HOSTILE.keys() - OF_ONE_LOOP
     failed: dict[str, int] = {}
@@ -101,7 +102,6 @@ ROUNDS = 100
 """On each of two event loops."""
 
 
-@pytest.mark.anyio
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are not reaped there")
 async def test_hundreds_of_servers_leave_no_zombie_and_no_descriptor() -> None:
     async with spawn(["cat"]):

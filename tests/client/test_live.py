@@ -15,7 +15,6 @@ import pytest
 
 import discreet
 from discreet.client import (
-    ConnectionFailed,
     InternalError,
     InvalidParams,
     MethodNotFound,
@@ -23,8 +22,6 @@ from discreet.client import (
     OperationTimedOut,
     OperationTypeMismatch,
     RequestTimeout,
-    RestartPolicy,
-    RetryPolicy,
     blocking,
 )
 from discreet.errors import OperationError
@@ -247,23 +244,6 @@ def test_every_kind_of_request_to_a_daemon(folder: Path, anyio_backend: str, fra
         with peer.subscribe("app/count", {"to": 10**9}) as endless:
             assert next(endless) == 1
         assert peer.call("version", type=dict[str, str]) == {"version": discreet.__version__}
-
-
-def test_a_query_survives_the_death_of_a_daemon_and_a_mutation_does_not(folder: Path, anyio_backend: str) -> None:
-    policies: dict[str, Any] = {"retry": RetryPolicy(initial=0.0), "restart": RestartPolicy(limit=9, initial=0.0)}
-    with live(folder, anyio_backend, timeout=DEADLINE_SECONDS, **policies) as peer:
-        assert peer.call("app/die_once", {"mark": "query"}) == 2
-        with pytest.raises(ConnectionFailed) as raised:
-            peer.call("app/change_once", {"mark": "mutation"})
-        assert (raised.value.sent, raised.value.loss.status) == (True, -9)
-        assert peer.call("app/change_once", {"mark": "sure"}, idempotent=True) == 2
-        events = []
-        with pytest.raises(ConnectionFailed) as cut:
-            for event in peer.subscribe("app/count_and_die"):
-                events.append(event)  # noqa: PERF402 - the loop raises
-        assert (events, cut.value.last_seq) == ([1, 2], 2)
-        assert peer.call("app/move", {"point": Point(0, 0)}, type=Point) == Point(1, 1)
-    assert (folder / "mutation").read_text() == "x"
 
 
 MOST_AHEAD = 250

@@ -44,45 +44,39 @@ async def test_events_are_decoded_and_in_order_and_the_last_one_ends_the_loop(wi
     assert ticks == [Tick(at) for at in range(1, 101)]
 
 
-async def test_a_stream_without_events_just_ends(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.complete(await server.read(), 0)
-
-        tasks.start_soon(serve)
-        stream = peer.subscribe("s")
-        assert [event async for event in stream] == []
-        assert [event async for event in stream] == []
+INTERNAL = {"code": -32603, "message": "Internal error"}
+NO_STREAM = {"code": -32600, "message": "Invalid Request", "data": {"reason": "invalid-operation-type"}}
+ONE = ("event", 1, {"at": 1})
 
 
-async def test_an_error_is_raised_after_the_events_before_it(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, "one")
-            await server.fail(request, {"code": -32603, "message": "Internal error"})
-
-        tasks.start_soon(serve)
-        stream = peer.subscribe("s")
-        assert await anext(stream) == "one"
-        with pytest.raises(InternalError):
+@pytest.mark.parametrize(
+    ("steps", "error"),
+    [
+        ([("complete", 0)], None),
+        ([ONE, ("complete", 1)], None),
+        ([("fail", NO_STREAM)], OperationTypeMismatch),
+        ([ONE, ("fail", INTERNAL)], InternalError),
+        ([ONE, ("event", 1, {"at": 1}), ("gone",)], InvalidReply),
+        ([ONE, ("event", 3, {"at": 3}), ("gone",)], InvalidReply),
+        ([("event", 2, {"at": 2}), ("gone",)], InvalidReply),
+        ([ONE, ("event", 2, {"at": "noon"}), ("gone",)], InvalidReply),
+        ([ONE, ("complete", 2)], InvalidReply),
+        ([ONE, ("reply", {"completed": False, "events": 1})], InvalidReply),
+        ([ONE, ("reply", None)], InvalidReply),
+        ([ONE, ("reply", "done")], InvalidReply),
+        ([ONE, ("raw", b"a stray line\n")], InvalidReply),
+        ([ONE, ("end",)], ConnectionFailed),
+    ],
+)
+async def test_a_stream_ends_as_its_server_says_behind_its_events(scripted: Any, steps: list[Any], error: Any) -> None:
+    events = [Tick(1)] if ONE in steps else []
+    async with scripted(*steps) as peer:
+        stream = peer.subscribe("s", type=Tick)
+        for event in events:
+            assert await anext(stream) == event
+        with pytest.raises(error or StopAsyncIteration):
             await anext(stream)
-        with pytest.raises(StopAsyncIteration):
-            await anext(stream)
-
-
-async def test_subscribing_to_a_query_is_refused_by_the_server(wired: Any) -> None:
-    refusal = {"code": -32600, "message": "Invalid Request", "data": {"reason": "invalid-operation-type"}}
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.fail(await server.read(), refusal)
-
-        tasks.start_soon(serve)
-        with pytest.raises(OperationTypeMismatch):
-            await anext(peer.subscribe("a/call"))
+        assert [event async for event in stream] == []
 
 
 @pytest.mark.parametrize("result", [b"7", b"null", b'{"completed":"yes"}'])
@@ -113,77 +107,6 @@ async def test_a_subscription_that_is_called_fails_and_is_cancelled(wired: Any) 
             tasks.start_soon(serve)
             with pytest.raises(OperationTypeMismatch):
                 await peer.call("m/stream")
-
-
-@pytest.mark.parametrize("seqs", [[2], [1, 1], [1, 3]])
-async def test_a_gap_in_the_sequence_is_an_invalid_reply_and_cancels(wired: Any, seqs: list[int]) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            request = await server.read()
-            for seq in seqs:
-                await server.event(request, seq, seq)
-            assert (await server.read())["params"] == {"id": request["id"]}
-
-        tasks.start_soon(serve)
-        with pytest.raises(InvalidReply):
-            [event async for event in peer.subscribe("s")]
-
-
-@pytest.mark.parametrize("result", [{"completed": True, "events": 2}, {"completed": False, "events": 1}, None, "done"])
-async def test_an_end_with_another_number_of_events_is_an_invalid_reply(wired: Any, result: object) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, 1)
-            await server.reply(request, result)
-
-        tasks.start_soon(serve)
-        stream = peer.subscribe("s")
-        assert await anext(stream) == 1
-        with pytest.raises(InvalidReply):
-            await anext(stream)
-
-
-async def test_an_event_of_the_wrong_type_ends_the_stream_and_cancels(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, {"at": "noon"})
-            assert (await server.read())["method"] == "$/cancelRequest"
-
-        tasks.start_soon(serve)
-        with pytest.raises(InvalidReply):
-            await anext(peer.subscribe("s", type=Tick))
-
-
-async def test_events_before_a_lost_connection_are_delivered_first(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, "one")
-            server.transport.send_eof()
-
-        tasks.start_soon(serve)
-        stream = peer.subscribe("s")
-        assert await anext(stream) == "one"
-        with pytest.raises(ConnectionFailed):
-            await anext(stream)
-
-
-async def test_garbage_ends_streams_too(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.read()
-            await server.transport.send(b"a stray line\n")
-
-        tasks.start_soon(serve)
-        with pytest.raises(InvalidReply):
-            await anext(peer.subscribe("s"))
 
 
 async def test_no_event_in_time_is_a_timeout_and_cancels(wired: Any) -> None:

@@ -12,6 +12,8 @@ from discreet.client import Dialect, EndBounds, RestartPolicy, RetryPolicy, atta
 from discreet.client.validation import check_timeout, encode_params
 from discreet.errors import OperationError
 
+pytestmark = pytest.mark.anyio
+
 
 class Item(msgspec.Struct):
     name: str
@@ -103,7 +105,6 @@ class NoOrder(OperationError, code="NO_ORDER"):
     """There is no order."""
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("command", "options", "error"),
     [
@@ -138,7 +139,6 @@ async def test_wrong_arguments_are_refused_before_anything_is_started(
     assert not (tmp_path / "started").exists()
 
 
-@pytest.mark.anyio
 async def test_a_mode_of_stderr_that_there_is_not_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(ValueError, match="stderr must be one of 'inherit', 'collect' or .*, not 'nul'"):
         async with spawn(["cat"], stderr="nul"):  # type: ignore[arg-type]
@@ -159,7 +159,6 @@ def test_an_event_loop_that_there_is_not_is_refused_at_once() -> None:
         pass
 
 
-@pytest.mark.anyio
 async def test_a_handler_that_can_not_be_called_is_refused(wired: Any) -> None:
     async with wired() as (peer, _):
         for register in (peer.on_request, peer.on_notification):
@@ -169,14 +168,12 @@ async def test_a_handler_that_can_not_be_called_is_refused(wired: Any) -> None:
             peer.on_unidentified_error(None)
 
 
-@pytest.mark.anyio
 async def test_a_string_is_no_command() -> None:
     with pytest.raises(TypeError, match="list of words"):
         async with spawn("cat"):
             pass
 
 
-@pytest.mark.anyio
 async def test_a_wrong_timeout_of_a_call_is_refused_before_anything_is_sent(wired: Any) -> None:
     async with wired() as (peer, server):
         with pytest.raises(ValueError, match="timeout"):
@@ -203,7 +200,6 @@ async def test_a_wrong_timeout_of_a_call_is_refused_before_anything_is_sent(wire
         assert (await server.read())["method"] == "first"
 
 
-@pytest.mark.anyio
 async def test_a_command_is_no_transport() -> None:
     with pytest.raises(TypeError, match="connect"):
         async with attach(["discreet"]):  # type: ignore[arg-type]

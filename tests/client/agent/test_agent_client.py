@@ -30,7 +30,6 @@ from discreet.client.agent import (
     connect_agent,
     text_of,
 )
-from discreet.client.blocking import connect as connect_blocking
 from discreet.testing import in_memory
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, http_server
@@ -341,16 +340,6 @@ async def test_however_often_the_connection_is_lost_every_event_comes_once(url: 
 
 
 # -- beside it ---------------------------------------------------------------------------------------------------------
-
-
-def test_without_async_the_same_server_is_called(url: str) -> None:
-    params = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "Ada"}]}}
-    with connect_blocking(url) as peer:
-        assert peer.call("SendMessage", params)["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
-        events = [next(iter(event)) for event in peer.subscribe("SendStreamingMessage", params)]
-        assert events == ["task", "statusUpdate", "artifactUpdate", "statusUpdate"]
-        with pytest.raises(TaskNotFound):
-            peer.call("GetTask", {"id": "x"})
 
 
 def test_the_client_for_agents_loads_the_model_of_a2a_and_nothing_else_of_the_daemon() -> None:

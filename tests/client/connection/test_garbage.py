@@ -46,19 +46,6 @@ async def test_calls_fail_when_the_server_ends(wired: Any) -> None:
             await peer.notify("m")
 
 
-async def test_calls_fail_when_the_server_ends_within_a_frame(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.read()
-            await server.transport.send(b'Content-Length: 100\r\n\r\n{"jsonrpc":')
-            server.transport.close()
-
-        tasks.start_soon(serve)
-        with pytest.raises(ConnectionFailed):
-            await peer.call("m", timeout=None)
-
-
 async def test_answers_to_other_ids_are_ignored(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
@@ -72,79 +59,34 @@ async def test_answers_to_other_ids_are_ignored(wired: Any) -> None:
         assert await peer.call("m") == "right"
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"Traceback (most recent call last):\n  oops\n",
-        b"\x00\xff" * 100,
-        b"Content-Length: ten\r\n\r\n",
-        b"Content-Length: 3\r\n\r\n{x}",
-        b"Content-Length: 2\r\n\r\n[]",
-        b'Content-Length: 7\r\n\r\n{"a":1}',
-        b'Content-Length: 3\r\n\r\n"\xff"',
-    ],
-)
-async def test_garbage_fails_the_pending_calls(wired: Any, garbage: bytes) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.read()
-            await server.transport.send(garbage)
-
-        tasks.start_soon(serve)
-        with pytest.raises(InvalidReply):
-            await peer.call("m", timeout=None)
-
-
-@pytest.mark.parametrize(
-    ("body", "why"), [(b"{x}", "no JSON"), (b'{"id":1,"result":NaN}', "no JSON"), (None, "no frame")]
-)
-async def test_a_frame_without_json_is_told_from_bytes_that_are_no_frame(
-    wired: Any, body: bytes | None, why: str
-) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.read()
-            await (server.transport.send(b"junk\n") if body is None else server.write_body(body))
-
-        tasks.start_soon(serve)
-        with pytest.raises(InvalidReply, match=why):
-            await peer.call("m", timeout=None)
+def framed(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
 @pytest.mark.parametrize(
     ("framing", "written", "said"),
     [
+        (None, b"Traceback (most recent call last):\n  oops\n", "no frame: Traceback"),
+        (None, b"\x00\xff" * 100, "no frame"),
+        (None, b"Content-Length: ten\r\n\r\n", "no frame"),
+        (None, framed(b"{x}"), "no JSON"),
+        (None, framed(b'{"id":1,"result":NaN}'), "no JSON"),
+        (None, framed(b'"\xff"'), "JSON"),
+        (None, framed(b"[]"), "JSON"),
+        (None, framed(b'{"a":1}'), "JSON"),
+        (None, framed(b'{"jsonrpc":"2.0","id":1,"result":"%b"}' % (b"x" * 2000)), "a message of more than"),
         ("content-length", b"Starting \x1b[1mup\n", r"no frame: Starting \\x1b\[1mup$"),
         ("content-length", b"password=hunter2secret\n", "no frame: password=<redacted>$"),
         ("content-length", b'{"jsonrpc":"2.0"}\n', "newline"),
-        ("newline", b"Content-Length: 2\r\n\r\n{}", "framing content-length"),
+        ("newline", framed(b"{}"), "framing content-length"),
     ],
 )
-async def test_what_a_server_writes_instead_of_messages_is_shown(
-    wired: Any, framing: str, written: bytes, said: str
+async def test_garbage_fails_the_pending_calls_and_is_shown(
+    scripted: Any, framing: str | None, written: bytes, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with wired(framing=framing) as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.transport.receive()
-            await server.transport.send(written)
-
-        tasks.start_soon(serve)
+    monkeypatch.setattr(limits, "MAX_MESSAGE_BYTES", 1000)
+    async with scripted(("raw", written), framing=framing) as peer:
         with pytest.raises(InvalidReply, match=said):
-            await peer.call("m", timeout=None)
-
-
-async def test_a_message_that_is_too_large_is_told_as_such(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_MESSAGE_BYTES", 100)
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.reply(await server.read(), "x" * 200)
-
-        tasks.start_soon(serve)
-        with pytest.raises(InvalidReply, match="a message of more than"):
             await peer.call("m", timeout=None)
 
 
@@ -162,15 +104,8 @@ async def test_what_follows_a_message_is_not_shown(wired: Any) -> None:
             await peer.call("m", timeout=None)
 
 
-async def test_a_server_that_ends_without_a_message_is_told_with_what_it_wrote(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.read()
-            await server.transport.send(b"usage: server FILE\n")
-            server.transport.send_eof()
-
-        tasks.start_soon(serve)
+async def test_a_server_that_ends_without_a_message_is_told_with_what_it_wrote(scripted: Any) -> None:
+    async with scripted(("raw", b"usage: server FILE\n"), ("end",)) as peer:
         with pytest.raises(ConnectionFailed, match="it wrote no message: usage: server FILE$"):
             await peer.call("m", timeout=None)
 
@@ -239,41 +174,24 @@ async def test_garbage_after_an_answer_fails_and_cancels_the_other_calls(wired: 
         assert (await server.read())["params"] == {"id": second["id"]}
 
 
-@pytest.mark.parametrize("beginning", [b"junk", b"Content-Length: 100\r\n\r\n{"])
-async def test_silence_within_a_frame_fails_the_pending_calls(beginning: bytes) -> None:
+@pytest.mark.parametrize("beginning", [b"junk", b"Content-Length: 100\r\n\r\n{", None])
+async def test_silence_within_a_frame_and_endless_junk_fail_the_pending_calls(beginning: bytes | None) -> None:
     ours, theirs = memory_pair()
     handlers = Handlers(PLAIN)
 
     async def explain() -> ConnectionLoss:
         return ConnectionLoss("never asked")
 
-    with anyio.fail_after(20):
-        async with background_tasks() as tasks:
-            connection = Connection(
-                ours, tasks, handlers=handlers, framing="content-length", explain=explain, stall_seconds=0.01
-            )
-            await theirs.send(beginning)
-            with pytest.raises(InvalidReply):
-                await Peer(FixedConnector(connection), handlers).call("m", timeout=None)
-
-
-async def test_endless_junk_fails_the_pending_calls() -> None:
-    ours, theirs = memory_pair()
-    handlers = Handlers(PLAIN)
-
-    async def explain() -> ConnectionLoss:
-        return ConnectionLoss("never asked")
-
-    async def flood() -> None:
-        while True:
+    async def write() -> None:
+        await theirs.send(beginning or b"y\n")
+        while beginning is None:
             await theirs.send(b"y\n" * 1000)
 
+    options: dict[str, Any] = {"framing": "content-length", "stall_seconds": 0.01, "junk_seconds": 0.01}
     with anyio.fail_after(20):
         async with background_tasks() as tasks:
-            connection = Connection(
-                ours, tasks, handlers=handlers, framing="content-length", explain=explain, junk_seconds=0.01
-            )
-            tasks.start_soon(flood)
+            connection = Connection(ours, tasks, handlers=handlers, explain=explain, **options)
+            tasks.start_soon(write)
             with pytest.raises(InvalidReply):
                 await Peer(FixedConnector(connection), handlers).call("m", timeout=None)
 

@@ -205,38 +205,30 @@ async def test_requests_are_answered_while_the_server_does_not_read(wired: Any) 
         assert await peer.call("m", timeout=None) == "done"
 
 
-async def test_a_server_with_too_many_open_requests_loses_the_connection(wired: Any) -> None:
-    async def forever(_: Any) -> None:
-        await anyio.sleep_forever()
-
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-        peer.on_request("ask", forever)
-
-        async def serve() -> None:
-            await server.read()
-            for number in range(incoming.MAX_SERVER_REQUESTS + 1):
-                await server.write(request("ask", number))
-
-        tasks.start_soon(serve)
-        with pytest.raises(ConnectionFailed):
-            await peer.call("m", timeout=None)
-
-
-async def test_a_server_with_too_many_bytes_of_open_requests_loses_the_connection(
-    wired: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("most", "count", "method", "size"),
+    [
+        (None, incoming.MAX_SERVER_REQUESTS + 1, "ask", 0),  # too many open requests
+        (10_000, 3, "ask", 4000),  # too many bytes of them
+        (3_000_000, 6, "large", 0),  # too many bytes of replies that it leaves unread
+    ],
+)
+async def test_a_server_that_asks_for_too_much_loses_the_connection(
+    wired: Any, monkeypatch: pytest.MonkeyPatch, most: int | None, count: int, method: str, size: int
 ) -> None:
-    monkeypatch.setattr(incoming, "MAX_OPEN_BYTES", 10_000)
+    monkeypatch.setattr(incoming, "MAX_OPEN_BYTES", most or incoming.MAX_OPEN_BYTES)
 
     async def forever(_: Any) -> None:
         await anyio.sleep_forever()
 
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
         peer.on_request("ask", forever)
+        peer.on_request("large", lambda _: "x" * 1_000_000)
 
         async def serve() -> None:
             await server.read()
-            for number in range(3):
-                await server.write(request("ask", number, ["x" * 4000]))
+            for number in range(count):
+                await server.write(request(method, number, ["x" * size]))
 
         tasks.start_soon(serve)
         with pytest.raises(ConnectionFailed):
@@ -254,27 +246,6 @@ async def test_one_large_request_is_answered(wired: Any, monkeypatch: pytest.Mon
         for number in range(3):
             await server.write(request("echo", number, ["x" * 1000]))
             assert (await server.read())["result"] == ["x" * 1000]
-
-
-async def test_a_server_that_leaves_too_many_bytes_of_replies_unread_loses_the_connection(
-    wired: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(incoming, "MAX_OPEN_BYTES", 3_000_000)
-
-    async def large(_: Any) -> str:
-        return "x" * 1_000_000
-
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-        peer.on_request("large", large)
-
-        async def serve() -> None:
-            await server.read()
-            for number in range(6):
-                await server.write(request("large", number))
-
-        tasks.start_soon(serve)
-        with pytest.raises(ConnectionFailed):
-            await peer.call("m", timeout=None)
 
 
 async def test_what_nobody_handles_is_refused_without_being_kept(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:

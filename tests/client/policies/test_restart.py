@@ -20,6 +20,8 @@ from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from support.timing import FakeTiming
 from support.waits import DEADLINE_SECONDS
 
+pytestmark = pytest.mark.anyio
+
 # -- how often --------------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +118,6 @@ async def kill_server(connector: RestartingConnector[Connection], servers: Serve
     await connection.wait_lost()
 
 
-@pytest.mark.anyio
 async def test_a_dead_server_is_started_again_by_the_next_call_and_not_before(servers: Servers) -> None:
     async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
         first = await connector.connection()
@@ -130,7 +131,6 @@ async def test_a_dead_server_is_started_again_by_the_next_call_and_not_before(se
     assert servers.living == 0
 
 
-@pytest.mark.anyio
 async def test_many_calls_at_once_share_one_restart(servers: Servers) -> None:
     found: list[Connection] = []
 
@@ -146,7 +146,6 @@ async def test_many_calls_at_once_share_one_restart(servers: Servers) -> None:
     assert (len(found), len(set(found)), len(servers.ends)) == (20, 1, 2)
 
 
-@pytest.mark.anyio
 async def test_after_giving_up_every_call_fails_at_once(servers: Servers) -> None:
     timing = FakeTiming()
     async with connector_of(servers, timing, RestartPolicy(limit=3, initial=1.0, cap=60.0)) as connector:
@@ -163,7 +162,6 @@ async def test_after_giving_up_every_call_fails_at_once(servers: Servers) -> Non
     assert (len(servers.ends), timing.slept) == (4, [0.0, 1.0, 2.0])
 
 
-@pytest.mark.anyio
 async def test_the_delay_counts_from_the_death_not_from_the_call(servers: Servers) -> None:
     timing = FakeTiming()
     async with connector_of(servers, timing, RestartPolicy(initial=5.0, within=1000.0)) as connector:
@@ -175,7 +173,6 @@ async def test_the_delay_counts_from_the_death_not_from_the_call(servers: Server
     assert timing.slept == [0.0, 2.0]
 
 
-@pytest.mark.anyio
 async def test_a_failed_restart_counts_and_fails_the_calls_that_waited_for_it(servers: Servers) -> None:
     async with connector_of(servers, FakeTiming(), RestartPolicy(limit=2)) as connector:
         await kill_server(connector, servers)
@@ -188,7 +185,6 @@ async def test_a_failed_restart_counts_and_fails_the_calls_that_waited_for_it(se
         assert gave_up == [False, False, True]
 
 
-@pytest.mark.anyio
 async def test_a_failed_restart_may_be_followed_by_one_that_succeeds(servers: Servers) -> None:
     async with connector_of(servers, FakeTiming(), RestartPolicy(limit=2)) as connector:
         await kill_server(connector, servers)
@@ -199,7 +195,6 @@ async def test_a_failed_restart_may_be_followed_by_one_that_succeeds(servers: Se
         assert (await connector.connection()).usable
 
 
-@pytest.mark.anyio
 async def test_cancelling_a_call_that_waits_for_a_restart_leaves_it_to_the_next_call(servers: Servers) -> None:
     async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
         await kill_server(connector, servers)
@@ -210,7 +205,6 @@ async def test_cancelling_a_call_that_waits_for_a_restart_leaves_it_to_the_next_
         assert (await connector.connection()).usable
 
 
-@pytest.mark.anyio
 async def test_nothing_is_started_after_the_block(servers: Servers) -> None:
     raised: list[ConnectionFailed] = []
 
@@ -229,7 +223,6 @@ async def test_nothing_is_started_after_the_block(servers: Servers) -> None:
     assert (servers.living, len(servers.ends), [exc.sent for exc in raised]) == (0, 1, [False])
 
 
-@pytest.mark.anyio
 async def test_a_handler_that_raises_connection_failed_does_not_end_the_connection(servers: Servers) -> None:
     async def broken(_: object) -> None:
         raise ConnectionFailed(ConnectionLoss("another connection"))
@@ -242,7 +235,6 @@ async def test_a_handler_that_raises_connection_failed_does_not_end_the_connecti
         assert (await connector.connection()).usable
 
 
-@pytest.mark.anyio
 async def test_handlers_stay_registered_over_a_restart(servers: Servers) -> None:
     heard = anyio.Event()
     async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
@@ -256,7 +248,6 @@ async def test_handlers_stay_registered_over_a_restart(servers: Servers) -> None
         assert heard.is_set()
 
 
-@pytest.mark.anyio
 async def test_the_wait_for_a_restart_is_part_of_the_calls_timeout(servers: Servers) -> None:
     class Frozen(FakeTiming):
         async def sleep(self, seconds: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import anyio
@@ -12,6 +11,8 @@ from discreet.client import ConnectionFailed, RestartPolicy, RetryPolicy, connec
 from support.attempts import Log
 from support.hostile import hostile
 from support.waits import DEADLINE_SECONDS
+
+pytestmark = pytest.mark.anyio
 
 FAKE = """
 import pathlib
@@ -50,7 +51,6 @@ def fake(tmp_path: Path) -> list[str]:
 QUICK = RestartPolicy(limit=3, initial=0.0)
 
 
-@pytest.mark.anyio
 async def test_a_query_is_retried_on_a_new_process(fake: list[str], tmp_path: Path) -> None:
     log = Log()
     with anyio.fail_after(DEADLINE_SECONDS):
@@ -60,7 +60,6 @@ async def test_a_query_is_retried_on_a_new_process(fake: list[str], tmp_path: Pa
     assert [type(attempt.error) for attempt in log.attempts] == [ConnectionFailed, type(None)]
 
 
-@pytest.mark.anyio
 async def test_many_queries_in_flight_survive_the_death_of_their_server(fake: list[str]) -> None:
     results: list[int] = []
     with anyio.fail_after(DEADLINE_SECONDS):
@@ -75,7 +74,6 @@ async def test_many_queries_in_flight_survive_the_death_of_their_server(fake: li
     assert results == [2] * 50
 
 
-@pytest.mark.anyio
 async def test_a_stream_is_not_resumed_and_says_where_it_was_cut_off(fake: list[str]) -> None:
     events: list[int] = []
     with anyio.fail_after(DEADLINE_SECONDS):
@@ -86,43 +84,3 @@ async def test_a_stream_is_not_resumed_and_says_where_it_was_cut_off(fake: list[
             assert (events, raised.value.last_seq, raised.value.loss.status) == ([1, 2, 3], 3, 4)
             assert await peer.call("lives") == 2
             assert await anext(peer.subscribe("stream", type=int)) == 1
-
-
-@pytest.mark.anyio
-async def test_a_process_that_keeps_dying_is_given_up(fake: list[str]) -> None:
-    ends: list[bool] = []
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, restart=QUICK) as peer:
-            for _ in range(6):
-                with pytest.raises(ConnectionFailed) as raised:
-                    await peer.call("die")
-                ends.append(raised.value.loss.gave_up)
-            with pytest.raises(ConnectionFailed):
-                await peer.notify("die")
-    assert ends == [False, False, False, False, True, True]
-
-
-@pytest.mark.anyio
-async def test_without_a_restart_policy_the_end_is_final(fake: list[str]) -> None:
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0)) as peer:
-            with pytest.raises(ConnectionFailed):
-                await peer.call("die", idempotent=True)
-            with pytest.raises(ConnectionFailed) as raised:
-                await peer.call("lives", idempotent=True)
-            assert (raised.value.sent, raised.value.loss.status) == (False, 3)
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("command", [["/no/such/program"], [os.devnull]])
-async def test_a_command_that_can_not_be_run_fails_at_the_start(command: list[str]) -> None:
-    with pytest.raises(ConnectionFailed):
-        async with connect(command, restart=QUICK):
-            pass
-
-
-@pytest.mark.anyio
-async def test_an_exception_of_the_block_is_raised_unwrapped(fake: list[str]) -> None:
-    with pytest.raises(KeyError):
-        async with connect(fake, restart=QUICK):
-            raise KeyError

@@ -31,6 +31,8 @@ from discreet.errors.wire import encode_error
 from support.attempts import Log
 from support.timing import ALMOST_ONE, FakeTiming
 
+pytestmark = pytest.mark.anyio
+
 
 async def always(_: ClientError) -> bool:
     return True
@@ -123,7 +125,6 @@ def test_many_doublings_do_not_overflow() -> None:
     assert RetryPolicy(cap=5.0).max_backoff(10**6) == 5.0
 
 
-@pytest.mark.anyio
 async def test_the_deadline_covers_attempts_and_delays_and_cuts_off_the_last_attempt() -> None:
     timing = FakeTiming(cycle([0.5]))
     attempt, lefts = failing(timing, busy, seconds=3.0)
@@ -133,7 +134,6 @@ async def test_the_deadline_covers_attempts_and_delays_and_cuts_off_the_last_att
     assert (lefts, timing.slept) == ([10.0, 6.0, 2.0], [1.0, 1.0])
 
 
-@pytest.mark.anyio
 async def test_without_a_deadline_no_attempt_is_cut_off() -> None:
     timing = FakeTiming(cycle([0.5]))
     attempt, lefts = failing(timing, busy, seconds=1e6, times=2)
@@ -141,7 +141,6 @@ async def test_without_a_deadline_no_attempt_is_cut_off() -> None:
     assert lefts == [None, None, None]
 
 
-@pytest.mark.anyio
 async def test_a_hook_sees_each_attempt_including_the_last() -> None:
     log, timing = Log(), FakeTiming(cycle([0.5]))
     attempt, _ = failing(timing, busy, seconds=1.0, times=2)
@@ -156,7 +155,6 @@ async def test_a_hook_sees_each_attempt_including_the_last() -> None:
     assert log.attempts[::2] == log.attempts[1::2]
 
 
-@pytest.mark.anyio
 async def test_a_hook_sees_the_error_that_ends_it() -> None:
     log, timing = Log(), FakeTiming(cycle([0.5]))
     attempt, _ = failing(timing, busy)
@@ -165,7 +163,6 @@ async def test_a_hook_sees_the_error_that_ends_it() -> None:
     assert [(it.error is raised.value, it.delay is None) for it in log.attempts] == [(False, False), (True, True)]
 
 
-@pytest.mark.anyio
 async def test_cancellation_ends_the_waiting_between_two_attempts() -> None:
     attempts = 0
 

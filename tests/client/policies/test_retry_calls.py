@@ -20,6 +20,8 @@ from discreet.client import (
 )
 from support.attempts import Log
 
+pytestmark = pytest.mark.anyio
+
 UNKNOWN = {OperationTimedOut, Unavailable}
 
 
@@ -77,7 +79,6 @@ async def outcome(
 DONE = {"result": "done"}
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "failure", [error("OVERLOADED"), error("TRY_LATER"), error("OVERLOADED", details={"retryAfterMs": 0})]
 )
@@ -89,7 +90,6 @@ async def test_an_error_that_the_server_calls_retryable_is_retried_whatever_the_
     assert len({request["id"] for request in server.asked}) == 3
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("failure", "raised"),
     [
@@ -104,7 +104,6 @@ async def test_an_error_that_is_not_retryable_is_not_retried(wired: Any, failure
     assert (result, server.methods) == (raised, ["files/read"])
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("code", ["TIMEOUT", "UNAVAILABLE"])
 @pytest.mark.parametrize("method", ["files/read", "/files/read"])
 async def test_a_query_is_retried_when_its_outcome_is_unknown(wired: Any, code: str, method: str) -> None:
@@ -113,7 +112,6 @@ async def test_a_query_is_retried_when_its_outcome_is_unknown(wired: Any, code: 
     assert (result, server.methods) == ("done", [method, "services/list", method, method])
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("code", ["TIMEOUT", "UNAVAILABLE"])
 @pytest.mark.parametrize("method", ["files/write", "files/unlisted"])
 async def test_a_mutation_is_never_retried_when_its_outcome_is_unknown(wired: Any, code: str, method: str) -> None:
@@ -122,7 +120,6 @@ async def test_a_mutation_is_never_retried_when_its_outcome_is_unknown(wired: An
     assert (result in UNKNOWN, server.methods) == (True, [method, "services/list"])
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("listing", [NOT_FOUND, {"result": "nonsense"}, {"result": [{"kind": "query"}]}, error("BUSY")])
 async def test_without_a_listing_everything_counts_as_a_mutation(wired: Any, listing: dict[str, Any]) -> None:
     answers = {"files/read": [error("TIMEOUT"), DONE], "services/list": [listing]}
@@ -130,7 +127,6 @@ async def test_without_a_listing_everything_counts_as_a_mutation(wired: Any, lis
     assert (result, server.methods) == (OperationTimedOut, ["files/read", "services/list"])
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(("idempotent", "result"), [(True, "done"), (False, OperationTimedOut)])
 async def test_the_callers_idempotent_overrides_the_listing(wired: Any, idempotent: bool, result: object) -> None:
     answers = {"files/read": [error("TIMEOUT"), DONE]}
@@ -138,7 +134,6 @@ async def test_the_callers_idempotent_overrides_the_listing(wired: Any, idempote
     assert (found, "services/list" in server.methods) == (result, False)
 
 
-@pytest.mark.anyio
 async def test_the_operations_are_listed_once_and_only_when_their_kinds_matter(wired: Any) -> None:
     answers = {
         "files/read": [DONE, error("TIMEOUT"), DONE, error("TIMEOUT"), DONE],
@@ -153,7 +148,6 @@ async def test_the_operations_are_listed_once_and_only_when_their_kinds_matter(w
     assert scripted.asked[2]["serviceParams"] == {"authorization": "x"}
 
 
-@pytest.mark.anyio
 async def test_a_server_without_a_listing_is_asked_for_it_once(wired: Any) -> None:
     answers = {"m": [error("TIMEOUT"), error("TIMEOUT")], "services/list": [NOT_FOUND]}
     async with wired(retry=AT_ONCE) as (peer, server), anyio.create_task_group() as tasks:
@@ -166,7 +160,6 @@ async def test_a_server_without_a_listing_is_asked_for_it_once(wired: Any) -> No
     assert scripted.methods == ["m", "services/list", "m"]
 
 
-@pytest.mark.anyio
 async def test_a_query_that_timed_out_is_retried_under_a_new_id(wired: Any) -> None:
     answers = {"files/read": [SILENCE, DONE]}
     result, server = await outcome(wired, "files/read", answers, idempotent=True, timeout=0.5)
@@ -174,14 +167,12 @@ async def test_a_query_that_timed_out_is_retried_under_a_new_id(wired: Any) -> N
     assert server.asked[0]["id"] != server.asked[1]["id"]
 
 
-@pytest.mark.anyio
 async def test_the_deadline_of_the_policy_cuts_off_an_attempt(wired: Any) -> None:
     policy = RetryPolicy(attempts=3, initial=0.0, deadline=0.05)
     result, server = await outcome(wired, "m", {"m": [SILENCE]}, policy=policy, idempotent=True, timeout=None)
     assert (result, server.methods) == (RequestTimeout, ["m"])
 
 
-@pytest.mark.anyio
 async def test_a_call_on_a_lost_connection_without_restart_is_not_retried(wired: Any) -> None:
     log = Log()
     policy = RetryPolicy(attempts=5, hooks=(log,))
@@ -197,7 +188,6 @@ async def test_a_call_on_a_lost_connection_without_restart_is_not_retried(wired:
     assert len(log.attempts) == 1
 
 
-@pytest.mark.anyio
 async def test_without_a_policy_nothing_is_retried(wired: Any) -> None:
     async with wired() as (peer, server), anyio.create_task_group() as tasks:
         scripted = Scripted(server, {"m": [error("OVERLOADED"), DONE]})

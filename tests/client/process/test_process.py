@@ -85,12 +85,6 @@ async def test_a_missing_working_directory_is_a_failed_connection(tmp_path: Path
             pass
 
 
-async def test_an_empty_command_is_refused() -> None:
-    with pytest.raises(ValueError, match="empty"):
-        async with spawn([]):
-            pass
-
-
 async def test_a_command_that_can_not_be_run_leaves_no_descriptor_open() -> None:
     before = os.listdir("/dev/fd")
     with pytest.raises(ConnectionFailed):

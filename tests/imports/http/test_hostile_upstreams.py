@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.errors import Failure, FailureError, Internal, Overloaded, TimedOut, Unavailable
+from discreet.errors import Failure, FailureError, Internal, Unavailable
 from discreet.imports.http.model import Reply
 from discreet.imports.http.upstream import MAX_RESPONSE_BYTES
 from support.logged_events import LoggedEvents
@@ -261,17 +261,6 @@ async def test_connections_are_reused_and_closed_at_the_end() -> None:
         await server.deserted()
 
 
-async def test_nobody_listens(logged: LoggedEvents) -> None:
-    async with serving(hangs_up) as server:
-        url = server.url
-    with pytest.raises(FailureError) as caught:
-        await called(url)
-    assert (caught.value.failure, [fields["reason"] for _, fields in logged()]) == (
-        Unavailable(upstream=True),
-        ["connect"],
-    )
-
-
 async def test_calls_beyond_the_connections_are_overloaded_after_a_while(logged: LoggedEvents) -> None:
     from discreet.client.outbound.connection import OutboundError
     from discreet.client.outbound.network import Destination
@@ -335,20 +324,3 @@ async def test_a_cancelled_handshake_leaves_no_connection_open() -> None:
         tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             await server.deserted()
-
-
-def test_every_reason_has_a_failure() -> None:
-    from typing import get_args
-
-    from discreet.client.outbound.connection import LossReason
-    from discreet.imports.http.model import FaultReason, UpstreamFault, failure_of
-
-    assert set(get_args(LossReason)) <= set(get_args(FaultReason))
-    told: dict[str, Any] = {
-        reason: failure_of(UpstreamFault(reason), repeatable=True) for reason in get_args(FaultReason)
-    }
-    assert {type(failure) for failure in told.values()} == {Unavailable, Internal, TimedOut, Overloaded}
-    assert (
-        failure_of(UpstreamFault("lost"), repeatable=False) == Internal()
-    )  # what may have had its effect is not made again
-    assert failure_of(UpstreamFault("connect"), repeatable=False) == told["connect"]

@@ -26,6 +26,8 @@ from support.raw_upstream import (
     upstream_of,
 )
 
+pytestmark = pytest.mark.anyio
+
 SCHEMES = {
     "token": SecurityScheme("bearer"),
     "login": SecurityScheme("basic"),
@@ -70,7 +72,6 @@ def holds_secret(server: RawServer) -> bool:
     return any(SECRET in repr(request) or encoded in repr(request) for request in server.requests)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("scheme", ["token", "login", "header", "cookie", "query"])
 async def test_a_credential_stands_where_its_scheme_says(scheme: str) -> None:
     async with answering(response(b"1")) as server:
@@ -82,7 +83,6 @@ async def test_a_credential_stands_where_its_scheme_says(scheme: str) -> None:
             assert request.values(SENT[scheme][0]) == [SENT[scheme][1]]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("scheme", ["token", "login", "header", "cookie", "query"])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_to_another_server_is_not_followed_so_no_credential_leaves(
@@ -100,7 +100,6 @@ async def test_a_redirect_to_another_server_is_not_followed_so_no_credential_lea
     assert SECRET not in repr(lines)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("location", ["/y?a=1", "y?a=1", "?a=1", "{url}/y?a=1", "//{host}/y?a=1"])
 async def test_a_redirect_within_the_server_is_followed_with_the_credential(location: str) -> None:
     async with answering() as server:
@@ -112,7 +111,6 @@ async def test_a_redirect_within_the_server_is_followed_with_the_credential(loca
         assert server.connections == 1
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 async def test_a_redirect_of_what_may_have_an_effect_is_not_followed(method: str) -> None:
     async with answering(response(b"", "Location: /y", status=307)) as server:
@@ -121,7 +119,6 @@ async def test_a_redirect_of_what_may_have_an_effect_is_not_followed(method: str
         assert len(server.requests) == 1
 
 
-@pytest.mark.anyio
 async def test_redirects_in_a_circle_end(logged: LoggedEvents) -> None:
     async with answering(response(b"", "Location: /x", status=302)) as server:
         with pytest.raises(FailureError) as caught:
@@ -130,7 +127,6 @@ async def test_redirects_in_a_circle_end(logged: LoggedEvents) -> None:
     assert [fields["reason"] for _, fields in logged()] == ["redirect"]
 
 
-@pytest.mark.anyio
 async def test_a_redirect_elsewhere_that_is_declared_is_its_error() -> None:
     described = secured(("token",), replies=(Reply("302", {}, "HTTP_302"),))
     async with answering(response(b"", "Location: http://other.example/", status=302)) as server:
@@ -139,7 +135,6 @@ async def test_a_redirect_elsewhere_that_is_declared_is_its_error() -> None:
         assert (caught.value.code, caught.value.details) == ("HTTP_302", None)
 
 
-@pytest.mark.anyio
 async def test_operations_of_two_servers_do_not_share_connections_or_credentials() -> None:
     async with answering(response(b"1")) as one, answering(response(b"2")) as two:
         first = secured(("token",), name="a", server=one.url)
@@ -153,7 +148,6 @@ async def test_operations_of_two_servers_do_not_share_connections_or_credentials
         assert holds_secret(one) and not holds_secret(two)
 
 
-@pytest.mark.anyio
 async def test_no_value_of_a_caller_stands_in_for_a_credential() -> None:
     params = tuple(
         Param(
@@ -179,7 +173,6 @@ async def test_no_value_of_a_caller_stands_in_for_a_credential() -> None:
     assert request.values("cookie") == [f"X-Key=forged; key={SECRET}"]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("scheme", "value"),
     [
@@ -231,7 +224,6 @@ def test_the_first_alternative_with_credentials_is_taken(alternatives: Any, cred
         ((("unknown",),), "one", "unknown"),
     ],
 )
-@pytest.mark.anyio
 async def test_an_operation_without_a_credential_goes_without_and_the_log_says_so(
     alternatives: Any, credentials: Any, lacking: str, logged: LoggedEvents
 ) -> None:
@@ -302,7 +294,6 @@ class Names:
         raise NotImplementedError
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "addresses", [("127.0.0.1",), ("93.184.215.14", "10.0.0.1"), ("::1",), ("::ffff:169.254.169.254",)]
 )
@@ -319,7 +310,6 @@ async def test_a_name_with_a_private_address_is_not_connected_to(
     assert [fields["reason"] for _, fields in logged()] == ["address"]
 
 
-@pytest.mark.anyio
 async def test_the_connection_goes_to_the_checked_address_and_the_request_names_the_host() -> None:
     names = Names("93.184.215.14")
     async with answering(response(b"1")) as server:
@@ -333,7 +323,6 @@ async def test_the_connection_goes_to_the_checked_address_and_the_request_names_
         )
 
 
-@pytest.mark.anyio
 async def test_an_unknown_name_is_unavailable(logged: LoggedEvents) -> None:
     described = operation(server="http://shop.example")
     async with opened(described, url="", allow_private=False, network=Names()) as upstream:

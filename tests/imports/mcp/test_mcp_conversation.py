@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from discreet.client.connection import Connection
-from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
+from discreet.client.errors import InvalidReply
 from discreet.dialects.mcp.generated import tables
 from discreet.imports.mcp import model
 from discreet.imports.mcp.model import McpImport
@@ -85,13 +85,6 @@ async def test_which_era_a_server_speaks_is_asked_once() -> None:
     assert heard == ["server/discover", "initialize"]
 
 
-@pytest.mark.parametrize("modes", [["2099-01-01"], ["dies", "2023-01-01"]])
-async def test_an_unknown_revision_is_refused(modes: list[str]) -> None:
-    with pytest.raises(ConnectionFailed, match="no revision of MCP"):
-        async with talking(odd(*modes)):
-            pass
-
-
 # -- messages ------------------------------------------------------------------------------------------------------
 
 
@@ -107,23 +100,6 @@ async def test_only_the_right_id_is_an_answer_and_only_the_first_one() -> None:
         assert await act(conversation, "next") == said('{"do": "next"}')
 
 
-async def test_calls_are_answered_in_any_order() -> None:
-    async with talking(odd()) as conversation, anyio.create_task_group() as tasks:
-        tasks.start_soon(act, conversation, "never")
-        assert await act(conversation, "other") == said('{"do": "other"}')
-        tasks.cancel_scope.cancel()
-
-
-async def test_a_cancelled_call_is_cancelled_at_the_server() -> None:
-    async with talking(odd()) as conversation:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(act, conversation, "never")
-            await anyio.wait_all_tasks_blocked()
-            tasks.cancel_scope.cancel()
-        heard = (await act(conversation, "heard"))["content"][0]["text"].split()
-        assert heard[-2:] == ["notifications/cancelled", "tools/call"]
-
-
 @pytest.mark.parametrize("do", ["huge", "huge-hidden"])
 async def test_a_reply_that_is_too_large_fails_its_own_call_alone(do: str) -> None:
     async with talking(odd()) as conversation, anyio.create_task_group() as tasks:
@@ -132,14 +108,6 @@ async def test_a_reply_that_is_too_large_fails_its_own_call_alone(do: str) -> No
             await act(conversation, do)
         assert await act(conversation, "next") == said('{"do": "next"}')
         tasks.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize(("do", "code"), [("refuse", -32603), ("odd-error", 0)])
-async def test_an_error_is_told_by_its_code(do: str, code: int) -> None:
-    async with talking(odd()) as conversation:
-        with pytest.raises(RemoteError) as caught:
-            await act(conversation, do)
-        assert caught.value.number == code
 
 
 async def test_an_answer_without_a_result_is_of_no_use() -> None:
@@ -165,11 +133,6 @@ async def test_progress_goes_to_the_call_whose_token_it_names() -> None:
     assert told == [{"progress": 1, "total": 2, "message": "half"}, {"progress": 2, "total": 2}]
 
 
-async def test_a_batch_of_answers_is_taken() -> None:
-    async with talking(odd("2025-03-26")) as conversation:
-        assert await act(conversation, "batch") == said("in a batch")
-
-
 async def test_changes_of_lists_are_told() -> None:
     changed: list[ListKind] = []
     async with talking(odd(), ServerMessages("odd", changed.append)) as conversation:
@@ -191,17 +154,6 @@ async def test_what_waits_for_a_server_that_does_not_read_is_bounded() -> None:
 
 
 # -- ends ----------------------------------------------------------------------------------------------------------
-
-
-async def test_the_death_of_a_server_ends_its_calls() -> None:
-    async with talking(odd()) as conversation:
-        with pytest.raises(ConnectionFailed) as caught:
-            await act(conversation, "die")
-        assert caught.value.sent
-        assert caught.value.loss.status == 7
-        with pytest.raises(ConnectionFailed) as caught:
-            await act(conversation, "next")
-        assert not caught.value.sent
 
 
 async def test_a_server_that_does_not_end_is_killed() -> None:
@@ -245,21 +197,6 @@ async def test_what_is_wrong_with_a_server_is_told_in_one_line(modes: list[str],
 async def test_a_server_that_says_nothing_is_given_up() -> None:
     with pytest.raises(ImportFailed, match="it did not answer within"):
         read("mute", seconds=0.5)
-
-
-async def test_a_command_that_is_none_is_told() -> None:
-    with pytest.raises(ImportFailed, match="can't run /nowhere/at/all"):
-        read_mcp(Command(("/nowhere/at/all",)), "odd")
-
-
-async def test_a_server_does_not_inherit_the_settings_of_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DISCREET_TOKENS", "secret")
-    monkeypatch.setenv("INHERITED", "yes")
-    command = msgspec.structs.replace(odd(), env={"OWN": "1"})
-    async with talking(command) as conversation:
-        names = (await act(conversation, "environment"))["content"][0]["text"].split()
-    assert {"INHERITED", "OWN"} <= set(names)
-    assert "DISCREET_TOKENS" not in names
 
 
 def test_the_revisions_that_imports_speak_are_those_of_the_published_schemas() -> None:
