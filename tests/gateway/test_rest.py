@@ -346,10 +346,7 @@ async def test_11_6_a_limit_that_is_reached_is_told_with_a_time_to_wait(serve: S
         status, headers, body = await ask(client, "GET", "/tasks")
         works.go.set()
     assert (status, headers["retry-after"], reason_of(body)) == (429, "1", "OVERLOADED")
-    assert body["error"]["details"][1] == {
-        "@type": "type.googleapis.com/google.rpc.RetryInfo",
-        "retryDelay": "1.000s",
-    }
+    assert body["error"]["details"][1] == {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.000s"}
 
 
 # -- 11.7 streams -------------------------------------------------------------------------------------------------------
