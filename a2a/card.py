@@ -7,7 +7,7 @@ Encoded, these structs are the JSON of A2A 1.0. Required members are always writ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -240,7 +240,8 @@ def wrap_scheme(scheme: Scheme) -> SecurityScheme:
     name = _MEMBERS.get(type(scheme))
     if name is None:  # users may pass anything
         raise TypeError(f"{type(scheme).__name__} is not a security scheme")
-    return SecurityScheme(**{name: scheme})
+    member: dict[str, Any] = {name: scheme}
+    return SecurityScheme(**member)
 
 
 def validate_card(card: AgentCard) -> AgentCard:

@@ -283,7 +283,8 @@ def check_json_depth(message: Message, metadata: object) -> None:
     """Raises `FailureError(InvalidParams)`, which names the path, for JSON that is nested too deeply."""
     values = [("metadata", metadata), ("message.metadata", message.metadata)]
     for index, part in enumerate(message.parts):
-        values += [(f"message.parts[{index}].data", part.data), (f"message.parts[{index}].metadata", part.metadata)]
+        if part.data is not UNSET or part.metadata is not None:
+            values += [(f"message.parts[{index}].data", part.data), (f"message.parts[{index}].metadata", part.metadata)]
     for path, value in values:
         if isinstance(value, (dict, list)) and not is_within_max_depth(value):
             kind = "object" if isinstance(value, dict) else "array"

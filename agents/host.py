@@ -208,13 +208,13 @@ class AgentRunner:
     def _compose(self) -> Composed:
         if self._composed is not None:
             return self._composed
-        from .runtime import AgentParts, compose  # late: most daemons are never asked for their agent
+        from .runtime import compose  # late: most daemons are never asked for their agent
         from .skills import SkillExecutor
 
-        parts = AgentParts(
-            spawn=self.spawn,
-            agent=self.declared,
-            executor=self.declared.executor if self.declared else SkillExecutor(self._catalogue.find, self._run_skill),
+        self._composed = compose(
+            self.spawn,
+            self.declared,
+            self.declared.executor if self.declared else SkillExecutor(self._catalogue.find, self._run_skill),
             services=self._catalogue.services,
             access=self._access,
             settings=self._settings,
@@ -222,7 +222,6 @@ class AgentRunner:
             budget=self._memory,
             tracing=self._tracing,
         )
-        self._composed = compose(parts)
         return self._composed
 
     # -- what the agent asks for -------------------------------------------------------------------------------

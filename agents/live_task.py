@@ -404,7 +404,9 @@ class LiveTask:
         if self.lost is not None:
             return
         if isinstance(event, StatusChanged) and target in TERMINAL and self.waiting:
-            event = self._with_unexecuted(event)
+            count = len(self.waiting) - self.waiting[0].begun  # only the first may have begun
+            if count:
+                event = self._with_unexecuted(event, count)
         size = size_of_event(event)
         if limited and (size > SMALL or target is None):
             self.memory.check(size)
@@ -431,11 +433,8 @@ class LiveTask:
         self.committed = self.generation
         self.notify()
 
-    def _with_unexecuted(self, event: StatusChanged) -> StatusChanged:
+    def _with_unexecuted(self, event: StatusChanged, count: int) -> StatusChanged:
         """The end of the task, which says how many messages have waited for their turn in vain."""
-        count = len(self.waiting) - self.waiting[0].begun  # only the first may have begun
-        if not count:
-            return event
         text = Part(
             text=NOT_EXECUTED_TEXT if count == 1 else f"{count} messages were not executed: the task ended before."
         )

@@ -175,8 +175,11 @@ class AdmittedCall:
         if exc is None:
             return
         written = _written_in(self._version, exc)
-        if written is not exc:
-            raise written from None
+        try:
+            if written is not exc:
+                raise written from None
+        finally:
+            del written, exc  # its traceback holds this frame
 
     async def _before(self, interceptors: Sequence[Interceptor]) -> None:
         """Run `before` of all of them. Those that let the call pass hear of its end."""

@@ -210,7 +210,8 @@ class Submission:
         if self.done:
             return True
         position = self.position
-        return position is not None and (live.ended or self._stopped or not live.waits(position))
+        stopped = bool(live.stop_generation) and self._stopped
+        return position is not None and (live.ended or stopped or not live.waits(position))
 
     @property
     def _given_up(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import msgspec
 
@@ -67,10 +67,6 @@ class Role(msgspec.Struct, frozen=True):
     max_runs: int = 100
 
 
-WritePush: TypeAlias = Callable[[LiveTask, TaskEvent, str], bytes | None]
-"""Makes the body of a notification of a task's event in a version; None where the event is not pushed."""
-
-
 @final
 class Runtime:
     """One per daemon, in whose task group `spawn` starts it. `name` is that of the agent. Another daemon may take
@@ -83,7 +79,6 @@ class Runtime:
         executor: AgentExecutor,
         notifier: PushNotifier | None,
         *,
-        write_push: WritePush | None = None,
         replies_without_task: bool = False,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
@@ -96,7 +91,6 @@ class Runtime:
         self._spawn_in_daemon = spawn
         self._store = store
         self._notifier = notifier
-        self._write_push = write_push or _push_body
         self._cache = TaskCache(store, memory, tracing)
         self._cache.on_lost = self._on_lost
         if notifier is not None:
@@ -238,7 +232,7 @@ class Runtime:
     def _push(self, notifier: PushNotifier, live: LiveTask, events: Sequence[TaskEvent]) -> None:
         """Queue a notification of every event for every push config of the task."""
         for event, target in product(events, live.push_targets):
-            body = attempt_now(partial(self._write_push, live, event, target.protocol_version))
+            body = attempt_now(partial(push_body, live, event, target.protocol_version))
             if isinstance(body, Raised):
                 log.warning("push.failed", task=live.id, config=target.config.id, reason="unwritable")
             elif body is not None:
@@ -248,21 +242,6 @@ class Runtime:
     def _on_lost(self, live: LiveTask) -> None:
         self._runner.interrupt(live)
         self._lost_tasks.add(live)
-
-
-class AgentParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is made of; `spawn` runs it. Without an `agent`, the operations of the `services` are its skills. Tasks in
-    memory count in the `budget`. Without `tracing` no spans are recorded."""
-
-    spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
-    agent: Agent | None
-    executor: AgentExecutor
-    services: Sequence[Service]
-    access: Access
-    settings: Settings
-    store: TaskStore
-    budget: MemoryBudget
-    tracing: Tracing | None = None
 
 
 class Composed(msgspec.Struct, frozen=True):
@@ -275,49 +254,58 @@ class Composed(msgspec.Struct, frozen=True):
     methods: Callable[..., list[OperationSpec]]
 
 
-def compose(parts: AgentParts) -> Composed:
-    """Make the agent."""
-    agent, settings, store = parts.agent, parts.settings, parts.store
+def compose(  # noqa: PLR0913 - what an agent is made of
+    spawn: Callable[[Callable[[], Coroutine[Any, Any, None]]], None],
+    agent: Agent | None,
+    executor: AgentExecutor,
+    *,
+    services: Sequence[Service],
+    access: Access,
+    settings: Settings,
+    store: TaskStore,
+    budget: MemoryBudget,
+    tracing: Tracing | None,
+) -> Composed:
+    """Make an agent, which `spawn` runs. Without an `agent`, the operations of the `services` are its skills. Tasks in memory
+    count in the `budget`. Without `tracing` no spans are recorded."""
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
     notifier: PushNotifier | None = None
     if wants_push and is_push_available():
-        notifier = PushNotifier(allow_private=settings.push_private, tracing=parts.tracing, budget=parts.budget)
+        notifier = PushNotifier(allow_private=settings.push_private, tracing=tracing, budget=budget)
     runtime = Runtime(
-        parts.spawn,
+        spawn,
         store,
-        parts.executor,
+        executor,
         notifier,
         replies_without_task=agent is not None and agent.replies_without_task,
         lacks_push_extra=wants_push and notifier is None,
-        memory=TaskMemory(parts.budget, durable=store.durable, free=store.free),
-        tracing=parts.tracing,
+        memory=TaskMemory(budget, durable=store.durable, free=store.free),
+        tracing=tracing,
         role=Role(executes=settings.role != "front", queues=settings.role != "both", max_runs=settings.max_runs),
         name="operations" if agent is None else agent.card.name,
     )
     interfaces, pushes = stdio_interfaces(settings), notifier is not None
-    cards = CardBuilder(parts.services, agent, parts.access, version=__version__, interfaces=interfaces, pushes=pushes)
+    cards = CardBuilder(services, agent, access, version=__version__, interfaces=interfaces, pushes=pushes)
     capabilities = cards.public().capabilities
     pipeline = CallPipeline(
         runtime.handler.ready,
         agent,
-        parts.access,
+        access,
         extensions=capabilities.extensions,
         streaming=bool(capabilities.streaming),
         request_timeout=settings.request_timeout,
     )
+    modes = None if agent is None else agent.input_modes
 
     def methods(*versions: ProtocolVersion) -> list[OperationSpec]:
-        modes = None if agent is None else agent.input_modes
-        return [
-            spec
-            for each in versions
-            for spec in operations(pipeline, each, JsonRpcHandler(pipeline, each, notifier, cards, input_modes=modes))
-        ]
+        handlers = [(each, JsonRpcHandler(pipeline, each, notifier, cards, input_modes=modes)) for each in versions]
+        return [spec for version, handler in handlers for spec in operations(pipeline, version, handler)]
 
     return Composed(runtime, pipeline, cards, methods)
 
 
-def _push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
+def push_body(live: LiveTask, event: TaskEvent, version: str) -> bytes | None:
+    """Return the body of a notification of a task's event in a version; None where the event is not pushed."""
     writer = V03 if version == V03.name else V10
     body = writer.encode_notification(TaskUpdate(live.id, live.context_id, event), live.task)
     return None if body is None else bytes(body)  # `Raw` only says that it is bytes

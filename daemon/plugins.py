@@ -11,7 +11,18 @@ from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal[
-    "agents", "debugger", "dialect", "gateway", "identity", "reader", "schemas", "service", "store", "tracing", "verb"
+    "agents",
+    "debugger",
+    "dialect",
+    "gateway",
+    "identity",
+    "reader",
+    "reload",
+    "schemas",
+    "service",
+    "store",
+    "tracing",
+    "verb",
 ]
 
 GROUP: Final = "discreet"
@@ -35,9 +46,13 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "mcp": "discreet.dialects.mcp",
         "acp": "discreet.dialects.acp",
     },
-    "gateway": {"http": "discreet.gateway.server.listener:opened_listener"},
+    "gateway": {
+        "http": "discreet.gateway.server.listener:opened_listener",
+        "tcp": "discreet.gateway.server.sockets:accept_client",
+    },
     "identity": {"jwt": "discreet.gateway.jwt_provider:JwtProvider"},
     "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
+    "reload": {"polling": "discreet.reload:Reload"},
     "schemas": {
         "operation": "discreet.schemas.documents:operation_schema",
         "openrpc": "discreet.schemas.openrpc:openrpc_document",

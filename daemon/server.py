@@ -305,7 +305,7 @@ class _Process:
     def _open_transport(self) -> ByteTransport:
         """stdin and stdout, the client of `--tcp`, or nothing that anybody could read or write."""
         if self._settings.tcp is not None:
-            client = self._accept_client(self._settings.tcp)
+            client = plugins.load("gateway", "tcp")(self._settings)
             self._transport = StdioTransport(client, client)
             return self._transport
         if self._settings.no_stdio:
@@ -315,25 +315,6 @@ class _Process:
             return transport
         self._transport = StdioTransport(self._streams.stdin, self._streams.stdout, closefd=False)
         return self._transport
-
-    def _accept_client(self, tcp: str) -> int:
-        """The connection that takes the place of stdin and stdout. Raises `AppError`."""
-        from .process.sockets import accept_one  # late: for those who debug
-        from .settings.option import read_address
-
-        if self._settings.reload or self._settings.no_stdio:
-            other = "--reload" if self._settings.reload else "--no-stdio"
-            raise AppError(
-                f"--tcp stands in the place of stdin and stdout, and {other} is about these; remove one of both"
-            )
-        address = read_address(tcp)
-        assert address is not None, "the setting was checked"
-        if not address.loopback:
-            log.warning("tcp.open", hint="every client that reaches this address is served, without any credentials")
-        try:
-            return accept_one(address, lambda where: log.always("tcp.listening", address=where))
-        except OSError as exc:
-            raise AppError(f"--tcp: {exc.strerror or 'there is no such host'}") from None
 
     def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
         """What listens for HTTP clients during the block, if anything. Raises `AppError`."""
@@ -354,13 +335,8 @@ class _Process:
 
     def _reload_with(self, daemon: Daemon) -> None:
         if self._program is not None:
-            from .process.reload import (
-                Reload,  # late: for those who develop
-                SourceFiles,
-            )
-
-            sources = SourceFiles(self._settings, self._program.directory)
-            watch = Reload(sources, self._program, lambda: self._is_standing() or daemon.swap())
+            reload = plugins.load("reload", "polling")
+            watch = reload(self._settings, self._program, lambda: self._is_standing() or daemon.swap())
             daemon.beside(watch.run)
 
     def _is_standing(self) -> bool:

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, cast, final
 
+import msgspec
+
 from ..daemon.dispatch.backlog import Backlog
 from ..daemon.dispatch.execution import Raised, attempt_now, provider_failed, refusal_of
 from ..daemon.dispatch.inner_calls import target_of
@@ -94,16 +96,12 @@ class _NeverCongested:
     async def wait_for_room(self) -> None: ...
 
 
-@final
-class Sender:
+class Sender(msgspec.Struct, eq=False):
     """Requests of one identity, or of one address where callers are anonymous. Each has a queue, so that all take turns."""
 
-    __slots__ = ("backlog", "in_flight", "key")
-
-    def __init__(self, key: str) -> None:
-        self.key: Final = key
-        self.backlog: Final[Backlog[Request]] = Backlog(_NeverCongested())
-        self.in_flight = 0
+    key: str
+    backlog: Backlog[Request] = msgspec.field(default_factory=lambda: Backlog(_NeverCongested()))
+    in_flight: int = 0
 
 
 @final

@@ -42,18 +42,16 @@ COMPLETED: Final = "completed"
 """The event that tells that a subscription has ended by itself: without it the connection was lost."""
 
 
-@final
-class OperationWriter:
+class OperationWriter(msgspec.Struct):
     """Answers calls of one operation. `has_result` is false where its result is always null."""
 
-    def __init__(self, *, has_result: bool = True) -> None:
-        self.fails_in_stream = False
-        self.failure_event = "error"
-        self.completion_event = COMPLETED
-        self._has_result = has_result
+    has_result: bool = True
+    fails_in_stream: bool = False
+    failure_event: str = "error"
+    completion_event: str = COMPLETED
 
     def result(self, result: bytes) -> Answer:
-        return Answer(200, result) if self._has_result else Answer(204, media_type="")
+        return Answer(200, result) if self.has_result else Answer(204, media_type="")
 
     def failure(self, failure: Failure) -> Answer:
         return Answer(status_of(failure), encode_call_error(failure), headers=headers_of(failure))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, final
+from typing import Final, final
 
 import msgspec
 
@@ -52,6 +52,9 @@ MAX_PAGE_BYTES: Final = 10 * 1024 * 1024
 MAX_READ_BYTES: Final = 4 * 1024 * 1024
 """Approximate size of what one `EventLog.read` returns."""
 
+EXPIRED_BATCH: Final = 200
+"""Tasks that a shared store deletes in one transaction. Commits may run between two of them."""
+
 COVERED_EVENTS_KEPT: Final = 1024
 """Events kept although a snapshot covers them: a daemon that follows a task reads it a few times a second only."""
 
@@ -87,19 +90,9 @@ def check_changes(changes: Sequence[TaskChange]) -> None:
                 raise ValueError("a change leaves requests for the owner of its own task")
 
 
-class CurrentTask(Protocol):
-    """What decides whether a stored task may be changed."""
-
-    @property
-    def generation(self) -> int: ...
-
-    @property
-    def owner(self) -> str | None: ...
-
-
-def find_conflict(change: TaskChange, current: CurrentTask | None, owner_id: str) -> CommitConflict | None:
-    """Why the daemon `owner_id` may not make the change, or None if it may. `current` is None if there is no such task."""
-    generation, owner = (0, None) if current is None else (current.generation, current.owner)
+def find_conflict(change: TaskChange, generation: int, owner: str | None, *, owner_id: str) -> CommitConflict | None:
+    """Why the daemon `owner_id` may not make the change of a task as it is now, or None if it may. One that is not there has the
+    generation 0 and no owner."""
     may_change = owner in (None, owner_id) if change.previous_owner is None else owner == change.previous_owner
     if change.expected_generation == generation and may_change:
         return None

@@ -301,7 +301,8 @@ class MemoryStore:
 
     def _commit(self, change: TaskChange) -> CommitRefusal | None:
         record = self._tasks.get(change.task_id)
-        conflict = find_conflict(change, record, self.owner_id)
+        generation, owner = (0, None) if record is None else (record.generation, record.owner)
+        conflict = find_conflict(change, generation, owner, owner_id=self.owner_id)
         if conflict is not None:
             return conflict
         if record is None and len(self._tasks) - self._ended_tasks >= self._limits.active_tasks:

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, LiteralString, TypeVar
 import msgspec
 
 from ...a2a.types import STATE_NUMBERS, TERMINAL, TaskQuery
-from .checks import MAX_READ_BYTES, RetainedTasks, find_conflict
+from .checks import EXPIRED_BATCH, MAX_READ_BYTES, RetainedTasks, find_conflict
 from .failures import DamagedRecordError
 from .interface import QUEUED, CommitRefusal, LoggedEvent, LogTruncatedError, OwnerRequest, TaskChange
 from .serialization import EncodedChange, decode_events
@@ -22,9 +22,6 @@ EVENTS_PER_ROW: Final = 64
 """Reading one event reads its whole row."""
 
 BYTES_PER_ROW: Final = 1024 * 1024
-
-EXPIRED_BATCH: Final = 200
-"""Tasks deleted in one transaction. Commits may run between two of them."""
 
 TERMINAL_NUMBERS: Final = [number for state, number in STATE_NUMBERS.items() if state in TERMINAL]
 """The numbers in column `state` of tasks that have ended."""
@@ -125,6 +122,16 @@ def conditions_of(query: TaskQuery, text: Callable[[str], str] = str) -> tuple[L
     ]
 
 
+def count_of(query: TaskQuery, schema: LiteralString = "") -> LiteralString:
+    """What counts the tasks of a query, but for its condition; and a sequence number that none of them is below.
+
+    Tasks of a context, and those that changed lately, are few.
+    """
+    if query.status_timestamp_after is None and query.context_id is None:
+        return f"SELECT coalesce(sum(tasks), 0), 0 FROM {schema}task_counts"
+    return f"SELECT count(*), coalesce(min(sequence), 0) FROM {schema}tasks"
+
+
 def select_expired(
     rows: Iterable[tuple[int, str, bool]], surplus: int, retained: RetainedTasks, text: Callable[[str], str] = str
 ) -> list[int]:
@@ -173,7 +180,8 @@ class Batch(ABC, Generic[RowT]):
     def apply(self, change: TaskChange, encoded: EncodedChange) -> CommitRefusal | None:
         """Make a change in memory, unless it conflicts."""
         row = self.rows.get(self.text(change.task_id))
-        conflict = find_conflict(change, row, self.owner_id)
+        generation, owner = (0, None) if row is None else (row.generation, row.owner)
+        conflict = find_conflict(change, generation, owner, owner_id=self.owner_id)
         if conflict is not None:
             return conflict
         if row is None:

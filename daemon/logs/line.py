@@ -1,6 +1,6 @@
 """The parts of a log line that all forms share, and the line for an event that can't be rendered.
 
-Needs neither structlog nor the scrubber, so that it works when they fail.
+Does not need the scrubber, so that it works when that fails.
 """
 
 from __future__ import annotations

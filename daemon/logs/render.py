@@ -1,4 +1,4 @@
-"""Renders an event as one scrubbed line. Only the writer thread imports and runs it, since it loads structlog.
+"""Renders an event as one scrubbed line. Only the writer thread imports and runs it, since it loads the scrubber.
 
 In the form for people, a traceback follows the line on indented lines of its own, with the source text of the program.
 Each field is scrubbed by itself: its value, cut to its limit, and once more as the line shows it. So no value can hide or
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, final
 
 from ...errors.printable import printable, printable_json
@@ -30,7 +30,11 @@ _TRACEBACK_HEAD: Final = 2 * 1024
 _FIRST: Final = ("method", "id")
 
 _RESERVED: Final = frozenset({"timestamp", "level", "event", "stack", "exception", "exc_info"})
-"""Names that the line or structlog's renderers use. A field of such a name gets an underscore."""
+"""Names of the line's own, and of what structlog adds. A field of such a name gets an underscore."""
+
+_BOLD, _DIM, _CYAN, _MAGENTA = 1, 2, 36, 35
+_LEVEL_COLORS: Final = {"debug": 32, "info": 32, "warn": 33, "error": 31}
+"""Codes of SGR (ECMA-48)."""
 
 _PROGRAM_NAMES: Final = ("method", "oldest_method", "logger")
 """Fields whose value names something of the program: a registered secret of plain words does not hide it."""
@@ -42,13 +46,12 @@ _INSIDE_QUOTES: Final = re.compile(r'(?:[^"\\]|\\.)*+')
 
 @final
 class Renderer:
-    """Renders for one sink. Its constructor loads the scrubber's environment and structlog: tens of milliseconds."""
+    """Renders for one sink. Its constructor loads the scrubber's environment: milliseconds."""
 
     def __init__(self, form: Form, *, color: bool, environ: Mapping[str, str]) -> None:
         load_environment(environ)
         self._form: Form = form
-        self._plain = _text_renderer(form, color=False)
-        self._colored = _text_renderer(form, color=True) if color and form == "console" else None
+        self._color = color
 
     def line(self, event: LogEvent) -> bytes:
         """The line with its end. Raises what a value's own code raises; `line.fallback_line` serves then."""
@@ -57,13 +60,14 @@ class Renderer:
         if self._form == "console" and isinstance(event.fields.get("exc"), BaseException):
             traceback = _indented(str(fields.pop("exc")))
         if self._form == "json":
-            text = printable_json(
-                self._plain({**standard, **{key: _checked_json(value) for key, value in fields.items()}})
-            )
+            text = printable_json(json.dumps({**standard, **{key: _checked_json(fields[key]) for key in fields}}))
+            return encode_line(text, self._form, event)
+        standard = {name: _quote(value) for name, value in standard.items()}
+        shown = {name: _checked_text(value) for name, value in fields.items()}
+        if self._form == "console":
+            text = _console_line(standard, shown, color=self._color) + traceback
         else:
-            shown = {key: _Verbatim(_quote(value)) for key, value in standard.items()}
-            shown |= {key: _Verbatim(_checked_text(value)) for key, value in fields.items()}
-            text = (self._colored or self._plain)(shown) + traceback
+            text = " ".join(f"{name}={value}" for name, value in {**standard, **shown}.items())
         return encode_line(text, self._form, event)
 
 
@@ -100,21 +104,15 @@ def _checked_json(value: object) -> object:
     return parsed if type(parsed) is type(value) else REDACTED
 
 
-def _text_renderer(form: Form, *, color: bool) -> Callable[[Mapping[str, object]], str]:
-    """structlog's renderer for a form. It changes the mapping that it gets, so it gets a copy."""
-    from structlog.dev import ConsoleRenderer
-    from structlog.processors import JSONRenderer, KeyValueRenderer
+def _console_line(standard: Mapping[str, str], fields: Mapping[str, str], *, color: bool) -> str:
+    """A line for people: time, level and event in columns, then the fields."""
 
-    match form:
-        case "console":
-            console = ConsoleRenderer(colors=color, sort_keys=False, repr_native_str=True)
-            return lambda entry: console(None, "", dict(entry))
-        case "json":
-            to_json = JSONRenderer()
-            return lambda entry: str(to_json(None, "", dict(entry)))
-        case "keyvalue" | "journald":
-            keyvalue = KeyValueRenderer(repr_native_str=True)
-            return lambda entry: keyvalue(None, "", dict(entry))
+    def paint(text: str, *codes: int) -> str:
+        return "".join(f"\x1b[{code}m" for code in codes) + f"{text}\x1b[0m" if color else text
+
+    when, level, event = standard.values()
+    head = paint(when, _DIM), f"[{paint(f'{level:<9}', _LEVEL_COLORS[level], _BOLD)}]", paint(f"{event:<30}", _BOLD)
+    return " ".join([*head, *(f"{paint(name, _CYAN)}={paint(value, _MAGENTA)}" for name, value in fields.items())])
 
 
 def _indented(text: str) -> str:
@@ -192,15 +190,6 @@ def _cut_traceback(text: str) -> str:
 
 def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-class _Verbatim(str):
-    """Text that is rendered unchanged: structlog's renderers print the `repr` of every value."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str.__str__(self)
 
 
 def _quote(value: object) -> str:

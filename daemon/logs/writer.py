@@ -255,7 +255,7 @@ class LogWriter:
 
     def _load_renderer(self) -> None:
         if self._renderer is None:
-            from .render import Renderer  # late, for structlog and the scrubber's tables
+            from .render import Renderer  # late, for the scrubber's tables
 
             self._renderer = Renderer(self._form, color=self._color, environ=self._environ)
 

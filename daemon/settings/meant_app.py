@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from ...errors.nearest import closest_match
+
 _HOSTED: Final = ("Service", "Agent")
 """The classes whose instances are apps."""
 
@@ -18,9 +20,6 @@ _MAX_FILES: Final = 1000
 """How many names of a folder are compared."""
 
 _MAX_NAMES: Final = 8
-
-_SIMILARITY: Final = 0.6
-"""From this ratio on a name counts as misspelt. It is difflib's own default."""
 
 
 def meant_by(text: str) -> str:
@@ -38,16 +37,14 @@ def meant_by(text: str) -> str:
 
 def nearest_file(path: str) -> str:
     """The end of a message on a Python file that is not there: the most similar one of its folder; empty for none."""
-    from difflib import get_close_matches  # late: only errors need it
-
     folder, file = os.path.split(path)
     try:
         with os.scandir(folder or os.curdir) as entries:
             names = [entry.name for _, entry in zip(range(_MAX_FILES), entries, strict=False)]
     except (OSError, ValueError):
         return ""
-    near = get_close_matches(file, [name for name in names if name.endswith(".py")], n=1, cutoff=_SIMILARITY)
-    return f"; nearest: {os.path.join(folder or os.curdir, near[0])}" if near else ""
+    near = closest_match(file, (name for name in names if name.endswith(".py")))
+    return f"; nearest: {os.path.join(folder or os.curdir, near)}" if near else ""
 
 
 def _names_of_apps(path: str) -> list[str]:

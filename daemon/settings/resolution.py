@@ -22,8 +22,6 @@ SECTION: Final = "serve"
 _TABLES: Final = tuple(option.key for option in OPTIONS if option.kind == "imports")
 _LARGEST_FILE: Final = 1024 * 1024
 """Bytes. A settings file has a few hundred; reading a large one would delay the start."""
-_SIMILARITY: Final = 0.6
-"""From this ratio on an unknown variable counts as misspelt. It is difflib's own default."""
 
 
 @final
@@ -104,7 +102,7 @@ def _closest_variable(name: str) -> str:
     spellings = {option.variable.removeprefix(PREFIX): option.variable for option in OPTIONS} | {
         option.key.replace("-", "_").upper(): option.variable for option in OPTIONS
     }
-    return spellings.get(closest_match(name.removeprefix(PREFIX).upper(), spellings, cutoff=_SIMILARITY), "")
+    return spellings.get(closest_match(name.removeprefix(PREFIX).upper(), spellings), "")
 
 
 def _variable(option: Option, environ: Mapping[str, str]) -> RawValue | None:

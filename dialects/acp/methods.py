@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -245,23 +245,14 @@ PROMPT_RUNNING: Final[Failure] = DomainFailure(
 )
 
 
-@final
-class Methods:
+class Methods(msgspec.Struct, frozen=True, eq=False):
     """Those of one connection. `capabilities` are the client's."""
 
-    def __init__(
-        self,
-        connection: ClientConnection,
-        sessions: Sessions,
-        options: AcpOptions,
-        input_modes: tuple[str, ...] | None,
-        capabilities: Callable[[], ClientCapabilities],
-    ) -> None:
-        self._connection = connection
-        self._sessions = sessions
-        self._options = options
-        self._input_modes = input_modes
-        self._capabilities = capabilities
+    connection: ClientConnection
+    sessions: Sessions
+    options: AcpOptions
+    input_modes: tuple[str, ...] | None
+    capabilities: Callable[[], ClientCapabilities]
 
     def operations(self) -> list[OperationSpec]:
         """Declare all of them."""
@@ -276,18 +267,18 @@ class Methods:
         @service.mutation("authenticate", timeout=None, errors=[AuthenticationFailed])
         async def authenticate(params: structs.AuthenticateRequest, /) -> structs.AuthenticateResponse:
             """Sign in with one of the agent's methods."""
-            known = tuple(method.id for method in self._options.auth_methods)
+            known = tuple(method.id for method in self.options.auth_methods)
             if params.method_id not in known:
                 raise FailureError(InvalidParams("methodId", "one of", "string", known))
-            if self._options.authenticate is not None:
+            if self.options.authenticate is not None:
                 try:
-                    await self._options.authenticate(params.method_id)
+                    await self.options.authenticate(params.method_id)
                 except OperationError:
                     raise AuthenticationFailed from None
             return structs.AuthenticateResponse()
 
     def _add_choices(self, service: Service) -> None:
-        options, sessions = self._options, self._sessions
+        options, sessions = self.options, self.sessions
 
         @service.mutation("session/set_mode", inline=True, errors=[SessionNotFound])
         def set_mode(params: structs.SetSessionModeRequest, /) -> structs.SetSessionModeResponse:
@@ -327,7 +318,7 @@ class Methods:
             """Open a session."""
             session = self._open(new_id(), params)
             self._announce_commands(ctx, session)
-            agent_runner_of(self._connection.host).spawn(self._load_service)
+            agent_runner_of(self.connection.host).spawn(self._load_service)
             return structs.NewSessionResponse(session_id=session.record.id, **self._chosen(session))
 
         @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
@@ -352,11 +343,11 @@ class Methods:
         @service.mutation("session/close", inline=True, errors=[SessionNotFound])
         def close(params: structs.CloseSessionRequest, /) -> structs.CloseSessionResponse:
             """Close a session, and cancel what runs in it."""
-            self._sessions.close(params.session_id)
+            self.sessions.close(params.session_id)
             return structs.CloseSessionResponse()
 
     def _chosen(self, session: OpenSession) -> dict[str, Any]:  # Any: members of a struct
-        options, record = self._options, session.record
+        options, record = self.options, session.record
         return {"modes": modes_of(options, record), "config_options": config_of(options, record)}
 
     def _open(
@@ -367,7 +358,7 @@ class Methods:
         for param, paths in (("cwd", [params.cwd]), ("additionalDirectories", params.additional_directories or ())):
             if not all(map(is_absolute, paths)):
                 raise FailureError(InvalidParams(param, "an absolute path", "string"))
-        return self._sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
+        return self.sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
 
     async def _reopen(
         self, ctx: Context, params: structs.LoadSessionRequest | structs.ResumeSessionRequest, *, replay: bool
@@ -375,14 +366,14 @@ class Methods:
         async with self._call(ctx, params) as call:
             handler, caller = call.handler, call.caller
             tasks = await tasks_of(handler, caller, params.session_id)
-            if not tasks and self._sessions.find(params.session_id) is None:
+            if not tasks and self.sessions.find(params.session_id) is None:
                 raise SessionNotFound
-            known = self._sessions.find(params.session_id)
+            known = self.sessions.find(params.session_id)
             session = self._open(params.session_id, params)
             if known is not None:
                 session.record.mode, session.record.config = known.record.mode, known.record.config
             else:
-                restore_choices(self._options, session.record, last_metadata(tasks))
+                restore_choices(self.options, session.record, last_metadata(tasks))
             session.record.task_id = open_task(tasks)
             if replay:
                 await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
@@ -401,19 +392,19 @@ class Methods:
 
     def _announce_commands(self, ctx: Context, session: OpenSession) -> None:
         """Tell the commands after the answer, which leaves before anything else of the loop runs."""
-        if self._input_modes is None:
-            commands = skill_commands(self._connection.host.offered(ctx))
+        if self.input_modes is None:
+            commands = skill_commands(self.connection.host.offered(ctx))
         else:
-            commands = commands_of(self._options)
+            commands = commands_of(self.options)
         if not commands:
             return
         update = structs.AvailableCommandsUpdate(available_commands=commands)
-        host, session_id = self._connection.context_backend, session.record.id
+        host, session_id = self.connection.context_backend, session.record.id
 
         async def tell() -> None:
             await host.notify("session/update", structs.SessionNotification(session_id=session_id, update=update))
 
-        agent_runner_of(self._connection.host).spawn(tell)
+        agent_runner_of(self.connection.host).spawn(tell)
 
     # -- prompts -----------------------------------------------------------------------------------------------
 
@@ -432,22 +423,22 @@ class Methods:
             """Cancel what runs in a session. The dialect has done so when it was read."""
 
     async def _prompt(self, ctx: Context, params: structs.PromptRequest) -> structs.StopReason:
-        session = self._sessions.get(params.session_id)
+        session = self.sessions.get(params.session_id)
         if not session.begin_prompt(ctx.request_id):
             return structs.StopReason.CANCELLED
         if session.cancel_turn is not None:
             raise FailureError(PROMPT_RUNNING)
-        host = self._connection.context_backend
+        host = self.connection.context_backend
         turn = PromptTurn(
             params.session_id,
             host,
-            agent_runner_of(self._connection.host).spawn,
+            agent_runner_of(self.connection.host).spawn,
             partial(
                 TurnEditor,
                 session.record,
                 host,
-                self._capabilities(),
-                frozenset(mode.id for mode in self._options.modes),
+                self.capabilities(),
+                frozenset(mode.id for mode in self.options.modes),
             ),
         )
         session.cancel_turn = turn.cancel
@@ -459,7 +450,7 @@ class Methods:
         except BaseException as exc:
             if isinstance(ctx.ended_by, Cancelled):
                 turn.drop()
-            if self._input_modes is None and isinstance(exc, FailureError):
+            if self.input_modes is None and isinstance(exc, FailureError):
                 raise FailureError(with_typed_params(exc.failure)) from None
             raise
         finally:
@@ -472,14 +463,14 @@ class Methods:
         message = Message(
             new_id(),
             Role.USER,
-            parts if self._input_modes is not None else skill_parts(parts),
+            parts if self.input_modes is not None else skill_parts(parts),
             context_id=record.id,
             task_id=record.task_id,
             metadata={CWD: record.cwd, **choices_in(record)},
         )
         check_json_depth(message, params.meta)
-        if self._input_modes is not None:
-            check_media_types(message, self._input_modes)
+        if self.input_modes is not None:
+            check_media_types(message, self.input_modes)
         return SendRequest(message, metadata=params.meta)
 
     # -- the store ---------------------------------------------------------------------------------------------
@@ -488,12 +479,12 @@ class Methods:
         from ...a2a.v10 import V10  # late: the agent's service loads with the first call
         from ...agents.methods import AdmittedCall
 
-        return AdmittedCall(agent_runner_of(self._connection.host).pipeline, ctx, V10, params, task_id)
+        return AdmittedCall(agent_runner_of(self.connection.host).pipeline, ctx, V10, params, task_id)
 
     async def _load_service(self) -> None:
         """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
         with suppress(Exception):  # what goes wrong, the first prompt is told
-            agent_runner_of(self._connection.host).pipeline  # noqa: B018 - makes it
+            agent_runner_of(self.connection.host).pipeline  # noqa: B018 - makes it
 
 
 async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:

@@ -48,7 +48,7 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
     declared = {spec.name for spec in specs}
     for spec in specs:
         if (first := _needed_by(spec.name)) is not None and first not in declared:
-            raise DeclarationError(f"operation {spec.name}: editors call it behind {first} alone; declare that, too")
+            raise _wrong(spec, f"editors call it behind {first} alone; declare that, too")
     folders = {"supported": True, "changeNotifications": True}
     capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC), "workspace": {"workspaceFolders": folders}}
     registrations: list[Registration] = []
@@ -75,6 +75,10 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
         capabilities["executeCommandProvider"] = {"commands": commands}
     _complete(capabilities, "ServerCapabilities", "")
     return Announcement(capabilities, tuple(registrations))
+
+
+def _wrong(spec: OperationSpec, why: str) -> DeclarationError:
+    return DeclarationError(f"operation {spec.name}: {why}")
 
 
 def _row(method: str) -> Method:
@@ -104,7 +108,7 @@ def _options(spec: OperationSpec) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError):
         options = None
     if not isinstance(options, dict):
-        raise DeclarationError(f"operation {spec.name}: options must be a struct of discreet.lsp or a dict")
+        raise _wrong(spec, "options must be a struct of discreet.lsp or a dict")
     return options
 
 
@@ -187,30 +191,25 @@ def slips(methods: Iterable[str]) -> Iterator[str]:
 def check_declaration(spec: OperationSpec) -> None:
     """Raises `DeclarationError` for an operation that LSP does not allow."""
     if spec.name in OWN_METHODS:
-        raise DeclarationError(
-            f"operation {spec.name}: LSP's handshake answers it; see @service.initialize and lifespan"
-        )
+        raise _wrong(spec, "LSP's handshake answers it; see @service.initialize and lifespan")
     if spec.name == RUN_COMMAND:
-        raise DeclarationError(
-            f"operation {spec.name}: LSP's session answers it; declare commands with @service.command"
-        )
+        raise _wrong(spec, "LSP's session answers it; declare commands with @service.command")
     if spec.name in NOTIFICATIONS and spec.kind != "notification":
-        raise DeclarationError(
-            f"operation {spec.name}: it is a notification in LSP; declare it with @service.notification"
-        )
+        raise _wrong(spec, "it is a notification in LSP; declare it with @service.notification")
     if spec.name in REQUESTS and spec.kind == "notification":
-        raise DeclarationError(f"operation {spec.name}: it is a request in LSP; declare it with @service.query")
+        raise _wrong(spec, "it is a request in LSP; declare it with @service.query")
     for error in spec.errors:
         number = error.definition.number
         if number in RESERVED_NUMBERS and number not in ERROR_CODES.values():
-            raise DeclarationError(
-                f"operation {spec.name}: {error.__name__} has the number {number}, and LSP allows no new ones"
-                f" from {RESERVED_NUMBERS.start} to {RESERVED_NUMBERS.stop - 1}"
+            raise _wrong(
+                spec,
+                f"{error.__name__} has the number {number}, and LSP allows no new ones"
+                f" from {RESERVED_NUMBERS.start} to {RESERVED_NUMBERS.stop - 1}",
             )
     if isinstance(spec.offer, Command) and spec.input.whole and _is_lsp_struct(spec.input.type):
-        raise DeclarationError(
-            f"operation {spec.name}: a command takes its arguments, not lsp.{spec.input.type.__name__}:"
-            " `def fix(ctx: Context, uri: str)`"
+        raise _wrong(
+            spec,
+            f"a command takes its arguments, not lsp.{spec.input.type.__name__}: `def fix(ctx: Context, uri: str)`",
         )
     _check_types(spec, _row(spec.name))
 
@@ -232,15 +231,16 @@ _FIRST: Final = {row.server_capability: method for method, row in REQUESTS.items
 
 def _check_types(spec: OperationSpec, row: Method) -> None:
     if row.direction == "serverToClient" and not row.server_capability:
-        raise DeclarationError(f"operation {spec.name}: in LSP the server sends it; handlers do, by lsp.Editor(ctx)")
+        raise _wrong(spec, "in LSP the server sends it; handlers do, by lsp.Editor(ctx)")
     params, result = row.params, row.result
     if params in HOMES and not _takes(spec, params):
-        raise DeclarationError(
-            f"operation {spec.name}: its params are lsp.{params}, taken whole: write"
-            f" `def {spec.name.rpartition('/')[2]}(params: lsp.{params}, /)`, behind ctx if there is one"
+        raise _wrong(
+            spec,
+            f"its params are lsp.{params}, taken whole: write"
+            f" `def {spec.name.rpartition('/')[2]}(params: lsp.{params}, /)`, behind ctx if there is one",
         )
     if result and (wrong := _not_in(spec.returns, f"{result} | {row.partial_result}")):
-        raise DeclarationError(f"operation {spec.name}: its result in LSP is {result}, never {wrong}; annotate it so")
+        raise _wrong(spec, f"its result in LSP is {result}, never {wrong}; annotate it so")
 
 
 def _takes(spec: OperationSpec, params: str) -> bool:

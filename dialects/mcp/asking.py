@@ -96,7 +96,7 @@ def answers_of(questions: Questions, pending: Pending) -> dict[str, Any]:
     for name in pending.state.asked:
         if name in pending.responses and name in questions.params:
             try:
-                values[name], _ = questions.params[name].read(pending.responses[name])
+                values[name] = questions.params[name].read(pending.responses[name])
             except UnusableAnswer:
                 pass
     return values
@@ -151,10 +151,9 @@ class _Asking:
     async def _answer(self, ctx: Context, name: str, request: ClientRequest) -> Any:
         try:
             answer = await ctx.request(request.method, request.params, type=Raw, timeout=STATE_SECONDS)
-            value, _ = self._questions.params[name].read(answer)
+            return self._questions.params[name].read(answer)
         except (ClientRefused, TimeoutError, UnusableAnswer):
             raise FailureError(_NO_ANSWER) from None
-        return value
 
     async def _call(self, ctx: Context, params: Pending, values: dict[str, Any]) -> bytes:
         spec = self._questions.spec

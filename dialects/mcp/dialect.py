@@ -263,43 +263,31 @@ class Outcome(Struct, frozen=True):
     asks: bool = False
 
 
-@final
-class Rendering:
+class Rendering(Struct, frozen=True, eq=False):
     """How one forwarded call is answered. `write` makes its result of the operation's, both JSON texts; `tell` the result that
     tells a failure, or None where the failure is told as it is. With `asks`, what came is an `Outcome`.
     """
 
-    __slots__ = ("_asks", "_dialect", "_tell", "_write", "protocol")
-
-    def __init__(
-        self,
-        dialect: McpDialect,
-        protocol: ProtocolRevision,
-        write: Callable[[bytes], bytes],
-        tell: Callable[[Failure], bytes | None] | None = None,
-        *,
-        asks: bool = False,
-    ) -> None:
-        self._dialect = dialect
-        self.protocol = protocol
-        self._write = write
-        self._tell = tell
-        self._asks = asks
+    dialect: McpDialect
+    protocol: ProtocolRevision
+    write: Callable[[bytes], bytes]
+    tell: Callable[[Failure], bytes | None] | None = None
+    asks: bool = False
 
     def result(self, result: bytes) -> bytes:
         if self.protocol.token is not None:
-            self._dialect.end_progress(self.protocol.token)
-        if self._asks:
+            self.dialect.end_progress(self.protocol.token)
+        if self.asks:
             outcome = decoder_for(Outcome)(result)
             result = bytes(outcome.result)
             if outcome.asks:
                 return result
-        return self._write(result)
+        return self.write(result)
 
     def failure(self, failure: Failure) -> bytes | None:
         if self.protocol.token is not None:
-            self._dialect.end_progress(self.protocol.token)
-        return None if self._tell is None else self._tell(failure)
+            self.dialect.end_progress(self.protocol.token)
+        return None if self.tell is None else self.tell(failure)
 
 
 @final

@@ -182,14 +182,12 @@ class AskedParam:
         params = {"messages": msgspec.to_builtins(messages), "maxTokens": self._ask.max_tokens}
         return ClientRequest(method, params | ({"systemPrompt": prompt} if (prompt := self._ask.system_prompt) else {}))
 
-    def read(self, answer: Raw) -> tuple[Any, Any]:
-        """The value of an answer as JSON, and as the handler gets it.
-
-        Raises `UnusableAnswer` for one that is none, and `FailureError` where the user declined.
-        """
+    def read(self, answer: Raw) -> Any:
+        """The value of an answer (JSON). Raises `UnusableAnswer` for one that is none, `FailureError` where the user declined."""
         try:
             value = self._value(answer)
-            return value, self.typed(value)
+            self.typed(value)
+            return value
         except (*DECODE_ERRORS, ValueError, KeyError):  # what a caller sent stands in the text of such an exception
             pass
         raise UnusableAnswer

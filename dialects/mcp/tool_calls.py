@@ -5,7 +5,7 @@ programs, and errors that it can read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -170,14 +170,12 @@ class _Error(msgspec.Struct, frozen=True):
     details: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-@final
-class ToolResult:
+class ToolResult(Struct, frozen=True, eq=False):
     """How one call of a tool is answered."""
 
-    def __init__(self, tool: Tool, protocol: ProtocolRevision, server: ServerInfo) -> None:
-        self.tool = tool
-        self.protocol = protocol
-        self._server = server
+    tool: Tool
+    protocol: ProtocolRevision
+    server: ServerInfo
 
     def write(self, result: bytes) -> bytes:
         match self.tool.shape:
@@ -196,7 +194,7 @@ class ToolResult:
             case "result":
                 own = decoder_for(CallToolResult)(result)
                 if self.protocol.modern:
-                    return _encode(modern_members(msgspec.to_builtins(own), self._server))
+                    return _encode(modern_members(msgspec.to_builtins(own), self.server))
                 return _encode(reduced(own, self.protocol.revision))
             case "whole":
                 return self._whole(result)
@@ -231,7 +229,7 @@ class ToolResult:
         if error:
             parts.append(b'"isError":true')
         if self.protocol.modern:
-            parts.append(_encode(modern_members({}, self._server))[1:-1])
+            parts.append(_encode(modern_members({}, self.server))[1:-1])
         return b"{%b}" % b",".join(parts)
 
     def _content(self, content: bytes) -> bytes:

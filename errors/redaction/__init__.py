@@ -10,8 +10,8 @@ The other functions tell the scrubber behind `scrub` what it can't know (`regist
 """
 
 from ..wire import error_object as error_object
+from .limits import ScrubLimits as ScrubLimits
 from .scrubber import Scrubber as Scrubber
-from .scrubber import ScrubLimits as ScrubLimits
 from .scrubber import find_secrets as find_secrets
 from .scrubber import finds_secret as finds_secret
 from .scrubber import load_environment as load_environment

@@ -15,6 +15,7 @@ from pathlib import PurePath
 from types import CodeType, ModuleType, TracebackType
 from typing import final
 
+from ..nearest import nearest_hint
 from .limits import CUT
 from .paths import reduce_path
 from .pipeline import Pipeline
@@ -123,11 +124,8 @@ def suggestion(exc: BaseException) -> str:
     """`; nearest: NAME`, for an attribute that its object does not have but nearly has; else empty."""
     if not isinstance(exc, AttributeError) or not isinstance(exc.name, str):
         return ""
-    from difflib import get_close_matches  # late: only such errors need it
-
     known = vars(exc.obj) if isinstance(exc.obj, ModuleType) else dir(type(exc.obj))
-    near = get_close_matches(exc.name, [name for name in known if not name.startswith("_")], n=1)
-    return f"; nearest: {near[0]}" if near and "; nearest: " not in str(exc) else ""
+    return "" if "; nearest: " in str(exc) else nearest_hint(exc.name, (name for name in known if name[:1] != "_"))
 
 
 def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:

@@ -68,31 +68,52 @@ PTMX = (5, 2)
 def polled_reader(fd: int) -> DescriptorReader | None:
     """A reader for a pipe, a socket or a terminal; None for anything else."""
     mode = os.fstat(fd).st_mode
-    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd):
-        return DescriptorReader(read=_PolledReader(fd).read, wait_on=fd, close=do_nothing)
-    return None
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)):
+        return None
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    full_reads = 0  # bytes since the last short read
+
+    def read() -> bytes | None:
+        nonlocal full_reads
+        if not poll.poll(0):
+            return None
+        chunk = os.read(fd, READ_BYTES)
+        full_reads = full_reads + len(chunk) if len(chunk) == READ_BYTES else 0
+        if full_reads == LARGE_TRANSFER_BYTES:
+            enlarge_pipe(fd, LARGE_PIPE_BYTES)
+        return chunk
+
+    return DescriptorReader(read=read, wait_on=fd, close=do_nothing)
 
 
 def polled_writer(fd: int) -> DescriptorWriter | None:
     """The first of the options above that works for a pipe, a socket or a terminal; None if none does."""
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):
-        return socket_writer(fd)
+        return _socket_writer(fd)
     if not (stat.S_ISFIFO(mode) or os.isatty(fd)):
         return None
     if (own := _reopen_nonblocking(fd)) is not None:
-        return nonblocking_writer(own)
+        return _nonblocking_writer(own)
     return pipe_writer(fd) if stat.S_ISFIFO(mode) else None
 
 
-def nonblocking_writer(own: int) -> DescriptorWriter:
+def _nonblocking_writer(own: int) -> DescriptorWriter:
     """Writes to a non-blocking description that nobody shares; `close` closes it."""
-    return DescriptorWriter(
-        write=_NonblockingWriter(own).write, wait_on=own, shut_down=do_nothing, close=lambda: os.close(own)
-    )
+    enlarged = False
+
+    def write(data: memoryview) -> int:
+        nonlocal enlarged
+        if len(data) >= LARGE_TRANSFER_BYTES and not enlarged:
+            enlarged = True
+            enlarge_pipe(own, LARGE_PIPE_BYTES)
+        return os.write(own, data)
+
+    return DescriptorWriter(write=write, wait_on=own, shut_down=do_nothing, close=lambda: os.close(own))
 
 
-def socket_writer(fd: int) -> DescriptorWriter:
+def _socket_writer(fd: int) -> DescriptorWriter:
     """Writes to a socket with MSG_DONTWAIT, which does not change its description."""
     import socket  # late: 1.5 ms, and only sockets need it
 
@@ -100,10 +121,8 @@ def socket_writer(fd: int) -> DescriptorWriter:
     peer = socket.socket(fileno=os.dup(fd))
 
     def shut_down() -> None:
-        try:
+        with suppress(OSError):  # the peer has gone
             peer.shutdown(socket.SHUT_WR)
-        except OSError:
-            return  # the peer has gone
 
     return DescriptorWriter(
         write=lambda data: peer.send(data, flag), wait_on=peer.fileno(), shut_down=shut_down, close=peer.close
@@ -112,52 +131,16 @@ def socket_writer(fd: int) -> DescriptorWriter:
 
 def pipe_writer(fd: int) -> DescriptorWriter:
     """Writes to a blocking pipe, in pieces that do not block after a `poll`."""
-    return DescriptorWriter(write=_PipeWriter(fd).write, wait_on=fd, shut_down=do_nothing, close=do_nothing)
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
 
-
-@final
-class _PolledReader:
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._full_reads = 0  # bytes since the last short read
-        self._poll = select.poll()
-        self._poll.register(fd, select.POLLIN)
-
-    def read(self) -> bytes | None:
-        if not self._poll.poll(0):
-            return None
-        chunk = os.read(self._fd, READ_BYTES)
-        self._full_reads = self._full_reads + len(chunk) if len(chunk) == READ_BYTES else 0
-        if self._full_reads == LARGE_TRANSFER_BYTES:
-            enlarge_pipe(self._fd, LARGE_PIPE_BYTES)
-        return chunk
-
-
-@final
-class _NonblockingWriter:
-    def __init__(self, own: int) -> None:
-        self._own = own
-        self._enlarged = False
-
-    def write(self, data: memoryview) -> int:
-        if len(data) >= LARGE_TRANSFER_BYTES and not self._enlarged:
-            self._enlarged = True
-            enlarge_pipe(self._own, LARGE_PIPE_BYTES)
-        return os.write(self._own, data)
-
-
-@final
-class _PipeWriter:
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._poll = select.poll()
-        self._poll.register(fd, select.POLLOUT)
-
-    def write(self, data: memoryview) -> int:
+    def write(data: memoryview) -> int:
         sent = 0
-        while sent < len(data) and self._poll.poll(0):
-            sent += os.write(self._fd, data[sent : sent + select.PIPE_BUF])
+        while sent < len(data) and poll.poll(0):
+            sent += os.write(fd, data[sent : sent + select.PIPE_BUF])
         return sent
+
+    return DescriptorWriter(write=write, wait_on=fd, shut_down=do_nothing, close=do_nothing)
 
 
 def _reopen_nonblocking(fd: int) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from time import time
 from typing import TYPE_CHECKING, Any, Final, final, get_args
 
@@ -36,7 +36,6 @@ from ..requests import GatewayRequest, note_route
 from .routes import CARD_PATHS, WELL_KNOWN, Found, NotAllowed, find_route, meant_by, path_of, version_of_path
 
 if TYPE_CHECKING:
-    from ...a2a.card import AgentCard
     from ...daemon.host import Host
     from ...daemon.operations.params import InputModel
     from ..asgi import Send
@@ -67,24 +66,6 @@ MAX_AGE_SECONDS: Final = 300
 """How long a cache may use a card without asking: cards change with a new start only."""
 
 _CACHING: Final = {"cache-control": f"public, max-age={MAX_AGE_SECONDS}", "vary": "a2a-version, host"}
-
-
-@final
-class Cards:
-    """`make(url)` makes the card of a gateway that is reached under this URL."""
-
-    def __init__(self, make: Callable[[str], AgentCard]) -> None:
-        self._make = make
-        self._started = int(time())
-
-    def answer(self, request: GatewayRequest, url: str) -> Answer:
-        """The card, or 304 where the client has it already (RFC 9110, section 13)."""
-        card, version = self._make(url), asked_version(request)
-        if version is None:  # which version it speaks is not known, and clients of 1.0 don't say so here: one for both
-            body = msgspec.json.encode(_merged(msgspec.to_builtins(card), msgspec.to_builtins(card_to_v03(card))))
-        else:
-            body = msgspec.json.encode(card_to_v03(card) if covers_version("0.3", version) else card)
-        return with_etag(request, Answer(200, body), caching=_CACHING, modified=self._started)
 
 
 def _merged(new: Any, old: Any) -> Any:  # JSON
@@ -234,6 +215,9 @@ def status_of_jsonrpc(failure: Failure) -> int:
 
 
 _MALFORMED: Final[Failure] = InvalidRequest("malformed-envelope")
+_ROOT_HINT: Final = (
+    f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}; a page for people is served with --http-page"
+)
 
 
 @final
@@ -250,41 +234,44 @@ class A2AEndpoint:
             "1.0": (methods, self._router),
             "0.3": (rest_methods, Router(rest_methods, host.registry, calls.access, named=False)),
         }
-        self._cards = Cards(agent.public_card)
+        self._public_card = agent.public_card
+        self._started = int(time())
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         path = path.lstrip("/")
-        if not path:
-            note_route(request, "/")
-            if request.method == "POST":
-                return await self._jsonrpc(request, send)
-            hint = f"JSON-RPC is sent by POST; the agent card is at {WELL_KNOWN}; a page for people is served with --http-page"
-            return RestWriter(version_to_answer(request), request.headers.get("accept")).not_allowed("POST", hint=hint)
-        if f"/{path}" in CARD_PATHS:
-            note_route(request, f"/{path}")
-            if request.method in ("GET", "HEAD"):
-                return self._cards.answer(request, self._calls.url(request))
-            return RestWriter(version_to_answer(request), request.headers.get("accept")).not_allowed("GET", "HEAD")
-        return await self._http_json(request, path, send)
+        is_card = f"/{path}" in CARD_PATHS
+        if path and not is_card:
+            return await self._http_json(request, path, send)
+        note_route(request, f"/{path}")
+        if is_card and request.method in ("GET", "HEAD"):
+            return self._card(request)
+        if not path and request.method == "POST":
+            return await self._jsonrpc(request, send)
+        writer = RestWriter(version_to_answer(request), request.headers.get("accept"))
+        return writer.not_allowed("GET", "HEAD") if is_card else writer.not_allowed("POST", hint=_ROOT_HINT)
+
+    def _card(self, request: GatewayRequest) -> Answer:
+        """The card, or 304 where the client has it already (RFC 9110, section 13)."""
+        card, version = self._public_card(self._calls.url(request)), asked_version(request)
+        if version is None:  # which version it speaks is not known, and clients of 1.0 don't say so here: one for both
+            body = msgspec.json.encode(_merged(msgspec.to_builtins(card), msgspec.to_builtins(card_to_v03(card))))
+        else:
+            body = msgspec.json.encode(card_to_v03(card) if covers_version("0.3", version) else card)
+        return with_etag(request, Answer(200, body), caching=_CACHING, modified=self._started)
 
     async def _jsonrpc(self, request: GatewayRequest, send: Send) -> Answer | None:
         version = version_to_answer(request)
         body = await self._calls.body(request, JsonRpcWriter(NULL_ID, version))
         if not isinstance(body, bytes):
             return body
-        call_id, failure = NULL_ID, _MALFORMED
-        match envelope.decode(body):
-            case Call() as call:
-                call.id = call.id or NULL_ID  # every request has an answer here
-                call.metadata = self._metadata(request)
-                writer = JsonRpcWriter(call.id, VERSIONS.get(call.method, version))
-                return await self._calls.run(request, send, call, writer, self._router, jsonrpc=True)
-            case Refused(call_id, failure):
-                pass
-            case NoJson(failure):
-                pass
-            case _:  # a response, or a notification that is broken
-                pass
+        message = envelope.decode(body)
+        if isinstance(message, Call):
+            message.id = message.id or NULL_ID  # every request has an answer here
+            message.metadata = self._metadata(request)
+            writer = JsonRpcWriter(message.id, VERSIONS.get(message.method, version))
+            return await self._calls.run(request, send, message, writer, self._router, jsonrpc=True)
+        call_id = message.id if isinstance(message, Refused) else NULL_ID
+        failure = message.failure if isinstance(message, Refused | NoJson) else _MALFORMED
         return self._calls.refused(request, JsonRpcWriter(call_id, version), failure, call_id)
 
     async def _http_json(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:

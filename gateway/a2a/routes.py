@@ -163,7 +163,6 @@ def _by_shape(routes: tuple[Route, ...]) -> Mapping[str, Mapping[str, tuple[Rout
 _BY_SHAPE: Final = {version: _by_shape(routes) for version, routes in ROUTES.items()}
 
 
-_CUTOFF: Final = 0.6
 _LONGEST: Final = 200
 """Characters of a path that are compared."""
 
@@ -202,7 +201,7 @@ def meant_by(path: str, version: A2AVersion, root: str, settings: Settings) -> s
     for route in reversed(ROUTES[version]):
         at = path_of(route, version, tenant=False)
         known[at] = known[f"/{route.method}"] = f"{route.verb} {root}{at}"
-    near = closest_match("/" + _ID.sub("{id}", path[:_LONGEST]), known, cutoff=_CUTOFF)
+    near = closest_match("/" + _ID.sub("{id}", path[:_LONGEST]), known)
     return (
         f"nearest: {known[near]}"
         if near

@@ -323,16 +323,14 @@ MAX_SPARE: Final = 64
 """Conversations that wait to be lent again. One takes a third of a millisecond to be made."""
 
 
-@final
-class Session:
+class Session(msgspec.Struct, eq=False):
     """`users` are the HTTP requests that are open; `since` is when the last one ended, in seconds of the clock."""
 
-    def __init__(self, session_id: str, owner: str, conversation: Conversation, since: float) -> None:
-        self.id: Final = session_id
-        self.owner: Final = owner
-        self.conversation: Final = conversation
-        self.users = 0
-        self.since = since
+    id: str
+    owner: str
+    conversation: Conversation
+    since: float
+    users: int = 0
 
 
 @final

@@ -43,13 +43,13 @@ from .conversation import Conversation, PostHandler, Session, Sessions
 from .headers import LAST_EVENT, SESSION, VERSION, accepts, mismatch
 
 if TYPE_CHECKING:
-    from ...daemon.dispatch.request import Outcome, Request, RequestMetrics
+    from ...daemon.dispatch.request import Outcome, Request, RequestCounts, RequestMetrics
     from ...daemon.host import Host
     from ...daemon.operations.spec import OperationSpec
     from ...dialects.mcp.tools import Tool
     from ...errors.failures import Failure
     from ..asgi import Send
-    from ..calls import CallRunner
+    from ..calls import CallRunner, Sender
     from ..streams import MessageStream
 
 
@@ -160,30 +160,6 @@ def status_of_outcome(failure: Failure, *, modern: bool) -> int:
     return 400 if modern and isinstance(failure, DomainFailure) and is_own(failure) else 200
 
 
-@final
-class FailureAnswers:
-    """Those to one request. `challenge` is what is added to `WWW-Authenticate`, empty where there is nothing to tell."""
-
-    def __init__(self, dialect: McpDialect, challenge: str) -> None:
-        self.call_id = NULL_ID
-        self._dialect = dialect
-        self._challenge = challenge
-
-    def failure(self, failure: Failure) -> Answer:
-        """For what never became a call."""
-        body = self._dialect.encode_failure(self.call_id, failure)
-        return Answer(status_of(failure), body, headers=self.headers(failure))
-
-    def headers(self, failure: Failure) -> dict[str, str]:
-        headers = headers_of(failure)
-        if self._challenge and isinstance(failure, AuthenticationRequired):
-            headers["www-authenticate"] += self._challenge
-        if self._challenge and isinstance(failure, InsufficientPermissions):
-            scope = " ".join(failure.scopes)
-            headers["www-authenticate"] = f'Bearer error="insufficient_scope", scope="{scope}"{self._challenge}'
-        return headers
-
-
 PATH: Final = "mcp"
 PATHS: Final = (PATH, WELL_KNOWN)
 """What the paths of the endpoint begin with."""
@@ -199,14 +175,12 @@ _BATCH: Final = Refused(NULL_ID, InvalidRequest("batch-not-supported"))
 _EVENT_ID: Final = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
-class Caller(msgspec.Struct, frozen=True):
-    """Who sends a request. `owner` is whose sessions it finds; `answers` writes why it is refused."""
+class EarlyAnswer(Exception):
+    """What a request is answered with that goes no further."""
 
-    access: Access
-    owner: str
-    metadata: dict[str, str]
-    answers: FailureAnswers
-    url: str
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer: Final = answer
 
 
 @final
@@ -216,190 +190,225 @@ class McpEndpoint:
     def __init__(self, host: Host, calls: CallRunner) -> None:
         settings = host.settings
         try:
-            offered = Offered(host)
+            self.offered: Final = Offered(host)
         except DeclarationError as exc:
             raise with_place(exc, host.catalogue.operations) from exc
-        self._calls = calls
-        self._offered = offered
-        self._metrics = host.request_metrics["http"]
-        self._sessions: Final = Sessions(host, offered, settings.http_max_sessions, settings.http_session_timeout)
+        self.calls: Final = calls
+        self.metrics: Final = host.request_metrics["http"]
+        self.sessions: Final = Sessions(host, self.offered, settings.http_max_sessions, settings.http_session_timeout)
+        self.dialect: Final = McpDialect(lambda method, meta: None, host.memory)
+        """For what is no session's."""
         self._metadata = ResourceMetadata(host, PATH)
-        self._dialect = McpDialect(lambda method, meta: None, host.memory)  # for what is no session's
-        calls.on_close.append(self._sessions.drain)
+        calls.on_close.append(self.sessions.drain)
         call_on_loop = host.scheduler.threads.call_on_loop
-        host.resource_watchers.append(lambda uri: call_on_loop(self._sessions.tell_updated, uri))
+        host.resource_watchers.append(lambda uri: call_on_loop(self.sessions.tell_updated, uri))
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
+        url = self.calls.url(request).rstrip("/") + "/"
         if path.startswith(WELL_KNOWN):
-            return self._metadata.answer(path, request.method, self._url(request))
+            return self._metadata.answer(path, request.method, url)
         if path != PATH:
             return plain_text(404, f"the endpoint is /{PATH}")
         note_route(request, f"/{PATH}")
-        modern = request.headers.get(VERSION) == MODERN_REVISION
-        if request.method not in (("POST",) if modern else ("GET", "POST", "DELETE")):
-            return Answer(405, media_type="", headers={"allow": "POST" if modern else "GET, POST, DELETE"})
+        allowed = ("POST",) if request.headers.get(VERSION) == MODERN_REVISION else ("GET", "POST", "DELETE")
+        if request.method not in allowed:
+            return Answer(405, media_type="", headers={"allow": ", ".join(allowed)})
         needed = {"POST": (JSON, SSE), "GET": (SSE,)}.get(request.method, ())
         if not accepts(request, *needed):
             return plain_text(406, f"Accept must list {' and '.join(needed)}")
-        caller = await self._caller(request)
-        if isinstance(caller, Answer):
-            return caller
-        if request.method == "POST":
-            return await self._post(request, send, caller)
-        session = self._session(request, caller)
-        if isinstance(session, Answer):
-            return session
-        if request.method == "GET":
-            return await self._get(request, send, caller, session)
-        self._sessions.end(session)
-        return Answer(204, media_type="")
+        exchange = McpExchange(self, request, send, url, self._metadata.params(url))
+        try:
+            await exchange.identify()
+            match request.method:
+                case "POST":
+                    return await exchange.post()
+                case "GET":
+                    return await exchange.get()
+                case _:
+                    return exchange.delete()
+        except EarlyAnswer as early:
+            return early.answer
 
-    def _url(self, request: GatewayRequest) -> str:
-        return self._calls.url(request).rstrip("/") + "/"
 
-    async def _caller(self, request: GatewayRequest) -> Caller | Answer:
+@final
+class McpExchange:
+    """One HTTP request and its answer. Writes itself why it is refused.
+
+    `challenge` is what is added to `WWW-Authenticate`, empty where there is nothing to tell.
+    """
+
+    _access: Access
+    _owner: str
+    """Whose sessions it finds."""
+
+    def __init__(self, endpoint: McpEndpoint, request: GatewayRequest, send: Send, url: str, challenge: str) -> None:
+        self._endpoint = endpoint
+        self._calls = endpoint.calls
+        self._sessions = endpoint.sessions
+        self._request = request
+        self._send = send
+        self._url = url
+        self._challenge = challenge
+        self._metadata = self._calls.service_params(request)
+        self._call_id = NULL_ID
+
+    async def identify(self) -> None:
         """Whoever has an identity provider to convince must do so for every request."""
-        url = self._url(request)
-        answers = FailureAnswers(self._dialect, self._metadata.params(url))
-        access = await self._calls.known_access(request, PATH)
+        access = await self._calls.known_access(self._request, PATH)
         if not isinstance(access, Access):
-            return self._calls.refused(request, answers, access)
+            raise self._refused(access)
         known = access.caller if access.provider is not None else None
-        metadata = self._calls.service_params(request)
-        return Caller(access, "" if known is None else known.subject, metadata, answers, url)
+        self._access, self._owner = access, "" if known is None else known.subject
 
-    def _session(self, request: GatewayRequest, caller: Caller) -> Session | Answer:
-        session_id = request.headers.get(SESSION)
+    def failure(self, failure: Failure) -> Answer:
+        """For what never became a call."""
+        body = self._endpoint.dialect.encode_failure(self._call_id, failure)
+        return Answer(status_of(failure), body, headers=self._headers_of(failure))
+
+    def _headers_of(self, failure: Failure) -> dict[str, str]:
+        headers = headers_of(failure)
+        if self._challenge and isinstance(failure, AuthenticationRequired):
+            headers["www-authenticate"] += self._challenge
+        if self._challenge and isinstance(failure, InsufficientPermissions):
+            scope = " ".join(failure.scopes)
+            headers["www-authenticate"] = f'Bearer error="insufficient_scope", scope="{scope}"{self._challenge}'
+        return headers
+
+    def _refused(self, failure: Failure, call_id: bytes | None = None) -> EarlyAnswer:
+        return EarlyAnswer(self._calls.refused(self._request, self, failure, call_id))
+
+    def _session(self) -> Session:
+        """The session that the request belongs to (section Session Management)."""
+        session_id = self._request.headers.get(SESSION)
         if session_id is None:
-            return plain_text(400, f"{SESSION} is missing; a session begins with initialize")
-        session = self._sessions.find(session_id, caller.owner)
+            raise EarlyAnswer(plain_text(400, f"{SESSION} is missing; a session begins with initialize"))
+        session = self._sessions.find(session_id, self._owner)
         if session is None:
-            return plain_text(404, "there is no such session; begin a new one")
-        return _wrong_version(request, session.conversation.session.dialect.revision) or session
+            raise EarlyAnswer(plain_text(404, "there is no such session; begin a new one"))
+        self._check_version(session.conversation.session.dialect.revision)
+        return session
+
+    def _check_version(self, agreed: str | None = None) -> None:
+        """Section Protocol Version Header. `agreed` is the revision that the session's client has asked for itself."""
+        if self._request.headers.get(VERSION, NEWEST_LEGACY) not in (*_REVISIONS, agreed):
+            known = ", ".join((*_REVISIONS, MODERN_REVISION))
+            raise EarlyAnswer(plain_text(400, f"{VERSION} must be one of {known}"))
+
+    def delete(self) -> Answer:
+        self._sessions.end(self._session())
+        return Answer(204, media_type="")
 
     # -- messages from the client ----------------------------------------------------------------------------------
 
-    async def _post(self, request: GatewayRequest, send: Send, caller: Caller) -> Answer | None:
-        body = await self._calls.body(request, caller.answers)
+    async def post(self) -> Answer | None:
+        body = await self._calls.body(self._request, self)
         if not isinstance(body, bytes):
             return body
         message = decode(body)
         if isinstance(message, NoJson):
-            message = self._dialect.read_again(body) or message
+            message = self._endpoint.dialect.read_again(body) or message
         meta = None
         if isinstance(message, Call):
             meta = meta_of(message.params)
-            caller.answers.call_id = message.id or NULL_ID
+            self._call_id = message.id or NULL_ID
         version = meta.protocol_version if isinstance(meta, Meta) else None
-        if version is not None or request.headers.get(VERSION) == MODERN_REVISION:
-            return await self._post_alone(request, send, caller, message, version)
+        if version is not None or self._request.headers.get(VERSION) == MODERN_REVISION:
+            return await self._post_alone(message, version)
         is_first = isinstance(message, Call) and message.method == "initialize" and message.id is not None
-        begins = is_first and SESSION not in request.headers
-        session: Session | Answer | Overloaded
-        if begins:
-            session = _wrong_version(request) or self._sessions.begin(caller.owner)
-        else:
-            session = self._session(request, caller)
-        if isinstance(session, Overloaded):
-            return self._calls.refused(request, caller.answers, session)
-        if isinstance(session, Answer):
-            return session
+        begins = is_first and SESSION not in self._request.headers
+        session = self._begun() if begins else self._session()
         with self._calls.open(), self._sessions.using(session):
-            posting = self._take(request, caller, session.conversation, message, body)
-            if isinstance(posting, PostHandler):
-                begun = {SESSION: session.id} if begins else None
-                response = await self._answer(request, send, caller, session.conversation, posting, begun)
+            failed = True
+            try:
+                posting = self._take(session.conversation, message, body)
+                answer = await self._answer(session.conversation, posting, {SESSION: session.id} if begins else {})
                 failed = posting.failure is not None
-            else:
-                response, failed = posting, True
-            if begins and failed:
-                self._sessions.end(session)
-            return response
+                return answer
+            finally:
+                if begins and failed:
+                    self._sessions.end(session)
 
-    async def _post_alone(
-        self, request: GatewayRequest, send: Send, caller: Caller, message: Message, version: object
-    ) -> Answer | None:
+    def _begun(self) -> Session:
+        self._check_version()
+        session = self._sessions.begin(self._owner)
+        if isinstance(session, Overloaded):
+            raise self._refused(session)
+        return session
+
+    async def _post_alone(self, message: Message, version: object) -> Answer | None:
         """A request of 2026-07-28. Its client cancels it by going away."""
         if not isinstance(message, Call):
-            return self._refused(request, caller, message)
+            raise self._no_call(message)
         refusal = None
         if message.id is not None:
-            tool_of = partial(self._tool, caller.access)
-            refusal = MISSING_META if version is None else mismatch(request, message, version, tool_of)
-        with self._calls.open(), self._sessions.lent(caller.owner) as conversation:
-            posting = self._posting(request, caller, conversation)
-            if isinstance(posting, Answer):
-                return posting
+            refusal = MISSING_META if version is None else mismatch(self._request, message, version, self._tool)
+        with self._calls.open(), self._sessions.lent(self._owner) as conversation:
+            posting = self._posting(conversation)
             conversation.listening = posting.stream
-            posting.take([message], caller.metadata, refusal)
+            posting.take([message], self._metadata, refusal)
             running = next(iter(conversation.inflight), None)
             try:
-                return await self._answer(request, send, caller, conversation, posting)
+                return await self._answer(conversation, posting, {})
             finally:
                 if running is not None and not running.answered:
                     running.end(Cancelled())
                 conversation.forget(posting.stream)
                 conversation.reusable = running is None or running.ended_by is None
 
-    def _tool(self, access: Access, name: str) -> Tool | None:
+    def _tool(self, name: str) -> Tool | None:
         """The tool of this name, if the caller may call it: else its method says so, and nothing else tells of it."""
-        tool = self._offered.tools.get(name)
-        return None if tool is None or access.refusal(tool.spec.access, {}) is not None else tool
+        tool = self._endpoint.offered.tools.get(name)
+        return None if tool is None or self._access.refusal(tool.spec.access, {}) is not None else tool
 
-    def _take(
-        self, request: GatewayRequest, caller: Caller, conversation: Conversation, message: Message, body: bytes
-    ) -> PostHandler | Answer:
+    def _take(self, conversation: Conversation, message: Message, body: bytes) -> PostHandler:
         """Take the messages of a session. What runs then goes on when its client goes away."""
         batch = conversation.session.dialect.batches and message == _BATCH
         messages = split_batch(body) if batch else [message]
         if len(messages) == 1 and not isinstance(messages[0], Call | Reply):
-            return self._refused(request, caller, messages[0])
-        posting = self._posting(request, caller, conversation)
-        if isinstance(posting, PostHandler):
-            posting.batch = batch
-            posting.take(messages, caller.metadata)
+            raise self._no_call(messages[0])
+        posting = self._posting(conversation)
+        posting.batch = batch
+        posting.take(messages, self._metadata)
         return posting
 
-    def _refused(self, request: GatewayRequest, caller: Caller, message: Message) -> Answer:
+    def _no_call(self, message: Message) -> EarlyAnswer:
         match message:
             case Refused(call_id, failure):
-                caller.answers.call_id = call_id
-                return self._calls.refused(request, caller.answers, failure, call_id)
+                self._call_id = call_id
+                return self._refused(failure, call_id)
             case NoJson(failure):
-                return self._calls.refused(request, caller.answers, failure)
+                return self._refused(failure)
             case _:
-                return self._calls.refused(request, caller.answers, InvalidRequest("malformed-envelope"))
+                return self._refused(InvalidRequest("malformed-envelope"))
 
-    def _posting(self, request: GatewayRequest, caller: Caller, conversation: Conversation) -> PostHandler | Answer:
+    def _posting(self, conversation: Conversation) -> PostHandler:
         """What answers one POST, within the limits of whoever sends it: until all is answered, even when nobody waits for it."""
-        sender = self._calls.enter(request, caller.access)
-        if sender is None or sender.backlog.full:
-            if sender is not None:
-                self._calls.leave(sender)
-            return self._calls.refused(request, caller.answers, Overloaded(RETRY_AFTER_MS))
+        sender = self._sender()
+        if sender.backlog.full:
+            self._calls.leave(sender)
+            raise self._refused(Overloaded(RETRY_AFTER_MS))
+        metrics: RequestCounts = self._endpoint.metrics
+        if self._calls.recent is not None:
+            metrics = NotedMetrics(self._endpoint.metrics, partial(self._calls.note, self._request, self._access))
         return PostHandler(
             conversation,
-            caller.access,
+            self._access,
             sender.backlog,
-            caller.url,
+            self._url,
             closed=self._calls.closed,
             on_answered=partial(self._calls.leave, sender),
-            metrics=self._metrics
-            if self._calls.recent is None
-            else NotedMetrics(self._metrics, partial(self._calls.note, request, caller.access)),
+            metrics=metrics,
         )
+
+    def _sender(self) -> Sender:
+        sender = self._calls.enter(self._request, self._access)
+        if sender is None:
+            raise self._refused(Overloaded(RETRY_AFTER_MS))
+        return sender
 
     # -- messages to the client ------------------------------------------------------------------------------------
 
-    async def _answer(
-        self,
-        request: GatewayRequest,
-        send: Send,
-        caller: Caller,
-        conversation: Conversation,
-        posting: PostHandler,
-        begun: dict[str, str] | None = None,
-    ) -> Answer | None:
+    async def _answer(self, conversation: Conversation, posting: PostHandler, begun: dict[str, str]) -> Answer | None:
         """One JSON text where nothing is sent before it and it comes soon, else a stream of events. `begun` are the headers that
         tell of a session which the request begins, if it does not fail.
         """
@@ -410,11 +419,11 @@ class McpEndpoint:
         await stream.begun(UNWATCHED_SECONDS)
         streaming = False
         if not posting.complete:
-            async with watched(request):
+            async with watched(self._request):
                 await stream.begun(min(FIRST_SECONDS, self._calls.keep_alive))
                 streaming = not posting.complete
                 if streaming:
-                    await self._send(send, conversation, stream, headers=begun)
+                    await self._send_stream(conversation, stream, headers=begun)
         if streaming:
             return None
         complete, texts = posting.complete, stream.text()
@@ -427,17 +436,18 @@ class McpEndpoint:
             return Answer(200, b"[%b]" % b",".join(texts))
         failure = posting.failure
         if failure is None:
-            return Answer(200, texts[0], headers=begun or {})
+            return Answer(200, texts[0], headers=begun)
         status = status_of_outcome(failure, modern=not conversation.keeps)
-        return Answer(status, texts[0], headers=caller.answers.headers(failure))
+        return Answer(status, texts[0], headers=self._headers_of(failure))
 
-    async def _get(self, request: GatewayRequest, send: Send, caller: Caller, session: Session) -> Answer | None:
+    async def get(self) -> Answer | None:
         """A stream of what belongs to no request, or the rest of one that was cut off (section Resumability and Redelivery)."""
+        session = self._session()
         if self._calls.closed:
-            return self._calls.refused(request, caller.answers, Unavailable())
+            raise self._refused(Unavailable())
         conversation = session.conversation
         stream, behind = conversation.listening, None
-        if (last := request.headers.get(LAST_EVENT)) is not None:
+        if (last := self._request.headers.get(LAST_EVENT)) is not None:
             found = _EVENT_ID.fullmatch(last)
             cut = conversation.streams.get(int(found[1])) if found else None
             if found is None or cut is None:
@@ -447,20 +457,17 @@ class McpEndpoint:
                 return Answer(204, media_type="")
             if behind + 1 < stream.oldest:
                 log.info("mcp.messages_lost", count=stream.oldest - behind - 1)
-        sender = self._calls.enter(request, caller.access)
-        if sender is None:
-            return self._calls.refused(request, caller.answers, Overloaded(RETRY_AFTER_MS))
+        sender = self._sender()
         try:
             with self._sessions.using(session):
-                async with watched(request):
-                    await self._send(send, conversation, stream, behind=behind)
+                async with watched(self._request):
+                    await self._send_stream(conversation, stream, behind=behind)
         finally:
             self._calls.leave(sender)
         return None
 
-    async def _send(
+    async def _send_stream(
         self,
-        send: Send,
         conversation: Conversation,
         stream: MessageStream,
         *,
@@ -478,7 +485,7 @@ class McpEndpoint:
             return b"retry: %d\n%b" % (RETRY_MS, encode_event(b"", f"{stream.number}-{stream.taken_up_to}"))
 
         await send_stream(
-            send,
+            self._send,
             stream,
             keep_alive=self._calls.keep_alive,
             headers=[(name.encode(), value.encode()) for name, value in (headers or {}).items()],
@@ -486,10 +493,3 @@ class McpEndpoint:
             behind=behind,
             encode=encode,
         )
-
-
-def _wrong_version(request: GatewayRequest, agreed: str | None = None) -> Answer | None:
-    """Section Protocol Version Header. `agreed` is the revision that the session's client has asked for itself."""
-    if request.headers.get(VERSION, NEWEST_LEGACY) in (*_REVISIONS, agreed):
-        return None
-    return plain_text(400, f"{VERSION} must be one of {', '.join((*_REVISIONS, MODERN_REVISION))}")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, NoReturn, final
 
 from ...daemon.apps import AppError
 from ...daemon.logs import ConfiguredPath, log
-from ...daemon.process.sockets import SocketFile, listen
 from ...daemon.settings.option import read_address
 from ...lazy import anyio
 from ..answers import Answer
 from ..gateway import Gateway
+from .sockets import SocketFile, listen
 
 try:
     import uvicorn

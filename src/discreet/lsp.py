@@ -13,18 +13,18 @@ from .lazy import exports
 _OURS = {
     "Editor": "dialects.lsp.editor",
     "Progress": "dialects.lsp.editor",
-    "ContentModified": "dialects.lsp.dialect",
-    "ServerCancelled": "dialects.lsp.dialect",
+    "ContentModified": "dialects.lsp.session",
+    "ServerCancelled": "dialects.lsp.session",
     "TextDocument": "daemon.documents.store",
 }
 
 if TYPE_CHECKING:
     from .daemon.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
-    from .dialects.lsp.dialect import ContentModified as ContentModified  # noqa: PLC0414 - exported
-    from .dialects.lsp.dialect import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
     from .dialects.lsp.generated.every_name import *  # noqa: F403
+    from .dialects.lsp.session import ContentModified as ContentModified  # noqa: PLC0414 - exported
+    from .dialects.lsp.session import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
 else:  # a checker that saw this would take any name for one of LSP's
     __getattr__ = exports(__name__, _OURS | {name: f"dialects.lsp.generated.{home}" for name, home in _HOMES.items()})
 

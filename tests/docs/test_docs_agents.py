@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -29,71 +27,28 @@ from discreet.client import ConnectionFailed, UnsupportedOperation, connect
 from discreet.daemon.connection.streams import MAX_UNDELIVERED
 from discreet.daemon.dispatch.scheduler import STARVED_SECONDS
 from discreet.daemon.settings import Settings
-from support.programs import environment, install_commands
-from support.waits import DEADLINE_SECONDS
+from support.pages import Page, run, variables
+from support.programs import environment
 
-PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
-FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"# (\w+\.py)\n")
-BLOCKS = [(match[1], match[2]) for match in FENCED.finditer(PAGE)]
-
-DIFFERS = (
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"), "<id>"),
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "<time>"),
-    (re.compile(r"in \d+\.\d+s"), "in 1.23s"),
-)
-
-
-def variables(folder: Path) -> dict[str, str]:
-    search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
-    return environment(PATH=search, PYTHONIOENCODING="utf-8", COLUMNS="80")
-
-
-def run(command: str, folder: Path) -> str:
-    """stdout, and what the programs themselves said on stderr, without the log."""
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=folder,
-        env=variables(folder),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=DEADLINE_SECONDS,
-    )
-    said = "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith("discreet: "))
-    shown = done.stdout + said
-    for differing, name in DIFFERS:
-        shown = differing.sub(name, shown)
-    return shown.strip()
+DOCUMENT = Page("docs/agents.md")
+PAGE = DOCUMENT.text
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The page's programs, and the two that it calls."""
-    install_commands(tmp_path / "bin", python="")
-    for language, text in BLOCKS:
-        if language == "python":
-            named = FILE.match(text)
-            assert named is not None, text
-            (tmp_path / named[1]).write_text(text, encoding="utf-8")
-    return tmp_path
+    return DOCUMENT.install(tmp_path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
 def test_whoever_follows_the_page_sees_what_it_shows(folder: Path) -> None:
-    for language, text in BLOCKS:
-        if language == "console":
-            for session in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-                command, _, shown = session.partition("\n")
-                assert run(command, folder) == shown.strip(), command
+    for command, shown in DOCUMENT.sessions:
+        assert run(command, folder) == shown, command
 
 
 def test_the_page_has_what_it_promises() -> None:
-    files = [named[1] for language, text in BLOCKS if language == "python" and (named := FILE.match(text))]
-    assert files == ["greeter.py", "ask.py", "baker.py", "test_baker.py", "door.py", "sums.py"]
-    assert sum(text.count("$ ") for language, text in BLOCKS if language == "console") == 9
-    greeter = next(text for _, text in BLOCKS if "class Greeter" in text)
-    assert len([line for line in greeter.splitlines() if line.strip()]) <= 15
+    assert list(DOCUMENT.programs) == ["greeter.py", "ask.py", "baker.py", "test_baker.py", "door.py", "sums.py"]
+    assert len(DOCUMENT.sessions) == 9
+    assert len([line for line in DOCUMENT.programs["greeter.py"].splitlines() if line.strip()]) <= 15
 
 
 KILLER = """\
@@ -119,7 +74,7 @@ async def test_the_baker_goes_on_where_a_killed_daemon_stopped(folder: Path) -> 
     message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "12"}]}
     seen: list[Any] = []
     async with (
-        connect([*command, "./killer.py:killer"], cwd=folder, env=variables(folder)) as peer,
+        connect([*command, "./killer.py:killer"], cwd=folder, env=environment(**variables(folder))) as peer,
         peer.subscribe("SendStreamingMessage", {"message": message}) as stream,
     ):
         while len(seen) < 5:
@@ -130,7 +85,7 @@ async def test_the_baker_goes_on_where_a_killed_daemon_stopped(folder: Path) -> 
                 seen.append(await anext(stream))
     assert len(seen) < 15
     task_id = seen[0]["task"]["id"]
-    async with connect(command, cwd=folder, env=variables(folder)) as peer:
+    async with connect(command, cwd=folder, env=environment(**variables(folder))) as peer:
         with suppress(UnsupportedOperation):  # it may have ended by now
             async for _ in peer.subscribe("SubscribeToTask", {"id": task_id}):
                 pass

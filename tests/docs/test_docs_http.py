@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
 import shutil
@@ -14,53 +13,42 @@ import pytest
 from discreet.daemon.settings.table import OPTIONS
 from discreet.gateway.streams import MAX_UNDELIVERED
 from support.gateways import http_daemon
-from support.programs import finished, install_commands
+from support.pages import DIFFERS, ROOT, Page, variables
+from support.programs import finished
 from support.requirements import missing
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 listener = pytest.importorskip("discreet.gateway.server.listener")
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
-PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-CONSOLE = "".join(re.findall(r"^```console\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-COMMANDS = re.findall(r"^\$ (.*(?:\n> .*)*)\n((?:(?!\$ ).*\n)*)", CONSOLE, re.MULTILINE)
-
-DIFFERS = (
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"), "<id>"),
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "<time>"),
-    (re.compile(r"(?<=\"taskId\":\")[0-9a-f-]+$", re.MULTILINE), "<cut>"),
-    (re.compile(r"(?<=\{\"task\":\{\"id\":\")<id>.*"), "<id>"),
-)
+DOCUMENT = Page("docs/http.md")
+PAGE = DOCUMENT.text
+CUT_ID = re.compile(r"(?<=\"taskId\":\")[0-9a-f-]+$", re.MULTILINE)
+REST_OF_TASK = re.compile(r"(?<=\{\"task\":\{\"id\":\")<id>.*")
 LOGGED = re.compile(r"\b(?:log\.\w+|RepeatedWarning)\(\s*\"(http\.\w+)\"")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in PROGRAMS.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    install_commands(tmp_path / "bin")
-    return tmp_path
+    return DOCUMENT.install(tmp_path)
 
 
 def plain(text: str) -> str:
-    for differing, name in DIFFERS[:3]:
+    for differing, name in (*DIFFERS, (CUT_ID, "<cut>")):
         text = differing.sub(name, text)
-    return "\n".join(DIFFERS[3][0].sub("<id>", line) if len(line) < 80 else line for line in text.splitlines())
+    return "\n".join(REST_OF_TASK.sub("<id>", line) if len(line) < 80 else line for line in text.splitlines())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
 def test_the_commands_print_what_is_shown(folder: Path) -> None:
     if not shutil.which("curl"):
         missing("curl is not installed")
-    assert len(COMMANDS) == 3
-    search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
+    assert len(DOCUMENT.sessions) == 3
     with http_daemon(folder, "./greeter.py:agent") as url:
-        for command, shown in COMMANDS:
-            typed = command.replace("\n> ", "\n").replace("http://127.0.0.1:8000/", url)
-            done = finished(["sh", "-c", typed], folder, PATH=search)
-            assert plain(done.stdout + done.stderr) == shown.rstrip("\n"), typed
+        for command, shown in DOCUMENT.sessions:
+            typed = command.replace("http://127.0.0.1:8000/", url)
+            done = finished(["sh", "-c", typed], folder, **variables(folder))
+            assert plain(done.stdout + done.stderr).strip() == shown, typed
 
 
 @pytest.mark.anyio
@@ -95,8 +83,7 @@ def test_every_event_of_the_gateway_has_its_row() -> None:
 
 def test_the_limits_are_those_of_the_settings() -> None:
     defaults = {option.flag: option.default for option in OPTIONS}
-    table = PAGE.partition("\n## Limits\n")[2].partition("\n## ")[0]
-    rows = [[cell.strip() for cell in row.split("|")] for row in re.findall(r"^\|(.+)\|$", table, re.MULTILINE)][2:]
+    rows = DOCUMENT.rows("Limits")
     for _, text, flag, _ in rows:
         number, _, unit = text.replace(",", "").partition(" ")
         assert float(number) * {"MiB": 1024 * 1024}.get(unit, 1) == defaults[flag.strip("`")], flag

@@ -20,17 +20,11 @@ from discreet.daemon.settings import Settings
 from discreet.gateway.figures import BOUNDS, Figures
 from discreet.gateway.metrics import exposed
 from support.figures import some_figures
+from support.pages import Page
 from support.waits import DEADLINE_SECONDS
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
-
-
-def rows(section: str) -> list[list[str]]:
-    """The cells of the first table below a heading."""
-    _, _, text = PAGE.partition(f"\n## {section}\n")
-    found = re.findall(r"^\|(.+)\|$", text.partition("\n## ")[0], re.MULTILINE)
-    return [[cell.strip() for cell in row.split("|")] for row in found[2:]]
+DOCUMENT = Page("docs/monitoring.md")
+PAGE, rows = DOCUMENT.text, DOCUMENT.rows
 
 
 def code(text: str) -> list[str]:

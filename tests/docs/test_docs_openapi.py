@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
 import shutil
@@ -18,39 +17,33 @@ from discreet.gateway.answers import SMALLEST
 from support.asgi_client import JSON, AsgiClient
 from support.books import book, described, operations
 from support.gateways import http_daemon
-from support.programs import finished, install_commands
+from support.pages import Page, variables
+from support.programs import finished
 from support.requirements import missing
 
 pytest.importorskip("uvicorn")
 
 from discreet.http import asgi
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "openapi.md").read_text(encoding="utf-8")
-PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-CONSOLE = "".join(re.findall(r"^```console\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-COMMANDS = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", CONSOLE, re.MULTILINE)
+DOCUMENT = Page("docs/openapi.md")
+PAGE = DOCUMENT.text
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in PROGRAMS.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    install_commands(tmp_path / "bin")
-    return tmp_path
+    return DOCUMENT.install(tmp_path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
 def test_the_commands_print_what_is_shown(folder: Path) -> None:
     if not shutil.which("curl"):
         missing("curl is not installed")
-    assert len(COMMANDS) == 4
-    search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
+    assert len(DOCUMENT.sessions) == 4
     with http_daemon(folder, "./shop.py:shop", "--http-operations") as url:
-        for command, shown in COMMANDS:
+        for command, shown in DOCUMENT.sessions:
             typed = command.replace("http://127.0.0.1:8000/", url)
-            done = finished(["sh", "-c", typed], folder, PATH=search)
-            assert (done.stdout + done.stderr).rstrip("\n") == shown.rstrip("\n"), typed
+            done = finished(["sh", "-c", typed], folder, **variables(folder))
+            assert (done.stdout + done.stderr).strip() == shown, typed
 
 
 @pytest.mark.anyio
@@ -71,7 +64,7 @@ async def test_the_stream_goes_on_behind_the_last_event(folder: Path) -> None:
 
 
 def test_every_status_and_every_code_has_its_row() -> None:
-    table = PAGE.partition("\n## Answers\n")[2].partition("\n- ")[0]
+    table = DOCUMENT.section("Answers").partition("\n- ")[0]
     statuses = {
         status for row in re.findall(r"^\|([^|]+)\|", table, re.MULTILINE) for status in re.findall(r"\d{3}", row)
     }

@@ -15,10 +15,11 @@ import pytest
 from discreet.client import Peer
 from discreet.daemon.settings.table import OPTIONS
 from discreet.testing import spawned
+from support.pages import Page
 from support.programs import environment
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "operate.md").read_text(encoding="utf-8")
+DOCUMENT = Page("docs/operate.md")
+PAGE, rows = DOCUMENT.text, DOCUMENT.rows
 
 AGENT = """
 from discreet.agents import Agent
@@ -34,15 +35,8 @@ agent = Agent(Works(), name="Works", description="Says it again.")
 """
 
 
-def rows(section: str) -> list[list[str]]:
-    """The cells of the table below a heading."""
-    _, _, text = PAGE.partition(f"\n## {section}\n")
-    found = re.findall(r"^\|(.+)\|$", text.partition("\n## ")[0], re.MULTILINE)
-    return [[cell.strip() for cell in row.split("|")] for row in found[2:]]
-
-
 def test_every_event_that_asks_for_something_is_explained() -> None:
-    explained = set(re.findall(r"`([a-z_]+\.[a-z_]+)`", (DOCS / "logging.md").read_text(encoding="utf-8")))
+    explained = set(re.findall(r"`([a-z_]+\.[a-z_]+)`", Page("docs/logging.md").text))
     named = {event for row in rows("What the log tells, and what to do") for event in re.findall(r"`([^`]+)`", row[0])}
     assert named and named <= explained
 

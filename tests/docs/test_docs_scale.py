@@ -17,14 +17,15 @@ from discreet.agents.cluster import SHARED_POLL_SECONDS
 from discreet.client import Peer
 from discreet.daemon.settings.table import OPTIONS
 from discreet.testing import spawned
+from support.pages import ROOT, Page
 from support.postgres import Server, free_port, running_server
 from support.programs import environment, finished
 from support.redis import running_server as running_redis
 from support.requirements import missing
 from support.waits import until, wait_until
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+DOCUMENT = Page("docs/scale.md")
+PAGE, rows = DOCUMENT.text, DOCUMENT.rows
 
 AGENT = """
 import anyio
@@ -210,14 +211,6 @@ async def test_the_keys_by_which_an_owner_is_found_in_redis_are_there(folder: Pa
 
 
 # -- what is named and summed --------------------------------------------------------------------------------------
-
-
-def rows(section: str) -> list[list[str]]:
-    """The cells of the first table below a heading, without its head."""
-    _, found, text = PAGE.partition(f"# {section}\n")
-    assert found, section
-    table = re.findall(r"^\|(.+)\|$", re.split(r"\n##+ ", text)[0], re.MULTILINE)
-    return [[cell.strip() for cell in row.split("|")] for row in table][2:]
 
 
 def number(text: str) -> float:

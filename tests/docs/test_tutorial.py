@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from support.programs import finished, install_commands
+from support.pages import Page, run
+from support.programs import install_commands
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
-FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = Page("docs/tutorial.md")
 FILE = re.compile(r"# (\w+\.py)(, continued)?\n")
-DURATION = re.compile(r"in \d+\.\d+s")
-
-BLOCKS = [(match[1], match[2]) for match in FENCED.finditer(PAGE.read_text(encoding="utf-8"))]
-
-
-def run(command: str, folder: Path) -> str:
-    """stdout, and what the programs themselves said on stderr, without the log."""
-    variables = {
-        "PATH": os.pathsep.join((str(folder / "bin"), os.environ["PATH"])),
-        "PYTHONDONTWRITEBYTECODE": "1",  # files are continued within the second that their time tells
-        "COLUMNS": "80",
-    }
-    done = finished(["sh", "-c", command], folder, **variables)
-    said = "".join(line for line in done.stderr.splitlines(keepends=True) if line.startswith("discreet: "))
-    return DURATION.sub("in 1.23s", done.stdout + said).strip()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
 def test_whoever_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) -> None:
     install_commands(tmp_path / "bin", python="")
-    for language, text in BLOCKS:
+    for language, text in PAGE.blocks:
         if language == "python":
             named = FILE.match(text)
             assert named is not None, text
@@ -44,16 +28,10 @@ def test_whoever_follows_the_tutorial_sees_what_it_shows(tmp_path: Path) -> None
         assert language == "console"
         for session in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
             command, _, shown = session.partition("\n")
-            assert run(command, tmp_path) == shown.strip(), command
+            # files are continued within the second that their time tells
+            assert run(command, tmp_path, PYTHONDONTWRITEBYTECODE="1") == shown.strip(), command
 
 
 def test_the_tutorial_has_what_it_promises() -> None:
-    files = [(named[1], named[2]) for language, text in BLOCKS if language == "python" and (named := FILE.match(text))]
-    assert [name for name, continued in files if not continued] == [
-        "library.py",
-        "desk.py",
-        "test_library.py",
-        "test_contract.py",
-    ]
-    commands = sum(text.count("$ ") for language, text in BLOCKS if language == "console")
-    assert commands >= 9
+    assert list(PAGE.programs) == ["library.py", "desk.py", "test_library.py", "test_contract.py"]
+    assert len(PAGE.sessions) >= 9

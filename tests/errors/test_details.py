@@ -178,6 +178,7 @@ class Named(NamedTuple):
         (dict[str, Deep | None], "fact.*.api_key"),
         (dict[Literal["password"], str], "fact.password"),
         (dict[str, dict[Literal["size", "password"], str]], "fact.*.password"),
+        (dict[Literal["secrets"], dict[str, str]], "fact.secrets.*"),
     ],
 )
 def test_a_text_inside_a_fact_that_would_never_be_seen_is_named_by_its_place(tp: Any, named: str) -> None:

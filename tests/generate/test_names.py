@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ast
 import keyword
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,33 +99,6 @@ def _without_comments_and_strings(text: str) -> str:
             kept.append(text[place])
             place += 1
     return "".join(kept)
-
-
-@pytest.mark.needs("ruff")
-@pytest.mark.parametrize(
-    "text",
-    [
-        '"quoted"',
-        'ends with "',
-        "a\\",
-        "x" * 200,
-        "one.\n\ntwo " + "words " * 40,
-        '"""',
-        "y" * 77,
-        "y" * 78,
-        "y" * 81,
-        "\t tab\x00",
-    ],
-)
-def test_hard_texts_are_formatted_too(text: str, tmp_path: Path) -> None:
-    error = ErrorSchema("BAD", text, text, None, 500, "INTERNAL", False)
-    schema = {"type": "string", "description": text, "default": text}
-    (tmp_path / "client.py").write_text(
-        python_client([operation("a/b", schema, text=text, errors=(error,))]), encoding="utf-8"
-    )
-    command = [sys.executable, "-P", "-m", "ruff", "format", "--isolated", "--diff", "client.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == ("", 0)
 
 
 @pytest.mark.parametrize(

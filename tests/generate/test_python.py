@@ -16,7 +16,7 @@ import pytest
 
 import discreet
 from discreet import Context
-from discreet.client import InvalidParams, OperationFailed, Peer, connect
+from discreet.client import OperationFailed, Peer, connect
 from discreet.daemon.operations.service import Service
 from discreet.generate import python_client
 from discreet.schemas.documents import OperationSchema, operation_schema
@@ -153,13 +153,6 @@ async def test_a_declared_error_is_raised_as_its_class_with_what_came_as_the_cau
 
 
 @pytest.mark.anyio
-async def test_an_error_that_is_not_declared_stays_the_client_s_own(client: Any, services: list[Service]) -> None:
-    async with in_memory(*services) as peer:
-        with pytest.raises(InvalidParams):
-            await client.KindsClient(peer).take("all", amount=10)
-
-
-@pytest.mark.anyio
 async def test_a_stream_that_fails_raises_the_declared_error_behind_its_last_event(
     client: Any, services: list[Service]
 ) -> None:
@@ -169,17 +162,6 @@ async def test_a_stream_that_fails_raises_the_declared_error_behind_its_last_eve
             async for pet in client.KindsClient(peer).count(4):
                 seen.append(pet.lives)  # noqa: PERF401 - the error must not lose them
     assert (seen, raised.value.what) == ([1, 2, 3], "more")
-
-
-@pytest.mark.anyio
-async def test_a_stream_that_is_left_ends(client: Any, services: list[Service]) -> None:
-    async with in_memory(*services) as peer:
-        async with client.KindsClient(peer).forever() as numbers:
-            assert [await anext(numbers), await anext(numbers)] == [1, 2]
-        with pytest.raises(StopAsyncIteration):
-            await anext(numbers)
-        await numbers.aclose()
-        assert await client.Client(peer).ping() == "pong"
 
 
 @pytest.mark.anyio

@@ -33,8 +33,9 @@ def sources() -> dict[str, Path]:
 def page_files() -> dict[str, Path]:
     """What the web pages and new projects are made of, by its place as in `sources`."""
     places = {
+        "cli": FACE / "cli",
         "cli/templates": FACE / "cli/templates",
-        "recording/view": FACE / "recording/view",
+        "recording": FACE / "recording",
         "generate": FACE / "generate",
         "pages": FACE / "pages",
         "gateway/page": ROOT / "gateway/page",
@@ -43,7 +44,7 @@ def page_files() -> dict[str, Path]:
         f"discreet/{name}/{path.name}": path
         for name, place in places.items()
         for path in place.iterdir()
-        if path.suffix in (".css", ".html", ".js", ".ts", ".txt")
+        if path.suffix in (".css", ".html", ".js", ".json", ".ts", ".txt")
     }
 
 
@@ -80,7 +81,7 @@ def test_the_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) 
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         contents = {name: archive.read(name) for name in held}
     expected = sources() | page_files()
-    assert len(page_files()) == 27
+    assert len(page_files()) == 28
     assert held == {*expected, "discreet/py.typed"}
     assert {name for name, path in expected.items() if contents[name] != path.read_bytes()} == set()
 

@@ -60,8 +60,7 @@ def test_they_hold_nothing_beside_modules_but_what_describes_them(sdist: Path, w
     described = ("PKG-INFO", "SOURCES.txt", "dependency_links.txt", "entry_points.txt", "requires.txt", "top_level.txt")
     files = {"LICENSE", "README.md", "pyproject.toml", "setup.cfg", "PKG-INFO", "src/discreet/py.typed"}
     shown = {
-        f"src/discreet/recording/view/{name}"
-        for name in ("page.css", "page.html", "page.js", "session.js", "timeline.js")
+        f"src/discreet/recording/{name}" for name in ("page.css", "page.html", "page.js", "session.js", "timeline.js")
     }
     scripts = ("agent.js", "form.js", "operations.js", "page.js", "requests.js", "tasks.js")
     served = {f"gateway/page/{name}" for name in ("page.css", "page.html", *scripts)}
@@ -76,7 +75,12 @@ def test_they_hold_nothing_beside_modules_but_what_describes_them(sdist: Path, w
     files |= (
         shown
         | served
-        | {"src/discreet/pages/dom.js", "src/discreet/pages/palette.css", "src/discreet/generate/session.ts"}
+        | {
+            "src/discreet/pages/dom.js",
+            "src/discreet/pages/palette.css",
+            "src/discreet/generate/session.ts",
+            "src/discreet/cli/verbs.json",
+        }
     )
     assert rest == files | {f"discreet.egg-info/{name}" for name in described}
     assert {(member.mtime, member.uid, member.gid, member.uname) for member in members} == {(1770076800, 0, 0, "")}

@@ -197,6 +197,17 @@ def command() -> list[str]:
 
 
 @pytest.fixture
+def run(app_directory: Path, command: list[str]) -> Callable[..., subprocess.CompletedProcess[bytes]]:
+    """`run("serve", "./app.py:app", input=…)`: the same to its end, within the deadline."""
+
+    def to_end(*args: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.run([*command, *args], cwd=app_directory, timeout=DEADLINE_SECONDS, check=False, **pipes)
+
+    return to_end
+
+
+@pytest.fixture
 def spawn(app_directory: Path, command: list[str]) -> Iterator[Spawn]:
     """`spawn("serve", "./app.py:app", …)`; whatever still runs at the end of the test is killed.
 

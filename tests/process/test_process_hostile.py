@@ -13,10 +13,11 @@ import pytest
 
 from discreet.framing.encoder import encode_frame
 from support.programs import has_ended
-from support.waits import DEADLINE_SECONDS, wait_until
+from support.waits import wait_until
 from support.wire import request
 
 Spawn = Callable[..., Any]
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 SECRET = "Zq81kkTT0pmWx7vB"  # not of any provider: only the environment tells that it is one
 
@@ -187,30 +188,22 @@ def test_a_file_that_can_not_grow_behind_stdout_is_said_and_is_a_failure(app_dir
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["schema"]])
-def test_a_full_disk_behind_a_command_is_one_line(
-    app_directory: Path, command: list[str], arguments: list[str]
-) -> None:
+def test_a_full_disk_behind_a_command_is_one_line(arguments: list[str], run: Run) -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [*command, *arguments], stdout=full, stderr=subprocess.PIPE, cwd=app_directory, timeout=DEADLINE_SECONDS
-        )
+        done = run(*arguments, stdout=full)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_an_empty_app_is_refused(app_directory: Path, command: list[str]) -> None:
-    done = subprocess.run(
-        [*command, "serve", ""], input=b"", capture_output=True, cwd=app_directory, timeout=DEADLINE_SECONDS
-    )
+def test_an_empty_app_is_refused(run: Run) -> None:
+    done = run("serve", "", input=b"")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_settings_file_that_is_a_pipe_holds_nobody_up(app_directory: Path, command: list[str]) -> None:
+def test_a_settings_file_that_is_a_pipe_holds_nobody_up(app_directory: Path, run: Run) -> None:
     os.mkfifo(app_directory / "discreet.toml")
-    done = subprocess.run(
-        command, input=request(1, "version"), capture_output=True, cwd=app_directory, timeout=DEADLINE_SECONDS
-    )
+    done = run(input=request(1, "version"))
     assert done.returncode in (0, 2)
 
 

@@ -20,6 +20,7 @@ from support.waits import DEADLINE_SECONDS
 from support.wire import request
 
 Spawn = Callable[..., Any]
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 def messages(data: bytes) -> list[dict[str, Any]]:
@@ -73,26 +74,17 @@ def test_errors_for_every_request_do_not_stall_the_daemon_whose_stderr_nobody_re
     assert child.wait() == 0
 
 
-def test_stdin_and_stdout_may_be_files(app_directory: Path, command: list[str]) -> None:
+def test_stdin_and_stdout_may_be_files(app_directory: Path, run: Run) -> None:
     wanted = b"".join(request(n, "app/echo", {"n": n, "pad": "x" * 5000}) for n in range(200))
     (app_directory / "in").write_bytes(wanted)
     with (app_directory / "in").open("rb") as stdin, (app_directory / "out").open("wb") as stdout:
-        done = subprocess.run(
-            [*command, "serve", "./app.py:app"],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            cwd=app_directory,
-            timeout=DEADLINE_SECONDS,
-        )
+        done = run("serve", "./app.py:app", stdin=stdin, stdout=stdout)
     assert done.returncode == 0
     assert [m["result"]["n"] for m in messages((app_directory / "out").read_bytes())] == list(range(200))
 
 
-def test_stdin_may_be_the_null_device_or_closed(app_directory: Path, command: list[str]) -> None:
-    null = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, cwd=app_directory, timeout=DEADLINE_SECONDS
-    )
+def test_stdin_may_be_the_null_device_or_closed(app_directory: Path, command: list[str], run: Run) -> None:
+    null = run(stdin=subprocess.DEVNULL)
     assert (null.returncode, null.stdout) == (0, b"")
     closed = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, cwd=app_directory, timeout=DEADLINE_SECONDS
@@ -100,15 +92,8 @@ def test_stdin_may_be_the_null_device_or_closed(app_directory: Path, command: li
     assert (closed.returncode, closed.stdout) == (0, b"")
 
 
-def test_stdout_may_be_the_null_device_but_not_closed(app_directory: Path, command: list[str]) -> None:
-    null = subprocess.run(
-        command,
-        input=request(1, "version"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        cwd=app_directory,
-        timeout=DEADLINE_SECONDS,
-    )
+def test_stdout_may_be_the_null_device_but_not_closed(app_directory: Path, command: list[str], run: Run) -> None:
+    null = run(input=request(1, "version"), stdout=subprocess.DEVNULL)
     assert null.returncode == 0
     closed = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *command],
@@ -243,28 +228,16 @@ def test_descriptors_inherited_as_non_blocking_serve_and_stay_as_they_are(
         os.close(fd)
 
 
-def test_newline_framing_speaks_lines_both_ways(app_directory: Path, command: list[str]) -> None:
+def test_newline_framing_speaks_lines_both_ways(run: Run) -> None:
     lines = b'{"jsonrpc":"2.0","id":1,"method":"version"}\nnonsense\r\n\n{"jsonrpc":"2.0","id":2,"method":"version"}'
     for framing in ("newline", "auto"):
-        done = subprocess.run(
-            [*command, "--framing", framing],
-            input=lines,
-            capture_output=True,
-            cwd=app_directory,
-            timeout=DEADLINE_SECONDS,
-        )
+        done = run("--framing", framing, input=lines)
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         assert [answer["id"] for answer in answers] == [1, None, 2]
         assert answers[1]["error"]["code"] == -32700
         assert done.returncode == 0
 
 
-def test_auto_framing_hears_headers_too(app_directory: Path, command: list[str]) -> None:
-    done = subprocess.run(
-        [*command, "--framing", "auto"],
-        input=request(1, "version"),
-        capture_output=True,
-        cwd=app_directory,
-        timeout=DEADLINE_SECONDS,
-    )
+def test_auto_framing_hears_headers_too(run: Run) -> None:
+    done = run("--framing", "auto", input=request(1, "version"))
     assert [m["id"] for m in messages(done.stdout)] == [1]

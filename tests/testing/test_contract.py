@@ -15,7 +15,7 @@ from discreet import CallFailed, Context, OperationError, Service
 from discreet.client import OperationFailed, Peer
 from discreet.daemon.operations.service import Changes
 from discreet.schemas.documents import snapshot, snapshot_text
-from discreet.testing import ContractBroken, Example, Violation, check_contract, in_memory
+from discreet.testing import ContractBroken, Example, Violation, check_contract
 from discreet.testing.contract import OperationObserver
 
 
@@ -63,12 +63,6 @@ def test_a_service_that_is_observed_declares_all_that_it_declared() -> None:
         assert name == "operations" or vars(twin)[name] == value
     for spec, other in zip(service.operations, twin.operations, strict=True):
         assert {name for name in spec.__struct_fields__ if getattr(spec, name) != getattr(other, name)} == {"invoke"}
-
-
-@pytest.mark.anyio
-async def test_a_service_in_memory_announces_what_it_declared() -> None:
-    async with in_memory(OperationObserver().observed(Service("shelf", capabilities={"bookProvider": True}))) as peer:
-        assert (await peer.call("initialize", {}))["capabilities"]["bookProvider"] is True
 
 
 def found(title: str) -> bool:
@@ -252,18 +246,6 @@ def test_a_scenario_shows_what_takes_more_than_one_call() -> None:
 
     report = check_contract(library(), examples=[reading, *WHOLE[4:]])
     assert ("library/read", "MISSING") in report.errors
-
-
-def test_what_a_scenario_asserts_in_vain_is_a_finding_under_its_name() -> None:
-    async def counting(peer: Peer) -> None:
-        assert await peer.call("version") == 3, "not three"
-
-    async def failing(peer: Peer) -> None:
-        await peer.call("nothing")
-
-    found = violations(library(), examples=[*WHOLE, counting, failing])
-    assert [where for where, _ in found] == ["counting", "failing"]
-    assert "not three" in found[0][1]
 
 
 def test_an_operation_without_a_description_is_found_unless_that_is_wanted() -> None:

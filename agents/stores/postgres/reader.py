@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 
 from ....a2a.types import STATES, TaskQuery, TaskState
-from ..checks import MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, by_state, read_page
+from ..checks import EXPIRED_BATCH, MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, by_state, read_page
 from ..failures import DamagedRecordError
 from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask
 from ..serialization import decode_push_target, decode_stored
-from ..sql import EXPIRED_BATCH, IS_QUEUED, TERMINAL_NUMBERS, conditions_of, decode_bodies, log_after, select_expired
+from ..sql import IS_QUEUED, TERMINAL_NUMBERS, conditions_of, count_of, decode_bodies, log_after, select_expired
 from .schema import ALL_SCOPES, OWNED, AnyConnection, from_text, to_text
 from .session import end_silent_sessions, held_keys, lock_key
 
@@ -88,14 +88,15 @@ def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> ReadP
     conditions, values = conditions_of(query, to_text)
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        total, min_sequence = _count_tasks(connection, query, conditions, values)
+        counted = connection.execute(f"{count_of(query, 'discreet.')} WHERE {conditions}", values)
+        ((total, min_sequence),) = counted.fetchall()
         rows = connection.execute(
             _LIST_TASKS.format(size=MAX_PAGE_BYTES, later=_LATER, conditions=conditions),
             (*values, min_sequence, bound, query.page_size + 1),
             binary=True,
         ).fetchall()
     read = [row for before, *row in rows if before is None or before <= MAX_PAGE_BYTES]
-    return read_page(map(_listed, read), query, total, is_cut=len(read) < len(rows))
+    return read_page(map(_listed, read), query, int(total), is_cut=len(read) < len(rows))
 
 
 def _listed(row: Sequence[Any]) -> Listed:  # Any: columns
@@ -104,21 +105,6 @@ def _listed(row: Sequence[Any]) -> Listed:  # Any: columns
     return Listed(
         task_id, from_text(context_id), STATES.get(state), sequence, partial(_parts, task_id, body, later, count)
     )
-
-
-def _count_tasks(
-    connection: AnyConnection, query: TaskQuery, conditions: LiteralString, values: list[Any]
-) -> tuple[int, int]:
-    """How many tasks match, and a sequence number that none of them is below."""
-    if query.status_timestamp_after is None and query.context_id is None:
-        (row,) = connection.execute(
-            f"SELECT coalesce(sum(tasks), 0)::bigint, 0 FROM discreet.task_counts WHERE {conditions}", values
-        ).fetchall()
-    else:
-        (row,) = connection.execute(
-            f"SELECT count(*), coalesce(min(sequence), 0) FROM discreet.tasks WHERE {conditions}", values
-        ).fetchall()
-    return int(row[0]), int(row[1])
 
 
 def count_states(connection: AnyConnection) -> dict[TaskState, int]:

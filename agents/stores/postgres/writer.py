@@ -19,11 +19,11 @@ from typing import Any, Final, LiteralString, TypeAlias, final
 import msgspec
 import psycopg
 
-from ..checks import COVERED_EVENTS_KEPT, RetainedTasks, Retention
+from ..checks import COVERED_EVENTS_KEPT, EXPIRED_BATCH, RetainedTasks, Retention
 from ..interface import QUEUED, CommitRefusal, OwnerRequest, StoreUnavailableError, TaskChange
 from ..serialization import EncodedChange
 from ..server_store import ChangeFeed, ServerLink
-from ..sql import EXPIRED_BATCH, IS_QUEUED, Batch, TaskRow
+from ..sql import IS_QUEUED, Batch, TaskRow
 from ..threaded_store import (
     ClaimRequest,
     CommitRequest,

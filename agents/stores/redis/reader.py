@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -13,17 +13,7 @@ from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
 from ..serialization import decode_events, decode_push_target, decode_stored
 from .scripts import LISTING, LOADING, ORPHANS, READING, pack, packed_bytes
-from .session import Address, Session
-
-
-class Source(NamedTuple):
-    """What is read: a session, and where the keys are."""
-
-    session: Session
-    address: Address
-
-    def key(self, name: str) -> str:
-        return self.address.key(name)
+from .session import Session
 
 
 def to_bytes(text: str) -> bytes:
@@ -35,8 +25,8 @@ def packed_text(text: str) -> msgspec.Raw:
     return packed_bytes(to_bytes(text))
 
 
-def load_task(source: Source, task_id: str) -> StoredTask | None:
-    found = LOADING.run(source.session, source.key("store"), to_bytes(task_id))
+def load_task(session: Session, task_id: str) -> StoredTask | None:
+    found = LOADING.run(session, to_bytes(task_id))
     if found is None:
         return None
     body, covered, generation, scope, owner, events = found
@@ -63,16 +53,14 @@ def _parts(
     return snapshot, events, int(covered)
 
 
-def read_events(source: Source, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-    generation, events = READING.run(
-        source.session, source.key("store"), to_bytes(task_id), after, limit, MAX_READ_BYTES
-    )
+def read_events(session: Session, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
+    generation, events = READING.run(session, to_bytes(task_id), after, limit, MAX_READ_BYTES)
     if events is None or generation == 0:
         raise LogTruncatedError(task_id, generation)
     return decode_events(events, task_id, first_generation=after + 1)
 
 
-def list_tasks(source: Source, query: TaskQuery, bound: int) -> ReadPage:
+def list_tasks(session: Session, query: TaskQuery, bound: int) -> ReadPage:
     """One page, of tasks whose sequence number is below `bound`."""
     after = query.status_timestamp_after
     asked = (
@@ -84,7 +72,7 @@ def list_tasks(source: Source, query: TaskQuery, bound: int) -> ReadPage:
         query.page_size + 1,
         MAX_PAGE_BYTES,
     )
-    total, found, rows = LISTING.run(source.session, source.key("store"), pack(asked))
+    total, found, rows = LISTING.run(session, pack(asked))
     return read_page(map(_listed, rows), query, total, is_cut=found > len(rows))
 
 
@@ -100,36 +88,36 @@ def _listed(row: Sequence[Any]) -> Listed:  # Any: as `Session.call`
     )
 
 
-def count_states(source: Source) -> dict[TaskState, int]:
+def count_states(session: Session) -> dict[TaskState, int]:
     """How many tasks are in each state."""
-    reply = source.session.call("HGETALL", source.key("counts"))
+    reply = session.call("HGETALL", session.key("counts"))
     return by_state(dict(zip(map(int, reply[::2]), map(int, reply[1::2]), strict=True)))
 
 
-def load_push_targets(source: Source, task_id: str) -> Sequence[PushTarget]:
-    values: list[bytes] = source.session.call("HVALS", to_bytes(source.key(f"targets:{task_id}")))
+def load_push_targets(session: Session, task_id: str) -> Sequence[PushTarget]:
+    values: list[bytes] = session.call("HVALS", to_bytes(session.key(f"targets:{task_id}")))
     numbered = [value.partition(b":") for value in values]
     if not all(number.isdigit() for number, _, _ in numbered):
         raise DamagedRecordError("a push target", task_id)
     return [decode_push_target(body, task_id) for _, _, body in sorted(numbered, key=lambda each: int(each[0]))]
 
 
-def list_orphans(source: Source, owner_id: str, lease_ms: int) -> Sequence[str]:
-    return [each.decode() for each in ORPHANS.run(source.session, source.key("store"), owner_id, lease_ms)]
+def list_orphans(session: Session, owner_id: str, lease_ms: int) -> Sequence[str]:
+    return [each.decode() for each in ORPHANS.run(session, owner_id, lease_ms)]
 
 
-def list_owned_tasks(source: Source, owner_id: str) -> Sequence[str]:
+def list_owned_tasks(session: Session, owner_id: str) -> Sequence[str]:
     """Of those that have not ended."""
-    return [each.decode() for each in source.session.call("ZRANGE", source.key(f"owned:{owner_id}"), 0, -1)]
+    return [each.decode() for each in session.call("ZRANGE", session.key(f"owned:{owner_id}"), 0, -1)]
 
 
-def has_queued(source: Source) -> bool:
-    return count_queued(source) > 0
+def has_queued(session: Session) -> bool:
+    return count_queued(session) > 0
 
 
-def count_queued(source: Source) -> int:
-    return int(source.session.call("ZCARD", source.key(f"owned:{QUEUED}")))
+def count_queued(session: Session) -> int:
+    return int(session.call("ZCARD", session.key(f"owned:{QUEUED}")))
 
 
-def has_owner_requests(source: Source, owner_id: str) -> bool:
-    return bool(source.session.call("EXISTS", source.key(f"asked:{owner_id}")))
+def has_owner_requests(session: Session, owner_id: str) -> bool:
+    return bool(session.call("EXISTS", session.key(f"asked:{owner_id}")))

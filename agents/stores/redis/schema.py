@@ -11,7 +11,7 @@ from ....daemon.logs import log
 from ..failures import unknown_version
 from ..interface import StoreError
 from .scripts import COMMON, Script
-from .session import Address, Session
+from .session import Session
 
 VERSION: Final = "1"
 
@@ -68,64 +68,63 @@ call('DEL', K)
 Settings: TypeAlias = dict[str, str]
 
 
-def open_store(session: Session, address: Address) -> bool:
+def open_store(session: Session) -> bool:
     """Create the store, unless there is one. Whether it was created. Raises `StoreError` for one of another version and for
     what is none, and `redis.RedisError`."""
-    key = address.key("store")
-    is_new = not _has_store(session, address)
+    is_new = not _has_store(session)
     if is_new:
-        if _has_other_keys(session, address) and not _has_store(session, address):
-            raise StoreError(f"{address.label} holds keys that begin with {address.key('')} and are no store")
-        _CREATE.run(session, key, VERSION)
-    _TRIAL.run(session, key)
-    for command in (("XREAD", "COUNT", 1, "STREAMS", address.key("wake"), "0"), ("HGETALL", address.key("counts"))):
+        if _has_other_keys(session) and not _has_store(session):
+            raise StoreError(f"{session.label} holds keys that begin with {session.key('')} and are no store")
+        _CREATE.run(session, VERSION)
+    _TRIAL.run(session)
+    for command in (("XREAD", "COUNT", 1, "STREAMS", session.key("wake"), "0"), ("HGETALL", session.key("counts"))):
         session.call(*command)
     return is_new
 
 
-def _has_store(session: Session, address: Address) -> bool:
+def _has_store(session: Session) -> bool:
     try:
-        version = session.call("HGET", address.key("store"), "version")
+        version = session.call("HGET", session.key("store"), "version")
     except redis.ResponseError as exc:
         if "WRONGTYPE" in str(exc):
-            raise StoreError(f"{address.label} is not a store of this version of discreet") from None
+            raise StoreError(f"{session.label} is not a store of this version of discreet") from None
         raise
     if version is None or version == VERSION.encode():
         return version is not None
-    raise unknown_version(address.label, version.decode(errors="replace"), VERSION)
+    raise unknown_version(session.label, version.decode(errors="replace"), VERSION)
 
 
-def _has_other_keys(session: Session, address: Address) -> bool:
+def _has_other_keys(session: Session) -> bool:
     cursor: bytes | int = 0
     while True:
-        cursor, keys = session.call("SCAN", cursor, "MATCH", f"{address.key('')}*", "COUNT", 1000)
+        cursor, keys = session.call("SCAN", cursor, "MATCH", f"{session.key('')}*", "COUNT", 1000)
         if keys:
             return True
         if int(cursor) == 0:
             return False
 
 
-def check_settings(session: Session, address: Address) -> Settings:
+def check_settings(session: Session) -> Settings:
     """The server's settings. Raises `StoreError` where it may delete keys to make room, and `redis.RedisError`."""
     settings = _settings(session)
     if settings.get("maxmemory-policy", "noeviction") != "noeviction":
-        raise StoreError(f"{address.label} may delete tasks when its memory is full: set maxmemory-policy noeviction")
+        raise StoreError(f"{session.label} may delete tasks when its memory is full: set maxmemory-policy noeviction")
     return settings
 
 
-def log_volatility(settings: Settings, address: Address) -> None:
+def log_volatility(settings: Settings, label: str) -> None:
     """Log what a server with these settings may lose."""
     match settings.get("appendonly"), settings.get("appendfsync"):
         case "yes", "always":
             pass
         case "yes", "everysec" | None:
-            log.info("store.volatile", server=address.label, loses="one second", because="appendfsync everysec")
+            log.info("store.volatile", server=label, loses="one second", because="appendfsync everysec")
         case "yes", other:
-            log.warning("store.volatile", server=address.label, loses="some seconds", because=f"appendfsync {other}")
+            log.warning("store.volatile", server=label, loses="some seconds", because=f"appendfsync {other}")
         case None, _:
-            log.warning("store.volatile", server=address.label, loses="unknown", because="its settings can't be read")
+            log.warning("store.volatile", server=label, loses="unknown", because="its settings can't be read")
         case _:
-            log.warning("store.volatile", server=address.label, loses="everything", because="appendonly no")
+            log.warning("store.volatile", server=label, loses="everything", because="appendonly no")
 
 
 def _settings(session: Session) -> Settings:

@@ -58,8 +58,9 @@ class Script:
         self._text: Final = text
         self._hash: Final = sha1(text.encode(), usedforsecurity=False).hexdigest()
 
-    def run(self, session: Session, key: str, *arguments: str | bytes | int) -> Any:  # Any: as `Session.call`
-        """The script's reply. `key` is the one that it is given. Raises `redis.RedisError`."""
+    def run(self, session: Session, *arguments: str | bytes | int) -> Any:  # Any: as `Session.call`
+        """The script's reply. Raises `redis.RedisError`."""
+        key = session.key("store")
         try:
             return session.call("EVALSHA", self._hash, 1, key, *arguments)
         except NoScriptError:

@@ -243,10 +243,12 @@ _KINDS: Final[dict[str, Any]] = {"redis": Connection, "rediss": SSLConnection, "
 
 @final
 class Session:
-    """One connection. Used by one thread."""
+    """One connection, and where the keys of the store are. Used by one thread."""
 
-    def __init__(self, connection: Any) -> None:  # Any: redis-py has types for its clients only
+    def __init__(self, connection: Any, address: Address) -> None:  # Any: redis-py has types for its clients only
         self._connection = connection
+        self.key: Final = address.key
+        self.label: Final = address.label
         self.closed = False
 
     def call(self, *arguments: str | bytes | int) -> Any:  # Any: replies are bytes, numbers, None, and lists of them
@@ -318,7 +320,7 @@ class Server:
             connection.connect()
         except OSError as exc:  # a file of TLS that is not there
             raise redis.ConnectionError(exc.strerror or type(exc).__name__) from None
-        session = Session(connection)
+        session = Session(connection, address)
         with suppress(redis.ResponseError):  # who may not do that before Redis 7 may do all else
             session.call("CLIENT", "SETNAME", name)
         return session

@@ -16,7 +16,6 @@ from ..checks import DEFAULT_RETENTION, Retention
 from ..server_store import LISTEN_SECONDS, OpenServerStore, ServerStore
 from ..threaded_store import WriteJobs
 from . import reader
-from .reader import Source
 from .schema import check_settings, log_volatility, open_store
 from .session import Address, Server, Session, read_address, translate_errors, why_not_connected
 from .writer import LEASE_MS, LEAVE, NOTHING, SURE_SECONDS, RedisWriter
@@ -30,7 +29,7 @@ _unpack: Final = msgspec.msgpack.Decoder(tuple[str, list[str] | bool, list[str],
 
 
 @final
-class RedisStore(ServerStore["_OpenStore", Source]):
+class RedisStore(ServerStore["_OpenStore", Session]):
     """A `TaskStore` and its `EventLog`. `clock` is in seconds since 1970 and the same for all daemons; by default that of the
     server.
 
@@ -48,15 +47,15 @@ class RedisStore(ServerStore["_OpenStore", Source]):
         self._clock = clock
 
     def _open(self) -> _OpenStore:
-        return _OpenStore(self._address, RedisWriter(self._address, self._retention, self._retained, self._clock))
+        return _OpenStore(self._address, RedisWriter(self._label, self._retention, self._retained, self._clock))
 
     async def list_orphans(self) -> Sequence[str]:
         owner_id = self.owner_id
-        return await self._read(lambda source: reader.list_orphans(source, owner_id, LEASE_MS))
+        return await self._read(lambda session: reader.list_orphans(session, owner_id, LEASE_MS))
 
 
 @final
-class _OpenStore(OpenServerStore[Session, Source]):
+class _OpenStore(OpenServerStore[Session, Session]):
     """Its listener follows the wake-up stream, to which every transaction adds an entry that says what it changed.
 
     Every daemon reads the whole stream, and leaves out what it wrote itself. Entries are numbered without gaps: where one is
@@ -66,7 +65,6 @@ class _OpenStore(OpenServerStore[Session, Source]):
     errors = redis.RedisError
 
     def __init__(self, address: Address, writer: RedisWriter) -> None:
-        self._address = address
         self._server = Server(address)
         self.writer = writer
         self._last = 0
@@ -82,16 +80,16 @@ class _OpenStore(OpenServerStore[Session, Source]):
         return self._server.open()
 
     def begin(self, writing: Session, reading: Session, listening: Session) -> None:
-        settings = check_settings(writing, self._address)
-        open_store(writing, self._address)
+        settings = check_settings(writing)
+        open_store(writing)
         self.writer.begin(writing)
-        log_volatility(settings, self._address)  # last: a store that is refused says one line
+        log_volatility(settings, self._label)  # last: a store that is refused says one line
         self.begin_listening(listening)
 
     def reopen_writing(self) -> Session:
         session = self.open_session()
         try:
-            if open_store(session, self._address):
+            if open_store(session):
                 log.error("store.forgotten", server=self._label)
         except BaseException:
             session.close()
@@ -109,9 +107,9 @@ class _OpenStore(OpenServerStore[Session, Source]):
 
     # -- in the threads ----------------------------------------------------------------------------------------
 
-    def read(self, read: Callable[[Source], T]) -> T:
+    def read(self, read: Callable[[Session], T]) -> T:
         with self.translate_errors():
-            return self.reading.run(lambda session: read(Source(session, self._address)))
+            return self.reading.run(read)
 
     def write(self, jobs: WriteJobs) -> None:
         self.writer.process(self.writing, jobs)
@@ -132,10 +130,10 @@ class _OpenStore(OpenServerStore[Session, Source]):
 
     def _last_entry(self, session: Session) -> int:
         """The number of the last one that was added."""
-        return int(session.call("HGET", self._address.key("store"), "wake") or 0)
+        return int(session.call("HGET", session.key("store"), "wake") or 0)
 
     def listen(self, session: Session) -> None:
-        wake = self._address.key("wake")
+        wake = session.key("wake")
         wait_ms = int(LISTEN_SECONDS * 1000)
         reply = session.call("XREAD", "COUNT", READ_ENTRIES, "BLOCK", wait_ms, "STREAMS", wake, f"{self._last}-0")
         if reply is None:

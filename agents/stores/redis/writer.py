@@ -15,7 +15,7 @@ import msgspec
 import redis
 
 from ....a2a.types import STATE_NUMBERS
-from ..checks import RetainedTasks, Retention
+from ..checks import EXPIRED_BATCH, RetainedTasks, Retention
 from ..failures import DamagedRecordError
 from ..interface import (
     CommitConflict,
@@ -44,7 +44,7 @@ from ..threaded_store import (
 from .reader import packed_text, to_bytes
 from .schema import VERSION
 from .scripts import WRITING, pack, packed_bytes
-from .session import Address, Session, store_error, translate_errors
+from .session import Session, store_error, translate_errors
 
 LEASE_MS: Final = 4000
 """How long a daemon counts as alive after its last transaction. Others look once a second, and take over within 5 seconds."""
@@ -58,9 +58,6 @@ MAX_TRANSACTION_BYTES: Final = 32 * 1024 * 1024
 MAX_ARGUMENT_BYTES: Final = 512 * 1000 * 1000
 """The server takes no larger one (`proto-max-bulk-len`)."""
 
-
-EXPIRED_BATCH: Final = 200
-"""Tasks deleted in one transaction. Commits may run between two of them."""
 
 EVENTS_SECONDS: Final = 60.0
 """How long the events of a task that has ended are kept, for those who were cut off just before. Later they get the task."""
@@ -152,10 +149,10 @@ class RedisWriter:
     """The only writer of one daemon, whose name is `owner_id`. `clock` is in seconds since 1970; None is that of the server."""
 
     def __init__(
-        self, address: Address, retention: Retention, retained: RetainedTasks, clock: Callable[[], float] | None
+        self, label: str, retention: Retention, retained: RetainedTasks, clock: Callable[[], float] | None
     ) -> None:
         self.owner_id: Final = os.urandom(8).hex()
-        self._address = address
+        self._label = label
         self._retention = retention
         self._retained = retained
         self._clock = clock
@@ -165,7 +162,7 @@ class RedisWriter:
 
     def begin(self, session: Session) -> None:
         """Be alive, before there are jobs. Raises `redis.RedisError`."""
-        WRITING.run(session, self._address.key("store"), self._transaction([NOTHING]))
+        WRITING.run(session, self._transaction([NOTHING]))
 
     def process(self, link: ServerLink[Session], jobs: WriteJobs) -> None:
         """Run the jobs in order, as many in one transaction as can be. Those of a transaction that fails are told so by their
@@ -229,7 +226,7 @@ class RedisWriter:
     def write(self, link: ServerLink[Session], requests: Sequence[Operation]) -> list[object]:
         """One transaction, and the results of its requests; a `StoreError` for one that failed alone. Raises `StoreError`."""
         transaction = self._transaction(requests)
-        label = self._address.label
+        label = self._label
         if len(transaction) > MAX_ARGUMENT_BYTES:
             raise StoreError(f"{label} takes at most {MAX_ARGUMENT_BYTES} bytes at once")
         sent = False
@@ -237,7 +234,7 @@ class RedisWriter:
         def send(session: Session) -> Sequence[Any]:  # Any: as in `Operation.result`
             nonlocal sent
             sent = True
-            reply: Sequence[Any] = WRITING.run(session, self._address.key("store"), transaction)
+            reply: Sequence[Any] = WRITING.run(session, transaction)
             return reply
 
         try:

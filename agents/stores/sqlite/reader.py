@@ -11,11 +11,11 @@ from contextlib import closing
 from typing import Any, Final
 
 from ....a2a.types import STATES, TaskQuery, TaskState
-from ..checks import Listed, ReadPage, RetainedTasks, by_state, read_page
+from ..checks import EXPIRED_BATCH, Listed, ReadPage, RetainedTasks, by_state, read_page
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
 from ..serialization import decode_push_target, decode_stored
-from ..sql import EXPIRED_BATCH, IS_QUEUED, TERMINAL_NUMBERS, conditions_of, decode_bodies, log_after, select_expired
+from ..sql import IS_QUEUED, TERMINAL_NUMBERS, conditions_of, count_of, decode_bodies, log_after, select_expired
 from .schema import COLUMN_COUNT, COLUMNS, CheckedRow, transaction, verify
 
 
@@ -95,7 +95,7 @@ def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> 
     conditions, values = conditions_of(query)
     conditions = conditions.replace("%s", "?")
     with transaction(connection, "DEFERRED"):
-        total, min_sequence = _count_tasks(connection, query, conditions, values)
+        total, min_sequence = connection.execute(f"{count_of(query)} WHERE {conditions}", values).fetchone()
         selected = connection.execute(
             f"{_SELECT_TASKS_AND_SNAPSHOTS}"
             f" WHERE {conditions} AND sequence >= ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
@@ -114,18 +114,6 @@ def _listed(connection: sqlite3.Connection, found: Sequence[Any]) -> Listed:  # 
 
     state = STATES.get(row.state) if isinstance(row.id, str) and isinstance(row.context_id, str) else None
     return Listed(row.id, row.context_id, state, row.sequence, read)
-
-
-def _count_tasks(
-    connection: sqlite3.Connection, query: TaskQuery, conditions: str, values: list[Any]
-) -> tuple[int, int]:
-    """How many tasks match, and a sequence number that none of them is below."""
-    if query.status_timestamp_after is not None:
-        row = connection.execute(f"SELECT count(*), min(sequence) FROM tasks WHERE {conditions}", values).fetchone()
-        return row[0], row[1] or 0
-    table = "task_counts" if query.context_id is None else "context_task_counts"
-    (total,) = connection.execute(f"SELECT total(tasks) FROM {table} WHERE {conditions}", values).fetchone()
-    return int(total), 0
 
 
 def count_states(connection: sqlite3.Connection) -> dict[TaskState, int]:

@@ -131,7 +131,7 @@ VERSION: Final = 1
 
 # `tasks` holds what queries look for. Snapshots are in a table of their own, because SQLite rewrites whole rows and
 # snapshots may be large. Each row carries the checksum of its other columns, a snapshot also that of its generation.
-#   *_counts         maintained by triggers, because counting rows takes longer the more there are
+#   task_counts      maintained by triggers, because counting rows takes longer the more there are
 #   owner_requests   equal ones are told by the statement that inserts: an index over bodies would store them twice
 #   daemons          one row per daemon: how many transactions it wrote, and the last sequence number that it gave;
 #                    the row with the empty id sums up the daemons that have ended
@@ -165,32 +165,23 @@ CREATE INDEX owner_requests_by_task ON owner_requests (task_key);
 CREATE TABLE task_counts (
     scope TEXT, state INTEGER, tasks INTEGER NOT NULL, PRIMARY KEY (scope, state)
 ) WITHOUT ROWID;
-CREATE TABLE context_task_counts (
-    scope TEXT, context_id TEXT, state INTEGER, tasks INTEGER NOT NULL, PRIMARY KEY (scope, context_id, state)
-) WITHOUT ROWID;
 CREATE TABLE daemons (
     owner_id TEXT PRIMARY KEY, writes INTEGER NOT NULL, last_sequence INTEGER NOT NULL
 ) WITHOUT ROWID;
 INSERT INTO daemons VALUES ('', 0, 0);
 """
 
-_INCREMENT_COUNTS: Final = """
+_INCREMENT: Final = """
     INSERT INTO task_counts VALUES (new.scope, new.state, 1) ON CONFLICT DO UPDATE SET tasks = tasks + 1;
-    INSERT INTO context_task_counts VALUES (new.scope, new.context_id, new.state, 1)
-        ON CONFLICT DO UPDATE SET tasks = tasks + 1;
 """
-_DECREMENT_COUNTS: Final = """
+_DECREMENT: Final = """
     UPDATE task_counts SET tasks = tasks - 1 WHERE scope = old.scope AND state = old.state;
-    UPDATE context_task_counts SET tasks = tasks - 1
-        WHERE scope = old.scope AND context_id = old.context_id AND state = old.state;
     DELETE FROM task_counts WHERE scope = old.scope AND state = old.state AND tasks = 0;
-    DELETE FROM context_task_counts
-        WHERE scope = old.scope AND context_id = old.context_id AND state = old.state AND tasks = 0;
 """
 _TRIGGERS: Final = f"""
-CREATE TRIGGER task_inserted AFTER INSERT ON tasks BEGIN {_INCREMENT_COUNTS} END;
+CREATE TRIGGER task_inserted AFTER INSERT ON tasks BEGIN {_INCREMENT} END;
 CREATE TRIGGER task_state_changed AFTER UPDATE OF state ON tasks WHEN old.state <> new.state BEGIN
-    {_DECREMENT_COUNTS} {_INCREMENT_COUNTS}
+    {_DECREMENT} {_INCREMENT}
 END;
 CREATE TRIGGER snapshot_replaced AFTER UPDATE OF snapshot_generation ON tasks
     WHEN old.snapshot_generation <> new.snapshot_generation BEGIN
@@ -199,7 +190,7 @@ CREATE TRIGGER snapshot_replaced AFTER UPDATE OF snapshot_generation ON tasks
         AND last_generation <= new.snapshot_generation - {COVERED_EVENTS_KEPT};
 END;
 CREATE TRIGGER task_deleted AFTER DELETE ON tasks BEGIN
-    {_DECREMENT_COUNTS}
+    {_DECREMENT}
     DELETE FROM snapshots WHERE task_key = old.key;
     DELETE FROM events WHERE task_key = old.key;
     DELETE FROM push_targets WHERE task_key = old.key;
@@ -214,7 +205,6 @@ _COLUMNS_OF: Final = {
     "push_targets": "row, task_key, id, body, checksum",
     "owner_requests": "row, task_key, kind, body, checksum",
     "task_counts": "scope, state, tasks",
-    "context_task_counts": "scope, context_id, state, tasks",
     "daemons": "owner_id, writes, last_sequence",
 }
 """What a file of the present version must have, whatever its version says."""

@@ -15,10 +15,11 @@ from typing import Final, final
 
 import msgspec
 
+from ..checks import EXPIRED_BATCH
 from ..failures import DamagedRecordError, damaged_task_error, log_failure
 from ..interface import CommitRefusal, DamagedTask, OwnerRequest, TaskChange
 from ..serialization import EncodedChange
-from ..sql import EXPIRED_BATCH, Batch, EventRow
+from ..sql import Batch, EventRow
 from ..threaded_store import (
     ClaimRequest,
     CommitRequest,

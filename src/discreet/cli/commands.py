@@ -19,9 +19,9 @@ from msgspec import UNSET, Struct
 from ..daemon import plugins
 from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
-from ..daemon.settings.flags import FlagParser, add_setting_flags
 from ..daemon.settings.option import EXPECTED
 from ..errors.nearest import nearest_hint
+from ..flags import FlagParser, add_setting_flags
 from ..version import __version__
 from .output import write_stdout
 
@@ -136,23 +136,19 @@ class Argument(Struct, frozen=True):
     default: Any = UNSET  # JSON
     group: str = ""
 
-    @property
-    def is_positional(self) -> bool:
-        """Whether it is told by its place."""
-        return bool(self.flag) and not self.flag.startswith("-")
-
     def add_to(self, group: argparse._ActionsContainer) -> None:
         """Add it to a parser or a group of one."""
         names, _, metavar = self.flag.partition(" ")
         options: dict[str, Any] = {"help": self.help}
-        if self.is_positional:
+        is_positional = not self.flag.startswith("-")
+        if is_positional:
             options |= ({"metavar": self.flag} if self.dest else {}) | ({"nargs": self.nargs} if self.nargs else {})
             names = self.dest or self.flag
         if metavar:
             options["metavar"] = metavar
         if self.either:
             options["action"] = argparse.BooleanOptionalAction
-        elif not (self.is_positional or metavar or self.choices):
+        elif not (is_positional or metavar or self.choices):
             options["action"] = "store_true"
         if self.repeat:
             options["action"] = "append"
@@ -184,7 +180,7 @@ class Verb(Struct, frozen=True):
     environment: dict[str, str] = {}
     statuses: dict[str, str] = {}
 
-    def add_arguments(self, parser: argparse.ArgumentParser, *, flags_alone: bool = False) -> None:
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add its arguments to a parser."""
         groups: dict[str, argparse._ActionsContainer] = {"": parser}
         if self.command:
@@ -192,8 +188,7 @@ class Verb(Struct, frozen=True):
         for row, name in self._rows():
             if name not in groups:
                 groups[name] = parser.add_argument_group(name)
-            if not (flags_alone and row.is_positional):
-                row.add_to(groups[name])
+            row.add_to(groups[name])
         if self.settings:
             add_setting_flags(parser)
 

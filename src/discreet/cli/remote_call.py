@@ -5,9 +5,9 @@ stdout carries results only: one JSON document, or one line per event. A failure
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from itertools import count, islice
+from itertools import count
 from typing import Any, Final, final
 
 import msgspec
@@ -226,9 +226,6 @@ def describe(value: Any) -> str:  # Any: JSON
 
 # -- what was probably meant where a server refuses a call ----------------------------------------------------------------
 
-MAX_COMPARED: Final = 2000
-"""How many listed methods an unknown one is compared with. A comparison takes about 10 µs."""
-
 MAX_NAMED: Final = 8
 """How many listed methods are named where an unknown one resembles none of them."""
 
@@ -245,25 +242,10 @@ _LISTINGS: Final = {"tools/call": "tools", "prompts/get": "prompts"}
 """The methods of MCP that take a name, and of what."""
 
 
-class Operation(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of a `services/schema` result that is read here."""
-
-    input_schema: dict[str, Any]  # JSON Schema
-    timeout: Any = None  # seconds
-
-
 class _Named(msgspec.Struct, frozen=True):
     """The part of an entry of a list that is read here."""
 
     name: str
-
-
-async def ask_operation(peer: Peer, method: str, service_params: Mapping[str, str] | None) -> Operation:
-    """Return what the server says of an operation. Raises `ClientError`."""
-    named = {"name": method.removeprefix("/")}
-    return await peer.call(
-        "services/schema", named, type=Operation, timeout=LISTING_SECONDS, service_params=service_params
-    )
 
 
 async def methods_hint(peer: Peer, call: RemoteCall) -> str:
@@ -311,7 +293,9 @@ async def names_hint(peer: Peer, call: RemoteCall) -> str:
 async def deadline_hint(peer: Peer, call: RemoteCall) -> str:
     """For a call whose deadline passed on the server: that deadline, if the operation tells its own."""
     try:
-        timeout = (await ask_operation(peer, call.method, call.service_params)).timeout
+        timeout = (
+            await _ask(peer, call, "services/schema", dict[str, Any], {"name": call.method.removeprefix("/")})
+        ).get("timeout")
     except ClientError:
         return ""
     return f"; the operation's own deadline is {timeout:g} s" if isinstance(timeout, int | float) else ""
@@ -339,8 +323,8 @@ async def _names(peer: Peer, call: RemoteCall, method: str) -> list[str] | None:
         return None
 
 
-async def _ask(peer: Peer, call: RemoteCall, method: str, kind: Any) -> Any:  # as the type says
-    return await peer.call(method, type=kind, timeout=LISTING_SECONDS, service_params=call.service_params)
+async def _ask(peer: Peer, call: RemoteCall, method: str, kind: Any, params: object = None) -> Any:  # as the type says
+    return await peer.call(method, params, type=kind, timeout=LISTING_SECONDS, service_params=call.service_params)
 
 
 def _dialect_hint(call: RemoteCall) -> str:
@@ -350,11 +334,10 @@ def _dialect_hint(call: RemoteCall) -> str:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint of the most similar one; empty if it resembles the name in nothing but its namespace."""
-    longest = 3 * len(name)  # a longer one can't reach the cutoff
-    hint = nearest_hint(name, [one for one in islice(known, MAX_COMPARED) if len(one) <= longest])
+    hint = nearest_hint(name, known)
     (space, _, last), (space_of_near, _, last_of_near) = name.rpartition("/"), hint.rpartition(" ")[2].rpartition("/")
     return "" if space and space == space_of_near and not nearest_hint(last, [last_of_near]) else hint
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(sorted(names[:MAX_COMPARED])[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
+    return ", ".join(sorted(names)[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")

@@ -181,11 +181,11 @@ def map_references(tp: Type, replace: Callable[[TypeReference], Type]) -> Type:
         case TypeReference():
             return replace(tp)
         case ArrayType():
-            return ArrayType(*parts)
+            return ArrayType(parts[0])
         case TupleType():
             return TupleType(parts)
         case MapType():
-            return MapType(*parts, tp.keys)
+            return MapType(parts[0], tp.keys)
         case UnionType():
             return union_of(parts)
         case _:

@@ -1,8 +1,7 @@
 """Tools for the tests of services: a peer to a daemon in memory or in a process, and checks of contracts and recordings."""
 
 from .contract import ContractBroken, ContractReport, Example, Scenario, Violation, check_contract
-from .memory import in_memory
-from .process import spawned
+from .memory import in_memory, spawned
 from .recordings import RecordingDiffers, replayed
 
 __all__ = [

@@ -1,6 +1,7 @@
-"""A daemon in the event loop of a test, behind a pair of pipes in memory, and a peer to it. Owns how it begins and ends.
+"""A daemon in the event loop of a test, behind a pair of pipes in memory, or in a process of its own, and a peer to it.
 
-The settings are keyword arguments, read by the same rules as flags, without the environment and without files.
+Owns how the one in memory begins and ends. The settings are keyword arguments, read by the same rules as flags; in memory
+without the environment and without files.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from ..async_block import async_block
-from ..client import Peer, attach
+from ..client import Peer, attach, connect
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.task_group import background_tasks
-from ..client.validation import StrPath, check_strings
+from ..client.validation import StderrMode, StrPath, check_strings
 from ..daemon.credentials import access_of, credentials_of, missing_of_provider
 from ..daemon.daemon import Daemon
 from ..daemon.host import Host
@@ -30,11 +31,11 @@ from ..daemon.logs.sink import safe_call
 from ..daemon.operations.access import PARENT, Access, IdentityProvider
 from ..daemon.operations.service import DeclarationError, Service
 from ..daemon.settings import Settings
-from ..daemon.settings.flags import to_argv
 from ..daemon.settings.keywords import from_keywords
 from ..daemon.settings.option import RawValue, parse_value
 from ..daemon.settings.table import OPTION_OF
 from ..errors.redaction import register
+from ..flags import to_argv
 from ..framing.events import Framing
 from ..framing.transports.interface import ByteTransport
 from ..framing.transports.memory import memory_pair
@@ -204,3 +205,38 @@ def _line(event: LogEvent) -> bytes:
 @cache
 def _renderer() -> Renderer:
     return Renderer("keyvalue", color=False, environ=os.environ)
+
+
+@async_block
+async def spawned(
+    *apps: str,
+    cwd: StrPath | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float | None = DEFAULT_TIMEOUT,
+    stderr: StderrMode = "inherit",
+    **settings: Any,  # as in `in_memory`
+) -> AsyncGenerator[Peer]:
+    """A peer to `discreet serve APP…`, run by this Python in the directory `cwd` (None: this one).
+
+        async with spawned("./app.py:notes", cwd=project, scopes=["notes:read"]) as peer:
+            assert await peer.call("notes/count", type=int) == 0
+
+    The settings become flags; the environment `env` (None: this one) and a settings file in `cwd` count as they do for
+    users. Relative entries of PYTHONPATH are resolved against this directory, not `cwd`. Leaving the block ends the
+    process, in bounded time.
+
+    Raises as `in_memory` does for settings. For an app that can't be hosted, the first call raises `ConnectionFailed`.
+    """
+    for app in apps:
+        if not isinstance(app, str):
+            raise TypeError(f"an app is named by a text, not {type(app).__name__}; for objects there is `in_memory`")
+    command = [sys.executable, "-P", "-m", "discreet", "serve", *flags_of(apps, settings, cwd or ".")]
+    framing = client_framing(Settings(framing=settings.get("framing"), dialect=settings.get("dialect")))
+    environ = _with_absolute_paths(os.environ if env is None else env)
+    async with connect(command, cwd=cwd, env=environ, framing=framing, timeout=timeout, stderr=stderr) as peer:
+        yield peer
+
+
+def _with_absolute_paths(env: Mapping[str, str]) -> Mapping[str, str]:
+    entries = [os.path.abspath(entry) for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    return {**env, "PYTHONPATH": os.pathsep.join(entries)} if entries else env

@@ -10,6 +10,7 @@ import pytest
 
 from discreet.a2a.errors import UnknownSkill
 from discreet.a2a.types import PushConfig, SendConfiguration, SendRequest, TaskEvent, TaskQuery, TaskState, TaskUpdate
+from discreet.agents import runtime
 from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.live_task import LiveTask
 from discreet.agents.notifier import PushNotifier
@@ -222,7 +223,7 @@ async def test_a_worker_that_refuses_what_a_front_has_accepted_fails_the_task_wi
 
 
 async def test_a_worker_pushes_from_its_first_event_on_to_a_config_that_came_with_the_message(
-    serving: Any, new_store: NewStore
+    serving: Any, new_store: NewStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pushed: list[tuple[str, str]] = []
 
@@ -230,14 +231,14 @@ async def test_a_worker_pushes_from_its_first_event_on_to_a_config_that_came_wit
         pushed.append((version, type(event).__name__))
         return None
 
+    monkeypatch.setattr(runtime, "push_body", note)
+
     hook = PushConfig("https://hooks.example.com/a")
     sent = SendRequest(request("one").message, SendConfiguration(task_push_notification_config=hook))
     with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
-            fronts = Runtime(tasks.start_soon, new_store(), Idle(), PushNotifier(), write_push=note, role=FRONT)
-            workers = Runtime(
-                tasks.start_soon, new_store(), Scripted(echo), PushNotifier(), write_push=note, role=WORKER
-            )
+            fronts = Runtime(tasks.start_soon, new_store(), Idle(), PushNotifier(), role=FRONT)
+            workers = Runtime(tasks.start_soon, new_store(), Scripted(echo), PushNotifier(), role=WORKER)
             front, _ = await fronts.handler.ready(), await workers.handler.ready()
             task = await task_of(front, sent)
             assert [each.url for each in await front.push_configs.list(task.id, scope="me")] == [hook.url]
@@ -247,7 +248,7 @@ async def test_a_worker_pushes_from_its_first_event_on_to_a_config_that_came_wit
 
 
 async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_has_in_memory(
-    new_store: NewStore,
+    new_store: NewStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pushed: list[str] = []
 
@@ -255,13 +256,13 @@ async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_
         pushed.append(type(event).__name__)
         return None
 
+    monkeypatch.setattr(runtime, "push_body", note)
+
     hooks = [PushConfig(f"https://hooks.example.com/{each}", id=each) for each in "ab"]
     with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
             one, other = [
-                await Runtime(
-                    tasks.start_soon, new_store(), Idle(), PushNotifier(), write_push=note, role=FRONT
-                ).handler.ready()
+                await Runtime(tasks.start_soon, new_store(), Idle(), PushNotifier(), role=FRONT).handler.ready()
                 for _ in range(2)
             ]
             worker = await Runtime(
@@ -269,7 +270,6 @@ async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_
                 new_store(),
                 Scripted(ask_then_echo),
                 PushNotifier(),
-                write_push=note,
                 role=WORKER,
             ).handler.ready()
             asked = await task_of(one, request("one"))

@@ -54,7 +54,16 @@ SQLITE: Final = {name: statement.format(*[""] * 9) for name, statement in ONE_SQ
     "a snapshot that is none": "UPDATE snapshots SET body = x'c1' WHERE task_key = (SELECT key FROM tasks WHERE id = 't')",
     "a snapshot that is text": "UPDATE snapshots SET body = 'x' WHERE task_key = (SELECT key FROM tasks WHERE id = 't')",
     "events that are none": "UPDATE events SET bodies = x'c1' WHERE task_key = (SELECT key FROM tasks WHERE id = 't')",
+    "another snapshot": "UPDATE snapshots SET body = CAST(replace(body, 'TASK', 'task') AS BLOB) WHERE task_key ="
+    " (SELECT key FROM tasks WHERE id = 't')",
+    "another event": "UPDATE events SET bodies = CAST(replace(bodies, '2', '3') AS BLOB) WHERE task_key ="
+    " (SELECT key FROM tasks WHERE id = 't')",
+    "events of other numbers": "UPDATE events SET first_generation = first_generation + 1 WHERE task_key ="
+    " (SELECT key FROM tasks WHERE id = 't')",
     "another owner": "UPDATE tasks SET owner = 'x' WHERE id = 't'",
+    "another state": "UPDATE tasks SET state = 3 WHERE id = 't'",
+    "another generation": "UPDATE tasks SET generation = 1 WHERE id = 't'",
+    "an older snapshot generation": "UPDATE tasks SET snapshot_generation = 0 WHERE id = 't'",
     "another context": "UPDATE tasks SET context_id = 'x' WHERE id = 't'",
     "a context that is no text": "UPDATE tasks SET context_id = x'00' WHERE id = 't'",
     "a text that is not UTF-8": "UPDATE tasks SET status_timestamp = CAST(x'ff' AS TEXT) WHERE id = 't'",

@@ -1,5 +1,5 @@
 """Any history of two daemons on one store, as a naive model has it. No acknowledged event is lost or there twice, a task has one
-owner, and each request is taken once, by the owner, or deleted with the last one. Tested on every store that daemons share.
+owner, each request is taken once, by the owner, or deleted with the last one, and lists show what is there. Tested on every store.
 """
 
 from __future__ import annotations
@@ -10,38 +10,69 @@ from typing import Any, TypeAlias
 import anyio
 import anyio.lowlevel
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.a2a.task import apply_events
-from discreet.a2a.types import Task, TaskCreated, TaskEvent, TaskState
+from discreet.a2a.types import PushConfig, Task, TaskCreated, TaskEvent, TaskQuery, TaskState
 from discreet.agents.stores.interface import (
     MESSAGE,
     QUEUED,
     CommitConflict,
+    LogTruncatedError,
     OwnerRequest,
+    PushTarget,
     TaskChange,
     TaskStore,
 )
-from support.task_changes import a_task, change_to, current, said, status_changed
+from discreet.agents.stores.memory import MemoryStore
+from support.places import SHARED
+from support.task_changes import a_task, at, change_to, chunk, current, said, status_changed
 
-NAMES = ["a", "b"]
+NAMES = ["a", "b", "c"]
+SCOPES = st.sampled_from(["me", "me", "you"])
+CONTEXTS = st.sampled_from(["c1", "c2"])
 OWN = "own"
 """Stands for the daemon that makes the change."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A commit. `stale`: of a task as it was an event before. `wrong`: by any daemon, and with any idea of who owns the task; else
-    by its owner, if that is not dead."""
+    """A commit, of a new task with this scope and context if there is none. `stale`: of a task as it was an event before. `wrong`: by
+    any daemon, and with any idea of who owns the task; else by its owner, if that is not dead."""
 
     name: str
+    scope: str
+    context_id: str
     events: int
     state: TaskState
+    minute: int
     owner: str | None
     snapshot: bool
     stale: bool
     wrong: bool
     bodies: tuple[bytes, ...]
+
+
+class Look(msgspec.Struct, frozen=True):
+    scope: str
+    context_id: str | None
+    state: TaskState | None
+    after: int | None
+    size: int
+    artifacts: bool
+
+
+class Read(msgspec.Struct, frozen=True):
+    name: str
+    after: int
+    limit: int
+
+
+class Target(msgspec.Struct, frozen=True):
+    name: str
+    config_id: str
+    put: bool
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -67,28 +98,40 @@ class Reopen(msgspec.Struct, frozen=True):
     kill: bool
 
 
-Act: TypeAlias = Change | Send | Claim | Take | TakeOver | Reopen
+Act: TypeAlias = Change | Look | Read | Target | Send | Claim | Take | TakeOver | Reopen
 Step: TypeAlias = tuple[int, Act]
 """Which of the two daemons does it, or 2 for the one that was killed last."""
 
+IDS = st.sampled_from(NAMES)
 BODIES = st.sampled_from([b"", b"1", b"2", b"\x00"])
 OWNERS = [OWN, QUEUED, None]
+STATES = st.sampled_from([TaskState.WORKING, TaskState.WORKING, TaskState.INPUT_REQUIRED, TaskState.COMPLETED])
+MINUTES = st.integers(0, 9)
 CHANGES = st.builds(
     Change,
-    st.sampled_from(NAMES),
+    IDS,
+    SCOPES,
+    CONTEXTS,
     st.integers(0, 3),
-    st.sampled_from([TaskState.WORKING, TaskState.WORKING, TaskState.INPUT_REQUIRED, TaskState.COMPLETED]),
+    STATES,
+    MINUTES,
     st.sampled_from(OWNERS),
     st.booleans(),
     st.sampled_from([False, False, False, False, True]),
     st.sampled_from([False, False, False, True]),
     st.lists(BODIES, max_size=2).map(tuple),
 )
+LOOKS = st.builds(
+    Look, SCOPES, st.none() | CONTEXTS, st.none() | STATES, st.none() | MINUTES, st.integers(1, 3), st.booleans()
+)
 STEPS = st.tuples(
     st.sampled_from([0, 0, 1, 1, 2]),
     st.one_of(
         *[CHANGES] * 4,
-        *[st.builds(Send, st.sampled_from(NAMES), BODIES), st.builds(Claim, st.integers(1, 3)), st.just(Take())] * 2,
+        *[st.builds(Send, IDS, BODIES), st.builds(Claim, st.integers(1, 3)), st.just(Take())] * 2,
+        LOOKS,
+        st.builds(Read, IDS, st.integers(0, 12), st.integers(1, 5)),
+        st.builds(Target, IDS, st.sampled_from(["p", "q"]), st.booleans()),
         st.just(TakeOver()),
         st.builds(Reopen, st.booleans()),
     ),
@@ -101,7 +144,11 @@ class ModelTask(msgspec.Struct):
     log: list[TaskEvent] = []
     owner: str | None = None
     state: TaskState = TaskState.SUBMITTED
+    scope: str = ""
+    updated: str = ""
     changed: int = 0
+    snapshot_generation: int = 1
+    targets: dict[str, PushTarget] = {}
 
     def task(self) -> Task:
         created, *later = self.log
@@ -122,12 +169,15 @@ class Model:
         allowed = (None, owner_id) if change.previous_owner is None else (change.previous_owner,)
         if change.expected_generation != len(known.log) or known.owner not in allowed:
             return CommitConflict(len(known.log), known.owner)
-        self.tasks[change.task_id] = known
+        if change.task_id not in self.tasks:
+            self.tasks[change.task_id], known.scope = known, change.scope
         known.log = [*known.log, *change.events]
         known.owner = change.owner
+        if change.snapshot is not None:
+            known.snapshot_generation = change.generation
         if change.events:
             self.changes += 1
-            known.state, known.changed = change.state, self.changes
+            known.state, known.updated, known.changed = change.state, change.status_timestamp, self.changes
         if change.owner is None:
             self.requests = {request: None for request in self.requests if request.task_id != change.task_id}
         self.requests |= dict.fromkeys(change.requests)
@@ -152,6 +202,18 @@ class Model:
         self.requests = {request: None for request in self.requests if request not in taken}
         return taken
 
+    def look(self, query: TaskQuery) -> list[Task]:
+        found = [
+            known
+            for known in self.tasks.values()
+            if known.scope == query.scope
+            and query.context_id in (None, known.task().context_id)
+            and query.state in (None, known.state)
+            and (query.status_timestamp_after is None or known.updated >= query.status_timestamp_after)
+        ]
+        tasks = [known.task() for known in sorted(found, key=lambda known: -known.changed)]
+        return tasks if query.include_artifacts else [msgspec.structs.replace(task, artifacts=()) for task in tasks]
+
     def orphans(self, alive: set[str]) -> list[str]:
         return sorted(
             name
@@ -161,7 +223,7 @@ class Model:
 
 
 class History:
-    """Two daemons, the one that was killed last, and the model."""
+    """Two daemons, the one that was killed last, and the model. In memory, one daemon."""
 
     def __init__(self, place: Any) -> None:  # Any: `conftest` can't be imported
         self.place = place
@@ -171,13 +233,14 @@ class History:
 
     async def run(self, steps: list[Step]) -> None:
         try:
-            for _ in range(2):
+            self.daemons.append(await self.new())
+            if not isinstance(self.daemons[0], MemoryStore):
                 self.daemons.append(await self.new())
             for number, (who, act) in enumerate(steps):
                 if who < len(self.daemons):
                     await self.do(who, act)
                 if number % 4 == 0:
-                    await self.compare(self.daemons[1 - who % 2])
+                    await self.compare(self.daemons[(who + 1) % min(len(self.daemons), 2)])
             for daemon in self.daemons[:2]:  # whatever waits for an owner is claimed or taken over, and taken
                 await self.do(self.daemons.index(daemon), Take())
                 await self.take_over(daemon)
@@ -208,6 +271,12 @@ class History:
                 assert [*await store.claim(limit)] == model.claim(limit, store.owner_id)
             case Take():
                 assert [*await store.take_owner_requests()] == model.take(store.owner_id)
+            case Look():
+                await self.look(store, act)
+            case Read(name, after, limit):
+                await self.read(store, name, after, limit)
+            case Target():
+                await self.target(store, act)
             case TakeOver():
                 await self.take_over(store)
             case Reopen(kill):
@@ -217,25 +286,73 @@ class History:
         known = self.model.tasks.get(act.name)
         owner = owner_id if act.owner == OWN else act.owner
         if known is None:
-            before, events = a_task(act.name), list[TaskEvent]([TaskCreated(a_task(act.name))])
+            before = a_task(act.name, context_id=act.context_id, minute=act.minute)
+            events: list[TaskEvent] = [TaskCreated(before)]
         else:
-            before, events = known.task(), list[TaskEvent]()
+            before, events = known.task(), []
         later: list[TaskEvent] = []
-        for _ in range(act.events):
+        for n in range(act.events):
             self.said += 1
-            later.append(said(str(self.said)))
+            later.append(chunk(f"{self.said}", append=self.said % 2 == 0) if n == 1 else said(f"{self.said}"))
         if later and act.state is not before.status.state:
-            later.append(status_changed(act.state))
+            later.append(status_changed(act.state, act.minute))
         generation = 0 if known is None else len(known.log)
         return change_to(
             apply_events(before, later),
             max(generation - act.stale, min(generation, 1)),
             [*events, *later],
+            scope=act.scope if known is None else known.scope,
             owner=owner,
             snapshot=act.snapshot,
             previous_owner=QUEUED if known is not None and (known.owner == QUEUED) != act.wrong else None,
             requests=() if owner is None else tuple(OwnerRequest(act.name, MESSAGE, body) for body in act.bodies),
         )
+
+    async def look(self, store: TaskStore, act: Look) -> None:
+        query = TaskQuery(
+            scope=act.scope,
+            context_id=act.context_id,
+            state=act.state,
+            status_timestamp_after=None if act.after is None else at(act.after),
+            page_size=act.size,
+            include_artifacts=act.artifacts,
+        )
+        expected = self.model.look(query)
+        found: list[Task] = []
+        while True:
+            listed = await store.list(query)
+            assert listed.total_size == len(expected)
+            assert len(listed.tasks) == min(query.page_size, len(expected) - len(found))
+            found += listed.tasks
+            query = msgspec.structs.replace(query, page_token=listed.next_page_token)
+            if not listed.next_page_token:
+                break
+        assert found == expected
+
+    async def read(self, store: TaskStore, name: str, after: int, limit: int) -> None:
+        known = self.model.tasks.get(name)
+        try:
+            read = await store.event_log.read(name, after=after, limit=limit)
+        except LogTruncatedError as moved:
+            assert moved.generation == (0 if known is None else len(known.log))
+            assert known is None or after == 0
+            return
+        assert known is not None
+        expected = [*enumerate(known.log, 1)][after : after + limit]
+        assert [(logged.generation, logged.event) for logged in read] == expected
+
+    async def target(self, store: TaskStore, act: Target) -> None:
+        known = self.model.tasks.get(act.name)
+        targets = {} if known is None else known.targets
+        if act.put:
+            target = PushTarget(PushConfig("https://example.org", act.config_id, token=f"{len(targets)}"), "1.0")
+            assert await store.put_push_target(act.name, target) == (known is not None)
+            targets[act.config_id] = target
+        else:
+            gone = targets.pop(act.config_id, None)
+            assert await store.delete_push_target(act.name, act.config_id) == (gone is not None)
+        expected = [] if known is None else [*targets.values()]
+        assert [*await store.load_push_targets(act.name)] == expected
 
     async def take_over(self, store: TaskStore) -> None:
         alive = {daemon.owner_id for daemon in self.daemons[:2]}
@@ -244,11 +361,12 @@ class History:
         for name in orphans:
             known = self.model.tasks[name]
             previous = known.owner
-            change = change_to(known.task(), len(known.log), owner=store.owner_id, previous_owner=previous)
+            task = known.task()
+            change = change_to(task, len(known.log), owner=store.owner_id, previous_owner=previous)
             assert await store.commit([change]) == [self.model.commit(change, store.owner_id)] == [None]
 
     async def reopen(self, who: int, *, kill: bool) -> None:
-        if who == 2:  # it is dead already
+        if who == 2 or len(self.daemons) == 1:  # it is dead already, or all is in its memory
             return
         killed = self.daemons[who]
         if not kill:
@@ -270,6 +388,7 @@ class History:
                 assert stored is known
                 continue
             assert (stored.owner, stored.generation) == (known.owner, len(known.log))
+            assert (stored.scope, stored.snapshot_generation) == (known.scope, known.snapshot_generation)
             assert current(stored) == known.task()
             logged = await store.event_log.read(name, after=1)
             assert [each.generation for each in logged] == [*range(2, len(known.log) + 1)]
@@ -283,6 +402,7 @@ def _is_open(store: TaskStore) -> bool:
         return False
 
 
+@pytest.mark.parametrize("new_place", ["memory", *SHARED], indirect=True)
 def test_any_history_of_two_daemons_is_as_the_model_has_it(new_place: Callable[[], Any]) -> None:
     @examples(new_place())
     @given(HISTORIES)
@@ -294,7 +414,7 @@ def test_any_history_of_two_daemons_is_as_the_model_has_it(new_place: Callable[[
 
 def examples(place: Any) -> settings:  # Any: as above
     """As many as take a few seconds."""
-    return settings(max_examples=50 if place.is_quick else 5, deadline=None)
+    return settings(max_examples=100 if place.is_quick else 10, deadline=None)
 
 
 # -- at the same time ------------------------------------------------------------------------------------------
@@ -340,7 +460,7 @@ async def work(store: TaskStore, acts: list[Act], seen: Acknowledged) -> None:
                     seen.sent.append(request)
             case Claim(limit):
                 await store.claim(limit)
-            case Take() | TakeOver() | Reopen():
+            case _:
                 seen.taken += await store.take_owner_requests()
 
 

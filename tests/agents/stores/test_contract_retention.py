@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from typing import Any
 
 import pytest
 
-from discreet.a2a.types import TaskState
+from discreet.a2a.types import PushConfig, TaskState
 from discreet.agents.stores.checks import Retention
-from discreet.agents.stores.interface import QUEUED, OwnerRequest, TaskStore
+from discreet.agents.stores.interface import CANCEL, QUEUED, OwnerRequest, PushTarget, TaskStore
 from discreet.agents.stores.memory import MemoryStore, StoreLimits
 from support.sqlite_files import opened
-from support.task_changes import a_task, change_to, commit_all, ids, status_changed, to_create
+from support.task_changes import a_task, change_to, commit_all, ids, said, status_changed, to_create
 
 pytestmark = pytest.mark.anyio
 
@@ -120,3 +121,25 @@ async def test_a_clock_that_is_days_ahead_deletes_nothing(shared: Any, monkeypat
         monkeypatch.undo()
     async with opened(shared(retention=retention)) as later:
         assert await remaining(later) == "abc"
+
+
+async def test_expired_tasks_leave_nothing_behind(shared: Any, clock: Clock) -> None:
+    async with opened(limited(shared, clock, 0)) as store:
+        names = "abc"
+        await commit_all(store, *(to_create(a_task(name), said("x"), owner=store.owner_id) for name in names))
+        assert await store.put_push_target("a", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
+        assert await store.send_owner_request(OwnerRequest("b", CANCEL))
+        ended = [change_to(a_task(name, ENDED), 2, [said("y")], owner=store.owner_id) for name in names]
+        await commit_all(store, *ended)
+        assert await remaining(store) == ""
+        assert set((await store.count()).values()) <= {0}
+        assert await store._read(_left_of_tasks) == []
+
+
+def _left_of_tasks(source: Any) -> list[Any]:  # Any: a connection of SQLite or PostgreSQL, or what Redis is read by
+    if hasattr(source, "execute"):
+        schema = "" if isinstance(source, sqlite3.Connection) else "discreet."
+        tables = ("tasks", "snapshots", "events", "push_targets", "owner_requests")
+        return [row for table in tables for row in source.execute(f"SELECT * FROM {schema}{table}").fetchall()]
+    found = {each.decode().partition(":")[2].partition(":")[0] for each in source.call("KEYS", source.key("*"))}
+    return sorted(found - {"store", "counts", "wake", "owners", "lease", "writer"})

@@ -13,14 +13,13 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from discreet.a2a.types import Task, TaskState, TaskStatus
-from discreet.agents.stores.interface import MESSAGE, CommitConflict, OwnerRequest
+from discreet.agents.stores.interface import CommitConflict
 from support.mounts import LIBRARY
 from support.postgres import Server
 from support.postgres_proxy import postgres_proxy
 from support.programs import environment
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import a_task, change, said
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -85,23 +84,6 @@ def another_daemon(url: str) -> Iterator[subprocess.Popen[str]]:
 def _line(process: subprocess.Popen[str]) -> list[str]:
     assert process.stdout is not None
     return process.stdout.readline().split()
-
-
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
-
-
-async def test_the_tasks_of_a_daemon_that_was_killed_are_taken_over(heir: tuple[Any, str]) -> None:
-    store, url = heir
-    with another_daemon(url) as process:
-        (former,) = await anyio.to_thread.run_sync(_line, process)
-        assert await store.send_owner_request(OwnerRequest("t", MESSAGE, b"1"))
-        assert list(await store.list_orphans()) == []
-        process.kill()
-        await until(lambda: _lists(store, ["t", "u"]))
-        taken = change(a_task("t"), expected=1, owner=store.owner_id, previous_owner=former)
-        assert await store.commit([taken]) == [None]
-        assert list(await store.take_owner_requests()) == [OwnerRequest("t", MESSAGE, b"1")]
 
 
 async def test_a_daemon_that_was_stopped_loses_its_tasks_and_is_told_so_when_it_goes_on(

@@ -11,7 +11,6 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.a2a.types import Task, TaskState, TaskStatus
 from discreet.agents.stores.interface import (
     MESSAGE,
     QUEUED,
@@ -20,8 +19,8 @@ from discreet.agents.stores.interface import (
 )
 from support.postgres import Server, running_server
 from support.postgres_proxy import Fault, PostgresProxy, postgres_proxy
-from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.sqlite_files import opened, works
+from support.task_changes import a_task, change, said
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -56,10 +55,6 @@ async def store(
     async with opened(PostgresStore(f"postgresql://postgres@127.0.0.1:{proxy.port}/{name}")) as store:
         assert await store.commit([change(a_task("t"), owner=store.owner_id)]) == [None]
         yield store
-
-
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
 
 
 def transactions(server: Server, url: str) -> int:
@@ -186,18 +181,9 @@ async def test_what_was_claimed_or_taken_for_a_caller_who_was_told_that_it_faile
             await ask()
         assert fault.done.is_set()
         proxy.refuses = False
-        await until(lambda: _works(store))
+        await until(lambda: works(store))
     assert await store.count_queued() == 1
     assert list(await store.take_owner_requests()) == [other]
     assert list(await store.list_orphans()) == []
     assert list(await store.claim(1)) == ["q"]
     assert list(await store.take_owner_requests()) == [message]
-
-
-async def _works(store: Any) -> bool:  # Any: as above
-    try:
-        await store.probe()
-        await store.load("t")
-    except StoreUnavailableError:
-        return False
-    return True

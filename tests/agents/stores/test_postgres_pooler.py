@@ -12,12 +12,11 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
-from discreet.a2a.types import Task, TaskState, TaskStatus
 from discreet.agents.stores.interface import StoreError
 from support.postgres import Server, as_server, free_port
 from support.requirements import missing
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import a_task, change, said
 from support.waits import DEADLINE_SECONDS, until, wait_until
 
 pytestmark = pytest.mark.anyio
@@ -60,10 +59,6 @@ def _listens(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
 
 
 async def test_two_daemons_share_a_database_behind_a_pooler_of_sessions(postgres: Server) -> None:

@@ -9,18 +9,13 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.types import Task, TaskState, TaskStatus
 from discreet.agents.stores.interface import StoreError
 from support.postgres import PASSWORD, WITH_PASSWORD, Server, running_server
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import a_task, change, said
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
 
 
 def store_at(url: str) -> Any:  # Any: its module may not be importable

@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.types import PushConfig, Task, TaskQuery, TaskState, TaskStatus
+from discreet.a2a.types import PushConfig, TaskQuery
 from discreet.agents.stores.interface import MESSAGE, QUEUED, CommitConflict, OwnerRequest, PushTarget, TaskStore
 from support.postgres import Server
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import a_task, change, said
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -40,10 +40,6 @@ async def pair(new_store: NewStore) -> AsyncIterator[tuple[TaskStore, TaskStore]
     """Two daemons."""
     async with opened(new_store()) as one, opened(new_store()) as other:
         yield one, other
-
-
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
 
 
 # -- changes ---------------------------------------------------------------------------------------------------

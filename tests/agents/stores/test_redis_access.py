@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from discreet.a2a.types import Task, TaskState, TaskStatus
-from discreet.agents.stores.interface import CANCEL, OwnerRequest, StoreError, TaskStore
+from discreet.agents.stores.interface import CANCEL, OwnerRequest, TaskStore
 from discreet.errors.redaction import scrub
 from support.logged_events import logged_events
 from support.postgres import free_port
 from support.redis import Server, running_server
-from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.sqlite_files import opened, refusal
+from support.task_changes import a_task, change, said
 
 pytestmark = pytest.mark.anyio
 
@@ -43,24 +42,12 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
-
-
 def new_store(server: Server, user: str = "", password: str = PASSWORD, url: str | None = None) -> Any:
     # Any: the module of the store may not be importable
     from discreet.agents.stores.redis.store import RedisStore
 
     credentials = f"{user}:{password}@" if password else f"{user}@"
     return RedisStore((url or server.new_store()).replace("://", f"://{credentials}"))
-
-
-async def refused(store: TaskStore) -> str:
-    """The error of opening it, which is one line."""
-    with pytest.raises(StoreError) as error:
-        await store.open()
-    (line,) = str(error.value).splitlines()
-    return line
 
 
 async def works(store: TaskStore) -> None:
@@ -89,7 +76,7 @@ async def test_a_wrong_user_or_password_is_refused_and_not_shown(server: Server,
     if not user:
         server.client().config_set("requirepass", PASSWORD)
     try:
-        line = await refused(new_store(server, user, password))
+        line = await refusal(new_store(server, user, password))
         assert "password is wrong" in line
         assert password not in line
     finally:
@@ -109,7 +96,7 @@ async def test_a_password_may_be_in_the_environment_and_is_missed_where_it_is_no
     server.client().config_set("requirepass", PASSWORD)
     try:
         monkeypatch.delenv("REDISCLI_AUTH", raising=False)
-        assert "needs a password" in await refused(new_store(server, password=""))
+        assert "needs a password" in await refusal(new_store(server, password=""))
         monkeypatch.setenv("REDISCLI_AUTH", PASSWORD)
         async with opened(new_store(server, password="")) as store:
             await works(store)
@@ -119,7 +106,7 @@ async def test_a_password_may_be_in_the_environment_and_is_missed_where_it_is_no
 
 @pytest.mark.parametrize("user", ["scriptless", "streamless", "reader", "elsewhere"])
 async def test_a_user_without_rights_is_refused(server: Server, user: str) -> None:
-    assert "may not" in await refused(new_store(server, user))
+    assert "may not" in await refusal(new_store(server, user))
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +159,7 @@ async def test_a_server_with_tls_is_refused_where_its_certificate_is_wrong(
     from discreet.agents.stores.redis.store import RedisStore
 
     address, folder = secure
-    assert why in await refused(RedisStore(f"{address}/0?{parameters.format(folder=folder)}"))
+    assert why in await refusal(RedisStore(f"{address}/0?{parameters.format(folder=folder)}"))
 
 
 async def test_tls_and_its_absence_do_not_go_together(
@@ -182,5 +169,5 @@ async def test_tls_and_its_absence_do_not_go_together(
     from discreet.agents.stores.redis.store import RedisStore
 
     monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.5)  # each waits for the other
-    await refused(RedisStore(secure[0].replace("rediss", "redis")))
-    await refused(RedisStore(server.url().replace("redis://", "rediss://")))
+    await refusal(RedisStore(secure[0].replace("rediss", "redis")))
+    await refusal(RedisStore(server.url().replace("redis://", "rediss://")))

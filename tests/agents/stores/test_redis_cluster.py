@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from discreet.a2a.types import Task, TaskQuery, TaskState, TaskStatus
+from discreet.a2a.types import TaskQuery
 from discreet.agents.stores.interface import QUEUED, StoreError
 from support.redis import Server, running_cluster
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import a_task, change, said
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
@@ -21,10 +21,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyn
 def cluster() -> Iterator[list[Server]]:
     with running_cluster() as nodes:
         yield nodes
-
-
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
 
 
 async def test_any_node_leads_to_the_store_and_prefixes_spread_over_the_nodes(cluster: list[Server]) -> None:

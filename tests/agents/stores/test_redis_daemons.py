@@ -9,11 +9,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.a2a.types import Task, TaskState, TaskStatus
 from discreet.agents.stores.interface import CANCEL, CommitConflict, OwnerRequest
 from support.redis import Server
 from support.sqlite_files import opened
-from support.task_changes import change, said
+from support.task_changes import a_task, change, said
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -36,10 +35,6 @@ async def pair(
     monkeypatch.setattr(server_store, "HEARTBEAT_SECONDS", DEADLINE_SECONDS)
     async with opened(RedisStore(url)) as one, opened(RedisStore(url)) as other:
         yield one, other
-
-
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
 
 
 def key(url: str, name: str) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet.a2a.types import Task, TaskQuery, TaskState, TaskStatus
+from discreet.a2a.types import TaskQuery
 from discreet.agents.stores.interface import QUEUED
 from support.redis import Server
 from support.sqlite_files import opened
-from support.task_changes import change
+from support.task_changes import a_task, change
 
 pytestmark = pytest.mark.anyio
 
@@ -32,10 +32,6 @@ def new_store(url: str) -> NewStore:
     return lambda: RedisStore(url)
 
 
-def a_task(task_id: str) -> Task:
-    return Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp="2026-01-01T00:00:00.000Z"))
-
-
 def key(url: str, name: str) -> str:
     return f"{{{url.rpartition('=')[2]}}}:{name}"
 
@@ -43,9 +39,9 @@ def key(url: str, name: str) -> str:
 async def test_a_name_that_looks_like_another_callers_context_shows_nothing_of_it(new_store: NewStore) -> None:
     async with opened(new_store()) as store:
         assert list(await store.commit([msgspec.structs.replace(change(a_task("t")), scope="bob")])) == [None]
-        for scope in ("3:bob:c", ":3:bob:c", "bob:c"):
+        for scope in ("3:bob:context", ":3:bob:context", "bob:context"):
             assert (await store.list(TaskQuery(scope=scope))).total_size == 0
-        assert (await store.list(TaskQuery(scope="bob", context_id="c"))).total_size == 1
+        assert (await store.list(TaskQuery(scope="bob", context_id="context"))).total_size == 1
 
 
 async def test_entries_of_the_queue_without_a_task_keep_no_task_waiting(

@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.a2a.types import PushConfig, TaskQuery
+from discreet.a2a.types import PushConfig
 from discreet.agents.stores.interface import PushTarget, StoreError
 from discreet.agents.stores.sqlite.schema import BUSY_SECONDS
 from discreet.agents.stores.sqlite.store import CLOSE_SECONDS, SqliteStore
@@ -39,17 +39,6 @@ async def test_a_store_without_threads_is_refused_in_one_line_and_leaves_nothing
         patched.setattr(threading.Thread, "start", start_some)
         with pytest.raises(StoreError, match="thread"):
             SqliteStore(path).open_early()
-    assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
-
-
-async def test_a_store_that_was_opened_before_the_loop_works_on_it(path: str, tmp_path: Path) -> None:
-    store = SqliteStore(path)
-    store.open_early()
-    await store.open()
-    assert (await store.list(TaskQuery(scope="me"))).total_size == 0
-    assert not await store.put_push_target("t", TARGET)
-    await store.close()
-    store.close_early()
     assert [entry.name for entry in tmp_path.iterdir()] == ["tasks.db"]
 
 

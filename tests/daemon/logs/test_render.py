@@ -360,8 +360,10 @@ def test_the_document_shows_lines_as_they_are() -> None:
 
 
 def test_the_document_knows_every_event_and_no_other() -> None:
-    parts = ("agents", "client", "daemon", "dialects", "files", "gateway", "imports", "src/discreet/debugger")
-    source = "".join(path.read_text() for part in parts for path in (ROOT / part).rglob("*.py"))
+    parts = ("agents", "client", "daemon", "dialects", "files", "gateway", "imports")
+    paths = [*(ROOT / "src" / "discreet").glob("*.py"), *(ROOT / "src" / "discreet" / "debugger").glob("*.py")]
+    paths += [path for part in parts for path in (ROOT / part).rglob("*.py")]
+    source = "".join(path.read_text() for path in paths)
     logs = r"log(?:ger)?\.(?:debug|info|warning|error|record|always)|RepeatedWarning|self\._warn"
     calls = re.findall(rf'\b(?:{logs})\([^"]*?"([a-z]+\.[a-z_]+)"', source)
     named = set(calls) | {"logs.dropped", "stdout.stray", "stderr.stray"}

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from discreet.daemon.process.sockets import listen
 from discreet.daemon.settings.option import read_address
+from discreet.gateway.server.sockets import listen
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from discreet.daemon.process.reload import SourceFiles, differ
 from discreet.daemon.settings import Settings
+from discreet.reload import SourceFiles, differ
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from discreet.daemon.settings import UsageError
-from discreet.daemon.settings.flags import FlagParser
+from discreet.flags import FlagParser
 from support.command_lines import load_settings
 
 HERE = "/"

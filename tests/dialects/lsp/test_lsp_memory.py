@@ -15,7 +15,7 @@ from discreet.daemon.memory import MemoryBudget
 from discreet.daemon.rpc.dialect import IGNORED
 from discreet.daemon.rpc.envelope import Call, decode
 from discreet.daemon.settings import Settings
-from discreet.dialects.lsp.dialect import LspDialect
+from discreet.dialects.lsp.session import LspDialect
 from discreet.dialects.lsp.sync import CHANGES_AT_ONCE
 from discreet.framing.encoder import encode_frame
 from discreet.framing.transports.memory import memory_pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from discreet.daemon.settings import Settings, resolve_settings
-from discreet.daemon.settings.flags import FlagParser, add_setting_flags, file_from_flags, from_flags
+from discreet.flags import FlagParser, add_setting_flags, file_from_flags, from_flags
 
 
 def load_settings(argv: Sequence[str], environ: Mapping[str, str], directory: str) -> Settings:

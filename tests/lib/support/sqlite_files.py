@@ -1,4 +1,4 @@
-"""Stores on files: opened for a while, or refused."""
+"""Stores: opened for a while, refused, or away."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from discreet.agents.stores.interface import StoreError, TaskStore
+from discreet.agents.stores.interface import StoreError, StoreUnavailableError, TaskStore
 from discreet.agents.stores.sqlite.store import SqliteStore
 
 S = TypeVar("S", bound=TaskStore)
@@ -24,10 +24,26 @@ async def opened(store: S) -> AsyncIterator[S]:
         await store.close()
 
 
-async def refused(path: str) -> str:
-    """The error of opening a store there, which is one line."""
+async def refusal(store: TaskStore) -> str:
+    """The error of opening it, which is one line."""
     with pytest.raises(StoreError) as error:
-        await SqliteStore(path).open()
+        await store.open()
     (line,) = str(error.value).splitlines()
+    return line
+
+
+async def refused(path: str) -> str:
+    """The error of opening a store on this file."""
+    line = await refusal(SqliteStore(path))
     assert path in line
     return line
+
+
+async def works(store: TaskStore) -> bool:
+    """Whether its server is there."""
+    try:
+        await store.probe()
+        await store.load("t")
+    except StoreUnavailableError:
+        return False
+    return True

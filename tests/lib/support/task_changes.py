@@ -29,7 +29,7 @@ def at(minute: int) -> str:
 
 
 def a_task(
-    task_id: str, *, context_id: str = "context", state: TaskState = TaskState.SUBMITTED, minute: int = 0
+    task_id: str, state: TaskState = TaskState.SUBMITTED, *, context_id: str = "context", minute: int = 0
 ) -> Task:
     message = Message("m1", Role.USER, (Part(text="hello"),), context_id, task_id)
     return Task(task_id, context_id, TaskStatus(state, timestamp=at(minute)), history=(message,))

@@ -16,12 +16,12 @@ from ...client.dialects import DIALECTS
 from ...daemon import plugins
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import OPTIONS, Resolved, Settings, UsageError, resolve_here
-from ...daemon.settings.flags import file_from_flags, from_flags, to_argv
 from ...daemon.settings.imports import ImportSettings
 from ...daemon.settings.option import without_password
 from ...daemon.settings.resolution import unknown_variables
 from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
+from ...flags import file_from_flags, from_flags, to_argv
 from ..commands import SERVE
 from ..conversation import Finding, Status, converse, declared_dialect
 from ..exit_status import run_until_signal

@@ -11,8 +11,8 @@ from ...client import ClientError, InvalidReply, connect
 from ...client.subscription import decode_as
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import resolve_here
-from ...daemon.settings.flags import file_from_flags
 from ...daemon.settings.option import RawValue
+from ...flags import file_from_flags
 from ...framing.events import Framing
 from ...generate import SchemaError, python_client, typescript_client
 from ...schemas.documents import OperationSchema

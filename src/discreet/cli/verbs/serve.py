@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the daemon ends. Returns its exit status; raises `UsageError` before anything is served."""
-    from ...daemon.settings.flags import file_from_flags, from_flags  # late, as above
+    from ...flags import file_from_flags, from_flags  # late, as above
 
     return _serve(from_flags(args), file_from_flags(args))
 
@@ -42,7 +42,7 @@ def resolved(args: argparse.Namespace) -> Resolved:
 
     What a file sets that was merely found, and may not set it, is one line on stderr.
     """
-    from ...daemon.settings.flags import file_from_flags, from_flags  # late, as above
+    from ...flags import file_from_flags, from_flags  # late, as above
 
     return _warned(resolve_here(from_flags(args), file_from_flags(args)))
 

@@ -71,21 +71,6 @@ async def stream(port: int, method: str, params: object, *, after: int | None = 
                     yield event
 
 
-async def is_ready(port: int) -> bool | None:
-    """What `/readyz` says; None where nothing is said for a second."""
-    try:
-        async with asyncio.timeout(1.0):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            try:
-                writer.write(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-                line = await reader.readline()
-            finally:
-                writer.transport.abort()
-    except (OSError, TimeoutError):
-        return None
-    return line.startswith(b"HTTP/1.1 200") if line else None
-
-
 @asynccontextmanager
 async def _bounded(seconds: float) -> AsyncIterator[None]:
     try:

@@ -79,12 +79,11 @@ class Client:
         task_id = next(task_id for task_id, begun in self._record.begun.items() if begun.plan is self._plan)
         while task_id not in self._record.logs:
             gateway = self._dice.randrange(len(self._ports))
-            began = time.monotonic()
             try:
                 events = stream(self._ports[gateway], "SubscribeToTask", {"id": task_id}, after=1)
                 found = [noticed async for event in events if (noticed := seen(event))]
             except (BrokenError, RefusedError) as exc:
-                await self._not_answered("SubscribeToTask", gateway, exc, began)
+                await self._not_answered("SubscribeToTask", gateway, exc)
                 if isinstance(exc, RefusedError) and exc.reason not in RETRIED:
                     return
             else:
@@ -100,12 +99,11 @@ class Client:
         gateway = self._dice.randrange(len(self._ports))
         segment = Segment(gateway, time.time(), subscriber.last)
         subscriber.segments.append(segment)
-        began = time.monotonic()
         try:
             async with aclosing(stream(self._ports[gateway], method, params, after=segment.after)) as events:
                 await self._read(subscriber, segment, events)
         except (BrokenError, RefusedError) as exc:
-            await self._not_answered(method, gateway, exc, began, subscriber)
+            await self._not_answered(method, gateway, exc, subscriber)
         else:
             if not subscriber.ended:  # it waits for its client, or comes to an end between two streams
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -196,7 +194,6 @@ class Client:
         """The result, whatever breaks meanwhile. `done` tells whether something that was not answered was done all the same."""
         while True:
             gateway = self._dice.randrange(len(self._ports))
-            began = time.monotonic()
             try:
                 return await call(self._ports[gateway], method, params)
             except (BrokenError, RefusedError) as exc:
@@ -206,7 +203,7 @@ class Client:
                     )
                     if task["status"]["state"] in ENDED:
                         return None
-                await self._not_answered(method, gateway, exc, began)
+                await self._not_answered(method, gateway, exc)
                 if done is not None and await done():
                     return {}
 
@@ -215,7 +212,6 @@ class Client:
         method: str,
         gateway: int,
         exc: BrokenError | RefusedError,
-        began: float,
         subscriber: Subscriber | None = None,
     ) -> None:
         """Notes it, and waits until the next attempt. Anything that no fault explains is wrong."""
@@ -229,9 +225,7 @@ class Client:
                 subscriber.ended = subscriber.told = task["status"]["state"] in ENDED
             elif reason not in RETRIED and reason != "TASK_NOT_CANCELABLE":
                 self._record.fail(f"{method} at gateway {gateway}: {exc}; {subscriber}"[:1000])
-        had_begun = subscriber is not None and bool(subscriber.segments[-1].seen or subscriber.segments[-1].snapshot)
-        seconds = None if had_begun else time.monotonic() - began
-        self._record.refusals.append(Refusal(time.time(), method, gateway, reason, seconds))
+        self._record.refusals.append(Refusal(time.time(), reason))
         await asyncio.sleep(min(LONGEST_PAUSE, PAUSE_SECONDS if pause is None else pause))
 
 

@@ -50,14 +50,10 @@ class Subscriber(msgspec.Struct):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A call that was not answered with a result: `reason` is the error's, or `broken: …`. `seconds` is how long it took, None for a
-    stream that had begun."""
+    """A call that was not answered with a result: `reason` is the error's, or `broken: …`."""
 
     at: float
-    method: str
-    gateway: int
     reason: str
-    seconds: float | None
 
 
 class Begun(msgspec.Struct):
@@ -89,9 +85,6 @@ class Record(msgspec.Struct):
     refusals: list[Refusal] = msgspec.field(default_factory=list)
     counts: Counter[str] = msgspec.field(default_factory=Counter)
     wrong: list[str] = msgspec.field(default_factory=list)
-    readiness: list[tuple[float, int, bool]] = msgspec.field(default_factory=list)
-    """When which gateway said of itself that it is ready, or not."""
-    lags: list[float] = msgspec.field(default_factory=list)
     unfinished: set[str] = msgspec.field(default_factory=set)
 
     def fail(self, text: str) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ..postgres import free_port
-from .calls import BrokenError, RefusedError, call, is_ready
+from .calls import BrokenError, RefusedError, call
 from .checker import TaskLog, check, until_all_ended
 from .client import Client, run_client
 from .conversation import Converser
@@ -24,9 +24,7 @@ from .figures import (
     TAKEOVER_SECONDS,
     Happened,
     RunNote,
-    arrivals,
     quantiles,
-    readiness,
     run_notes,
     takeovers,
 )
@@ -37,10 +35,6 @@ from .record import Record
 from .stores import Store, running_store
 
 START_SECONDS: Final = 60.0
-LAG_SECONDS: Final = 0.05
-"""Between two looks at how late this process is."""
-READINESS_SECONDS: Final = 0.25
-"""Between two questions to one gateway whether it is ready."""
 WAITED_SECONDS: Final = 6.0
 """Calls wait for a store that is away, and daemons look for it, about so long."""
 
@@ -128,8 +122,6 @@ class Chaos:
         for daemon in self.daemons[1:]:
             await self._ready(daemon)
         supervising = [asyncio.create_task(daemon.supervise()) for daemon in self.daemons]
-        supervising.append(asyncio.create_task(self._watch_lag()))
-        supervising += [asyncio.create_task(self._watch_readiness(gateway)) for gateway in range(len(self._gateways))]
         try:
             await self._disturb()
         finally:
@@ -195,20 +187,6 @@ class Chaos:
 
     def _client(self, at: float, name: str, client: Client | Converser) -> asyncio.Task[None]:
         return asyncio.create_task(run_client(at, name, client, self.record, self._deadline))
-
-    async def _watch_lag(self) -> None:
-        """How late this process itself is."""
-        while True:
-            due = time.monotonic() + LAG_SECONDS
-            await asyncio.sleep(LAG_SECONDS)
-            self.record.lags.append(time.monotonic() - due)
-
-    async def _watch_readiness(self, gateway: int) -> None:
-        while True:
-            said = await is_ready(self._gateways[gateway].port)
-            if said is not None:
-                self.record.readiness.append((time.time(), gateway, said))
-            await asyncio.sleep(READINESS_SECONDS)
 
     # -- faults -------------------------------------------------------------------------------------------------
 
@@ -318,7 +296,6 @@ class Chaos:
     def _figures(self, logs: dict[str, TaskLog]) -> dict[str, str]:
         record = self.record
         notes = self._notes
-        commits = self.store.commit_times()
         found = takeovers(self.happened, notes)
         for each in found:
             others = "" if each.alone else ", while something else was wrong"
@@ -331,10 +308,6 @@ class Chaos:
         named = [each for each in refused if each.reason == "UNAVAILABLE"]
         reasons = Counter(each.reason for each in record.refusals)
         states = Counter(log.state.removeprefix("TASK_STATE_").lower() for log in logs.values())
-        delays = arrivals(record, self.happened, commits, [daemon.pids for daemon in self._gateways])
-        for each in sorted(delays)[-3:]:
-            self._say(f"among the latest: {each}")
-        unready, ready = readiness(record, self.happened)
         streams = sum(len(subscriber.segments) for subscriber in record.subscribers)
         return {
             "tasks acknowledged": f"{len(record.begun):,} of {self.options.tasks:,}",
@@ -351,19 +324,11 @@ class Chaos:
             "subscribers, and their streams": f"{len(record.subscribers):,}, {streams:,}",
             "events that subscribers saw": f"{record.counts['events seen']:,}",
             "faults": _counted(Counter(each.fault.kind for each in self.happened)),
-            f"an event from its {'commit' if commits else 'publication'} to a subscriber of another replica, while"
-            " nothing is wrong (median / p99 / largest)": quantiles([each.seconds for each in delays]),
-            "how late the clients' own event loop was (median / p99 / largest)": quantiles(record.lags),
-            "a killed worker's tasks until another runs them (median / p99 / largest)": quantiles(taken),
+            "a killed worker's tasks until another runs them (median / largest)": quantiles(taken),
             "the same, of kills while nothing else was wrong": quantiles(taken_alone),
             f"of those more than {TAKEOVER_SECONDS:.0f} s": f"{sum(each > TAKEOVER_SECONDS for each in taken_alone):,}",
             "calls and streams that were refused or broke": _counted(reasons),
             "of those while the store was away": f"{len(refused):,}, {len(named):,} of them UNAVAILABLE",
-            "how long such a refusal took (median / p99 / largest)": quantiles(
-                [each.seconds for each in named if each.seconds]
-            ),
-            "from the going of the store until a gateway is not ready (median / p99 / largest)": quantiles(unready),
-            "from its return until the gateway is ready": quantiles(ready),
             "reads that were behind what a subscriber had seen": f"{record.counts['looks behind what was seen']:,}"
             f" of {record.counts['looks']:,}",
             "daemons that ended because they found no store": f"{sum(each.status == 2 for d in self.daemons for each in d.exits):,}",

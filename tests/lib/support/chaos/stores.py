@@ -15,9 +15,6 @@ from .. import postgres, redis
 DISK_BYTES: Final = 256 << 20
 """Of the disk of an SQLite file: what a long run writes, and a moment to fill."""
 
-CommitTimes = dict[tuple[str, int], float]
-"""Of an event, by its task and number: when its commit was made, in seconds since 1970."""
-
 
 class Store(Protocol):
     @property
@@ -42,10 +39,6 @@ class Store(Protocol):
 
     def free(self) -> None:
         """Give the room back."""
-        ...
-
-    def commit_times(self) -> CommitTimes:
-        """Empty where the store does not know."""
         ...
 
 
@@ -81,9 +74,6 @@ class SqliteFile:
         assert self._disk is not None
         (self._disk / "ballast").unlink()
 
-    def commit_times(self) -> CommitTimes:
-        return {}
-
 
 class ServerStore:
     """What stores on servers have in common: nothing here fills their disks."""
@@ -103,7 +93,6 @@ class PostgresDatabase(ServerStore):
     def __init__(self, server: postgres.Server) -> None:
         self._server = server
         with server.connect() as connection:
-            connection.execute("ALTER SYSTEM SET track_commit_timestamp = on")
             connection.execute("ALTER SYSTEM SET max_connections = 200")
         server.restart()
         self._url = server.new_database()
@@ -120,14 +109,6 @@ class PostgresDatabase(ServerStore):
 
     def stop(self) -> None:
         self._server.stop()
-
-    def commit_times(self) -> CommitTimes:
-        with self._server.connect(self._url.rpartition("/")[2]) as connection:
-            rows = connection.execute(
-                "SELECT id, first_generation, last_generation, extract(epoch FROM pg_xact_commit_timestamp(events.xmin))"
-                " FROM discreet.events JOIN discreet.tasks ON key = task_key"
-            ).fetchall()
-        return {(row[0], number): float(row[3]) for row in rows if row[3] for number in range(row[1], row[2] + 1)}
 
 
 class RedisKeys(ServerStore):
@@ -149,9 +130,6 @@ class RedisKeys(ServerStore):
 
     def stop(self) -> None:
         self._server.kill()
-
-    def commit_times(self) -> CommitTimes:
-        return {}
 
 
 @contextmanager

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias, final
 
-from ...lazy import anyio
-from ..logs import log
-from ..settings import Settings
-from ..settings.option import FileReference, ModuleReference, read_reference
-from .reexec import CHECK, VARIABLE, Program
+from .daemon.logs import log
+from .daemon.process.reexec import CHECK, VARIABLE, Program
+from .daemon.settings import Settings
+from .daemon.settings.option import FileReference, ModuleReference, read_reference
+from .lazy import anyio
 
 # Which files the services are made of, and whether they have changed. Looks only at modules that are loaded; imports none.
 
@@ -82,11 +82,11 @@ class Reload:
     Make it after the services were loaded and before anything is served: changes count from then on.
     """
 
-    def __init__(self, sources: SourceFiles, program: Program, swap: Callable[[], object]) -> None:
-        self._sources = sources
+    def __init__(self, settings: Settings, program: Program, swap: Callable[[], object]) -> None:
+        self._sources = SourceFiles(settings, program.directory)
         self._program = program
         self._swap = swap
-        self._serving = sources.stamps({})
+        self._serving = self._sources.stamps({})
         if not self._serving:
             log.warning("reload.nothing_to_watch")
 
@@ -120,7 +120,7 @@ class Reload:
         """Have another process load what would be served; what it said if it can't, without paths and secrets."""
         import subprocess  # late: only a change of the files comes here
 
-        from ...errors.redaction import scrub
+        from .errors.redaction import scrub
 
         environ = {**self._program.environ, VARIABLE: CHECK}
         with anyio.move_on_after(CHECK_SECONDS):

@@ -6,11 +6,13 @@ import errno
 import os
 import socket
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, final
 
-from ..settings.option import Address
+from ...daemon.apps import AppError
+from ...daemon.logs import log
+from ...daemon.settings import Settings
+from ...daemon.settings.option import Address, read_address
 
 BACKLOG: Final = 2048
 """Connections that may wait to be accepted. The system may allow fewer."""
@@ -33,17 +35,32 @@ def listen(address: Address) -> socket.socket:
     return _listening(listener, (address.host, address.port))
 
 
-def accept_one(address: Address, on_listening: Callable[[str], None]) -> int:
-    """The descriptor of the first client that connects; nothing listens any more then. Blocks until one has come.
+def accept_client(settings: Settings) -> int:
+    """The descriptor of the client of `--tcp`, the first that connects; nothing listens any more then. Blocks until one has come.
 
-    `on_listening(where)` is called when clients may connect. Raises `OSError` as `listen` does.
+    Raises `AppError`.
     """
+    if settings.reload or settings.no_stdio:
+        other = "--reload" if settings.reload else "--no-stdio"
+        raise AppError(f"--tcp stands in the place of stdin and stdout, and {other} is about these; remove one of both")
+    address = read_address(settings.tcp or "")
+    assert address is not None, "the setting was checked"
+    if not address.loopback:
+        log.warning("tcp.open", hint="every client that reaches this address is served, without any credentials")
+    try:
+        return _accept_one(address)
+    except OSError as exc:
+        raise AppError(f"--tcp: {exc.strerror or 'there is no such host'}") from None
+
+
+def _accept_one(address: Address) -> int:
     with listen(address) as listener:
         file = SocketFile(address.path) if address.path else None
         try:
             listener.setblocking(True)
             host, port = ("", 0) if address.path else listener.getsockname()[:2]
-            on_listening(address.path or (f"[{host}]:{port}" if ":" in host else f"{host}:{port}"))
+            where = address.path or (f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+            log.always("tcp.listening", address=where)
             client, _ = listener.accept()
         finally:
             if file is not None:

@@ -7,16 +7,13 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
-from ...errors.nearest import closest_match
-from .option import KINDS, MANY, Option, RawValue, UsageError
-from .resolution import SettingsFile
-from .table import OPTION_OF, OPTIONS
+from .daemon.settings.option import KINDS, MANY, Option, RawValue, UsageError
+from .daemon.settings.resolution import SettingsFile
+from .daemon.settings.table import OPTION_OF, OPTIONS
+from .errors.nearest import closest_match
 
 _WIDTH: Final = 100
 """Columns of the help text. Fixed, so that help looks the same everywhere, and asking the terminal costs an import."""
-
-_SIMILAR: Final = 0.6
-"""How much alike an unknown flag and one that is suggested are, from 0 to 1."""
 
 PARAM: Final = "NAME=VALUE"
 """The metavar of arguments that are params of a call, which are easily taken for flags."""
@@ -90,7 +87,7 @@ class FlagParser(argparse.ArgumentParser):
         takes_params = any(action.metavar == PARAM for action in self._actions)
         param = f"; a param is written without dashes: {name.lstrip('-')}=…" if takes_params else ""
         words = {word.lstrip("-"): word for word in known}  # the dashes make all flags alike
-        near = closest_match(name.lstrip("-"), words, cutoff=_SIMILAR)
+        near = closest_match(name.lstrip("-"), words)
         return f"unknown flag{f'; nearest: {words[near]}' if near else ''}{param}"
 
     def words(self) -> tuple[str, ...]:
