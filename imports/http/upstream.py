@@ -90,8 +90,8 @@ _WITHOUT_BODY: Final = frozenset({204, 205, 304})
 
 
 class HttpLimits(msgspec.Struct, frozen=True):
-    """Bytes of a response when it is decompressed, and of one event, as large as the daemon's largest message by default. Seconds
-    until a stream begins, as subscriptions have no deadline. Streams at a time: half of the connections, the others are for calls.
+    """Bytes of a response when it is decompressed, and of one event, as large as the daemon's largest message. Seconds until a
+    stream begins, as subscriptions have no deadline. Streams at a time, half of the connections: the others are for calls.
     """
 
     response_bytes: int = 10 * 1024 * 1024
