@@ -19,10 +19,10 @@ from ..client import Peer, attach, connect
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.task_group import background_tasks
 from ..client.validation import StderrMode, StrPath, check_strings
-from ..daemon.credentials import access_of, credentials_of, missing_of_provider
 from ..daemon.daemon import Daemon
 from ..daemon.host import Host
 from ..daemon.hosted_agent import AgentDeclaration
+from ..daemon.hosting import access_of, credentials_of, missing_of_provider
 from ..daemon.logs import log
 from ..daemon.logs.line import fallback_line
 from ..daemon.logs.logger import RANK, LogEvent
