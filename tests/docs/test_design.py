@@ -24,7 +24,9 @@ def modules(folder: Path) -> set[str]:
 
 
 def test_every_part_has_a_page() -> None:
-    table = re.findall(r"^\| \[`[^`]+`\]\(design/([a-z0-9]+)\.md\)", (ROOT / "docs/design.md").read_text(), re.MULTILINE)
+    table = re.findall(
+        r"^\| \[`[^`]+`\]\(design/([a-z0-9]+)\.md\)", (ROOT / "docs/design.md").read_text(), re.MULTILINE
+    )
     assert sorted(table) == sorted(PAGES)
 
 
