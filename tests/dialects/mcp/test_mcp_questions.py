@@ -1,7 +1,5 @@
 """What the server chooses to ask: of the user, of the model, of the client; at once or in rounds; for tools, prompts, resources."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import anyio
