@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ..a2a.errors import takes_no_message
-from ..a2a.types import Message, MessageAdded, new_id
+from ..a2a.types import MessageAdded, new_id
 from ..daemon.dispatch.execution import Raised, attempt
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
@@ -30,9 +30,8 @@ _msgpack: Final = msgspec.msgpack.Encoder()
 _decoders: Final = (msgspec.msgpack.Decoder(MessageAdded), msgspec.json.Decoder(MessageAdded))
 
 
-def encode_message(context: RequestContext, key: str) -> bytes:
-    """The context of a message, for another daemon."""
-    event = MessageAdded(_message_of(context), call_of(context, key))
+def encode_message(event: MessageAdded) -> bytes:
+    """Encode a message for another daemon."""
     try:
         return _msgpack.encode(event)
     except OverflowError:  # JSON numbers have no limit, MessagePack's do
@@ -75,23 +74,24 @@ class Delegator:
         self._runner.check(live, context)
         if self._count >= MAX_DELEGATIONS:
             raise FailureError(Overloaded())
-        submitted = Submission(live, key or new_id(), remote=True)
+        key = key or new_id()
+        submitted = Submission(live, key, context, call_of(context, key), remote=True)
         if not live.generation:
-            live.ensure_created(call_of(context), begun=False)
+            submitted.publish(begun=False)
             if save_configs is None:
                 live.queue()
                 submitted.delegated = True
                 return submitted
         live.pins += 1
         self._count += 1
-        self._cache.count_message(_message_of(context), 1)
-        self._runner.spawn(self._run, submitted, context, save_configs)
+        self._cache.count_message(submitted.message, 1)
+        self._runner.spawn(self._run, submitted, save_configs)
         return submitted
 
-    async def _run(self, submitted: Submission, context: RequestContext, save_configs: SaveConfigs | None) -> None:
+    async def _run(self, submitted: Submission, save_configs: SaveConfigs | None) -> None:
         live = submitted.live
         try:
-            done = await attempt(partial(self._delegate, submitted, context, save_configs))
+            done = await attempt(partial(self._delegate, submitted, save_configs))
             if isinstance(done, Raised):
                 submitted.fault = done.exc
             elif submitted.position is None and live.ended and live.lost is None:
@@ -100,11 +100,11 @@ class Delegator:
                 submitted.delegated = True
         finally:
             self._count -= 1
-            self._cache.count_message(_message_of(context), -1)
+            self._cache.count_message(submitted.message, -1)
             live.notify()
             self._cache.unpin(live)
 
-    async def _delegate(self, submitted: Submission, context: RequestContext, save_configs: SaveConfigs | None) -> None:
+    async def _delegate(self, submitted: Submission, save_configs: SaveConfigs | None) -> None:
         live = submitted.live
         created = submitted.position is not None
         while live.committed < live.generation and live.lost is None:  # then it is known who works on it
@@ -116,21 +116,21 @@ class Delegator:
             if created:  # it is in the store, so a daemon must work on it
                 live.queue()
         if not created:
-            await self._leave_with_owner(submitted, context)
+            await self._leave_with_owner(submitted)
 
-    async def _leave_with_owner(self, submitted: Submission, context: RequestContext) -> None:
+    async def _leave_with_owner(self, submitted: Submission) -> None:
         """Have the message published: by the daemon that works on the task, or here where none does.
 
         The store drops a request when the task stops. An owner may drop it, too, when it has lost the task, or has no room; so
         it is sent again now and then. An owner knows the message by its key.
         """
         live, key = submitted.live, submitted.key
-        request = OwnerRequest(live.id, MESSAGE, encode_message(context, key))
+        request = OwnerRequest(live.id, MESSAGE, encode_message(MessageAdded(submitted.message, submitted.call)))
         live.expected += 1
         try:
             while key not in live.received and not (live.ended or live.lost):
                 if not live.remote or live.remote_owner == QUEUED:
-                    return self._publish(submitted, context)
+                    return self._publish(submitted)
                 asked = live.remote_owner
                 if asked:
                     await self._store.send_owner_request(request)
@@ -142,20 +142,15 @@ class Delegator:
         if key in live.received:
             submitted.accept(live.received[key])
 
-    def _publish(self, submitted: Submission, context: RequestContext) -> None:
+    def _publish(self, submitted: Submission) -> None:
         """No daemon works on the task. If another one publishes something now, the store decides which of them does."""
-        live = submitted.live
-        if live.remote_owner != QUEUED and (live.busy or not self.queues):
+        live, context = submitted.live, submitted.context
+        if context is not None and live.remote_owner != QUEUED and (live.busy or not self.queues):
             context = msgspec.structs.replace(context, task=live.task())
             position = self._runner.submit(live, context, key=submitted.key).position
             assert position is not None, "there is a task"
             return submitted.accept(position)
         if len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
-        submitted.accept(live.add_message(_message_of(context), call_of(context, submitted.key), begun=False))
+        submitted.publish(begun=False)
         live.queue()
-
-
-def _message_of(context: RequestContext) -> Message:
-    assert context.message is not None, "only messages are left to others"
-    return context.message

@@ -361,27 +361,25 @@ def checked_acp_options(given: object) -> AcpOptions:
     if not isinstance(given, AcpOptions):
         raise TypeError(f"acp must be AcpOptions(…), not {type(given).__name__}")
     options = AcpOptions(
-        modes=_items("modes", given.modes, Mode),
-        config_options=_items("config_options", given.config_options, ConfigOption),
-        commands=_items("commands", given.commands, Command),
-        auth_methods=_items("auth_methods", given.auth_methods, AuthMethod),
+        modes=_items("mode", given.modes, Mode),
+        config_options=_items("config_option", given.config_options, ConfigOption),
+        commands=_items("command", given.commands, Command, key="name"),
+        auth_methods=_items("auth_method", given.auth_methods, AuthMethod),
         authenticate=given.authenticate,
     )
-    check_unique("acp: mode", (mode.id for mode in options.modes))
-    check_unique("acp: config option", (option.id for option in options.config_options))
-    check_unique("acp: command", (command.name for command in options.commands))
-    check_unique("acp: auth method", (method.id for method in options.auth_methods))
     if options.authenticate is not None and not callable(options.authenticate):
         raise TypeError("acp: authenticate must be an `async def` that takes the id of an auth method")
     return options
 
 
-def _items(name: str, given: Iterable[Item], kind: type[Item]) -> tuple[Item, ...]:
+def _items(name: str, given: Iterable[Item], kind: type[Item], *, key: str = "id") -> tuple[Item, ...]:
     items = tuple(given)
     for item in items:
         if not isinstance(item, kind):
-            raise TypeError(f"acp: {name} holds {kind.__name__} objects, not {type(item).__name__}")
-    return tuple(convert(to_builtins(item), kind) for item in items)
+            raise TypeError(f"acp: {name}s holds {kind.__name__} objects, not {type(item).__name__}")
+    items = tuple(convert(to_builtins(item), kind) for item in items)
+    check_unique(f"acp: {name.replace('_', ' ')}", (getattr(item, key) for item in items))
+    return items
 
 
 def check_unique(what: str, names: Iterable[str]) -> None:

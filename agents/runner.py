@@ -79,7 +79,7 @@ _RESERVED: Final = (
 class Submission:
     """A message of a task from when it was submitted until its execution is over; or one that was cut off and `resumes`.
 
-    `context` is what its executor is told, None where another daemon executes it, and `call` what is stored with it. `key` tells
+    `context` is what its executor is told, None where it was submitted before, and `call` what is stored with it. `key` tells
     it from all other messages where other daemons see it, however often it is submitted. `position` is its place in the task's
     history, None before; `fault` is why it never comes there, `reply` the agent's answer where there is no task. `awaited` says
     that the sender waits for what becomes of it, `done` that this daemon has executed it, `remote` that another one is to, and
@@ -122,6 +122,11 @@ class Submission:
     # -- its message -------------------------------------------------------------------------------------------
 
     @property
+    def message(self) -> Message:
+        assert self.context is not None and self.context.message is not None, "it was submitted with a message"
+        return self.context.message
+
+    @property
     def position(self) -> int | None:
         return 0 if self._creates_task and self.live.generation else self._position
 
@@ -136,10 +141,10 @@ class Submission:
         other one comes before it. Raises what `LiveTask.publish` raises.
         """
         live = self.live
-        assert self.context is not None and self.context.message is not None and self.call is not None
+        assert self.call is not None, "only what is new is published"
         self._is_begun = begun
         if live.generation:
-            self.accept(live.add_message(self.context.message, self.call, begun=begun))
+            self.accept(live.add_message(self.message, self.call, begun=begun))
         else:
             live.ensure_created(self.call, begun=begun)
 
@@ -213,19 +218,16 @@ class Submission:
         stopped = bool(live.stop_generation) and self._stopped
         return position is not None and (live.ended or stopped or not live.waits(position))
 
-    @property
-    def _given_up(self) -> bool:
-        return self.fault is not None or self.live.lost is not None
-
     async def wait_accepted(self) -> None:
         """Wait until the message was published. Raises what it came to where it never will be."""
-        while self.position is None and not self._given_up:
-            await self.live.wait_for_change()
-        self._raise_fault()
+        await self._wait_until(lambda: self.position is not None)
 
     async def wait_delegated(self) -> None:
         """Wait until the store has the message where it is left to another daemon. Raises as `wait_accepted`."""
-        while not (self.delegated or self._given_up):
+        await self._wait_until(lambda: self.delegated)
+
+    async def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        while not (is_so() or self.fault is not None or self.live.lost is not None):
             await self.live.wait_for_change()
         self._raise_fault()
 

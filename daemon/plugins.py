@@ -61,6 +61,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "service": {
         "fs": "discreet.files.service:file_service",
         "import": "discreet.imports.configured:service_of",
+        "import-settings": "discreet.imports.settings:read_imports",
         "metrics": "discreet.gateway.figures:metrics",
     },
     "store": {

@@ -64,11 +64,7 @@ class StructUnion:
     __slots__ = ("_plain", "candidates", "lists")
 
     def __init__(
-        self,
-        plain: tuple[type, ...],
-        candidates: tuple[tuple[str, type[Struct]], ...],
-        *,
-        lists: bool,
+        self, plain: tuple[type, ...], candidates: tuple[tuple[str, type[Struct]], ...], *, lists: bool
     ) -> None:
         """`candidates` are structs with their required members. `plain` are the types beside them. With `lists`, an array
         of what the union takes is taken too.

@@ -18,8 +18,8 @@ FramingChoice: TypeAlias = Literal["content-length", "newline", "auto"]
 class Parser(Protocol):
     """Turns one stream of bytes into frames and faults; they do not depend on how the stream is cut into chunks.
 
-    No input makes a method raise. Time is linear in the input. Memory stays below `max_body` + `max_header` + one chunk
-    if `next_event` is called up to `NEED_DATA` after every chunk.
+    No input makes a method raise. If `next_event` is called up to `NEED_DATA` after every chunk, time is linear in the input,
+    and memory stays below `max_body` + `max_header` + one chunk.
     """
 
     @property

@@ -2,7 +2,7 @@
 
 After `redirect`, fd 0 is the null device and fds 1 and 2 are pipes into this process. A `print`, a C library, a message at
 import time or a child process can neither write to the protocol's stream nor read from it. What they write can be
-scrubbed before it is logged (`stray_output` reads the pipes). What a process writes while it crashes in native code stays
+scrubbed before it is logged (`StrayOutputReader` reads the pipes). What a process writes while it crashes in native code stays
 in the pipe and is lost: it could hold anything, and nothing is left to scrub it.
 """
 

@@ -93,11 +93,7 @@ class AnswerWriter(FailureWriter, Protocol):
 # What HTTP says of failures.
 
 
-TRANSPORT_STATUSES: Final[Mapping[str, int]] = {
-    "unsupported-content-type": 415,
-    "bad-charset": 415,
-    "oversize": 413,
-}
+TRANSPORT_STATUSES: Final[Mapping[str, int]] = {"unsupported-content-type": 415, "bad-charset": 415, "oversize": 413}
 """Statuses of what is wrong with the HTTP message and not with the request in it."""
 
 

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from ..schemas.cycles import circles
 from .model import JsonSchema
+from .openapi.keywords import Shape
 
 MOST_IN_PLACE: Final = 20_000
 """Schemas that one schema may apply to the same part of a value."""
@@ -52,8 +53,6 @@ _MOST_STATES: Final = 4096
 _ENUM_SCALARS: Final = 64
 """Scalars of an enumeration that take as long as one schema. An object or an array takes as long by itself."""
 
-_LISTS: Final = ("allOf", "anyOf", "oneOf")
-_SINGLE: Final = ("not", "if", "then", "else")
 RESCANNING: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _FOREIGN: Final = ("$id", "$dynamicRef")
 """What gives references another meaning than a place in the document. Readers have resolved it."""
@@ -265,6 +264,19 @@ _Group: TypeAlias = Literal[
 """Schemas for the same value, for members or names of them, and for elements. `additional` is for members that no other is for,
 `items` for elements behind those of `prefix`."""
 
+_GROUPS: Final[Mapping[str, tuple[_Group, Shape]]] = {
+    "additionalProperties": ("additional", "one"),
+    "unevaluatedProperties": ("any-member", "one"),
+    "propertyNames": ("property-names", "one"),
+    "prefixItems": ("prefix", "list"),
+    "items": ("items", "one"),
+    **dict.fromkeys(("contains", "unevaluatedItems"), ("any-element", "one")),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf"), ("in-place", "list")),
+    **dict.fromkeys(("not", "if", "then", "else"), ("in-place", "one")),
+    "dependentSchemas": ("in-place", "map"),  # as if each name were there
+}
+"""The group of the schemas that a keyword holds, and how it holds them."""
+
 _Closure: TypeAlias = Mapping[_Node, int]
 
 
@@ -321,31 +333,15 @@ class _Nodes:
         node.weight += sum(isinstance(each, dict | list) for each in enum) + len(enum) // _ENUM_SCALARS
         node.names = {name: self._node(each) for name, each in _table(schema, "properties")}
         node.patterns = [(_matcher(text), self._node(each)) for text, each in _table(schema, "patternProperties")]
-        node.lists = {
-            "in-place": [self._node(each) for each in self._in_place(schema)],
-            "additional": self._optional(schema, "additionalProperties"),
-            "any-member": self._optional(schema, "unevaluatedProperties"),
-            "property-names": self._optional(schema, "propertyNames"),
-            "prefix": [self._node(each) for each in schema.get("prefixItems", ())],
-            "items": self._optional(schema, "items"),
-            "any-element": self._optional(schema, "contains", "unevaluatedItems"),
-        }
+        for word, (group, shape) in _GROUPS.items():
+            if word in schema:
+                value = schema[word]
+                inner = [value] if shape == "one" else dict(_table(schema, word)).values() if shape == "map" else value
+                node.lists[group] += map(self._node, inner)
+        if "$ref" in schema:
+            node.lists["in-place"].append(self._node(self._target(schema["$ref"])))
         self.has_alternatives = self.has_alternatives or "anyOf" in schema or "oneOf" in schema
         node.rescans = not RESCANNING.isdisjoint(schema)
-
-    def _optional(self, schema: Mapping[str, Any], *words: str) -> list[_Node]:
-        return [self._node(schema[word]) for word in words if word in schema]
-
-    def _in_place(self, schema: Mapping[str, Any]) -> Iterator[Any]:
-        for keyword in _LISTS:
-            yield from schema.get(keyword, ())
-        for keyword in _SINGLE:
-            if keyword in schema:
-                yield schema[keyword]
-        for _, each in _table(schema, "dependentSchemas"):  # as if each name were there
-            yield each
-        if "$ref" in schema:
-            yield self._target(schema["$ref"])
 
     def _target(self, reference: Any) -> Any:
         place: Any = self._document

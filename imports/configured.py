@@ -9,8 +9,8 @@ import msgspec
 from msgspec import UNSET
 
 from ..daemon.operations.service import Service
-from ..daemon.settings.imports import ImportSettings
 from .model import ImportFailed
+from .settings import ImportSettings
 
 
 def service_of(given: ImportSettings, credentials: Mapping[str, str], *, private: bool = False) -> Service:

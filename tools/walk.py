@@ -34,18 +34,18 @@ SETTLE_SECONDS: Final = 0.5
 """How long what goes on behind the last answer may take."""
 
 RECORDED: Final = """
-import json, os, sys, threading
+import functools, json, os, sys, threading
 import discreet.__main__ as program
 base = os.path.dirname(program.__file__)
 roots = sorted({os.path.realpath(os.path.join(base, name)): name for name in ("", *os.listdir(base))}.items(), reverse=True)
 calls = []
+@functools.cache
+def place(file):
+    path = os.path.realpath(file)
+    return next((os.path.join(name, path[len(root) + 1:]) for root, name in roots if path.startswith(root + os.sep)), None)
 def note(frame, event, arg):
-    if event == "call":
-        path = os.path.realpath(frame.f_code.co_filename)
-        for root, name in roots:
-            if path.startswith(root + os.sep):
-                calls.append((os.path.join(name, path[len(root) + 1:]), frame.f_code.co_qualname))
-                break
+    if event == "call" and (file := place(frame.f_code.co_filename)) is not None:
+        calls.append((file, frame.f_code.co_qualname))
 leave = os._exit
 def end(status):
     sys.setprofile(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias, TypeVar, final
+from typing import TypeAlias, TypedDict, TypeVar, Unpack, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -89,6 +89,15 @@ def text_of(content: Message | Artifact) -> str:
     return "\n".join(part.text for part in content.parts if part.text is not None)
 
 
+class SendOptions(TypedDict, total=False):
+    """What can be said of a message: the task that it goes on with, the context of a new one, and what else A2A has."""
+
+    task_id: str | None
+    context_id: str | None
+    configuration: SendConfiguration | None
+    metadata: JsonObject | None
+
+
 T = TypeVar("T")
 
 
@@ -111,19 +120,16 @@ class AgentClient:
         self,
         content: Content,
         *,
-        task_id: str | None = None,
-        context_id: str | None = None,
-        configuration: SendConfiguration | None = None,
-        metadata: JsonObject | None = None,
         timeout: float | None = None,
         service_params: Mapping[str, str] | None = None,
+        **options: Unpack[SendOptions],
     ) -> Task | Message:
         """Send a message. Returns the task when it has ended or waits for its caller, or the agent's reply.
 
         With `SendConfiguration(return_immediately=True)` it returns the task at once. `timeout` is in seconds; without one it
         waits as long as the task takes. Cancelling it, or a time-out, ends the waiting and not the task.
         """
-        params = self._send_params(content, task_id, context_id, configuration, metadata)
+        params = self._send_params(content, **options)
         response = await self._call("SendMessage", params, SendResponse, timeout, service_params)
         match event_of(response):
             case Task() | Message() as result:
@@ -135,27 +141,25 @@ class AgentClient:
         self,
         content: Content,
         *,
-        task_id: str | None = None,
-        context_id: str | None = None,
-        configuration: SendConfiguration | None = None,
-        metadata: JsonObject | None = None,
         timeout: float | None = None,
         service_params: Mapping[str, str] | None = None,
+        **options: Unpack[SendOptions],
     ) -> EventStream:
         """Send a message, and get the task and its updates until it ends or waits for its caller, or the agent's reply.
 
         `timeout` is how many seconds to wait for each event.
         """
-        params = self._send_params(content, task_id, context_id, configuration, metadata)
+        params = self._send_params(content, **options)
         return self._stream("SendStreamingMessage", params, timeout, service_params)
 
     def _send_params(
         self,
         content: Content,
-        task_id: str | None,
-        context_id: str | None,
-        configuration: SendConfiguration | None,
-        metadata: JsonObject | None,
+        *,
+        task_id: str | None = None,
+        context_id: str | None = None,
+        configuration: SendConfiguration | None = None,
+        metadata: JsonObject | None = None,
     ) -> SendParams:
         message = message_of(content, task_id=task_id, context_id=context_id)
         return SendParams(message, configuration, metadata, self._tenant)

@@ -42,27 +42,23 @@ MAX_CONNECTIONS: Final = 1_000_000
 
 
 class EventStream(Protocol):
-    """What is known of one stream: where it stands, and how it goes on after a loss."""
+    """What is known of one stream: where it stands, and how it goes on after a loss.
+
+    `is_over`: stop reading. `ended`: nothing follows the last event. `is_cut_off`: though it ended in order, as far as HTTP goes,
+    a proxy or a server that ends may have cut it. `is_incomplete`: if it ends now, the connection was certainly lost.
+    """
 
     @property
-    def is_over(self) -> bool:
-        """Whether to stop reading."""
-        ...
+    def is_over(self) -> bool: ...
 
     @property
-    def ended(self) -> bool:
-        """Whether nothing follows the last event."""
-        ...
+    def ended(self) -> bool: ...
 
     @property
-    def is_cut_off(self) -> bool:
-        """Whether a stream that ended in order, as far as HTTP goes, may have been cut: by a proxy, or a server that ends."""
-        ...
+    def is_cut_off(self) -> bool: ...
 
     @property
-    def is_incomplete(self) -> bool:
-        """Whether a stream that ends now has certainly lost its connection."""
-        ...
+    def is_incomplete(self) -> bool: ...
 
     def read(self, event: SseEvent) -> Raw | None:
         """The value of an event; None for one that is not to be passed on. Raises `ClientError`."""

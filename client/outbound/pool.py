@@ -74,10 +74,6 @@ class ConnectionPool:
         while self._idle:
             await self._idle.pop()[1].aclose()
 
-    def counts(self) -> dict[str, int]:
-        """Connections that are idle."""
-        return {"idle": len(self._idle)}
-
     async def _wait_for_room(self) -> None:
         try:
             self._free.acquire_nowait()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def log_stray_output(stream: str, text: str) -> None:
-    """Log what has come through a pipe. For `framing.stray_output`."""
+    """Log what has come through a pipe. For `StrayOutputReader`."""
     log.warning(f"{stream}.stray", text=text)
 
 

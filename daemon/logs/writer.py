@@ -69,8 +69,6 @@ def start_logging(
     writer.fault, writer.file = fault, settings.file
     if announce:
         writer.announce(version)
-    elif logger.is_enabled_for("info"):
-        writer.prepare()
     return writer
 
 
@@ -121,10 +119,6 @@ class LogWriter:
         self._wake.acquire()
         self._ended.acquire()
         self._no_delay.acquire()
-
-    def prepare(self) -> None:
-        """Let the thread load what it needs for the lines that will come."""
-        self._wake_thread()
 
     def announce(self, version: str, **facts: str) -> None:
         """Log that the daemon has started, with these facts, and that the log file can't be used, if so."""
@@ -199,8 +193,6 @@ class LogWriter:
     def _run(self) -> None:
         self._queue.writer = _thread.get_ident()
         self._no_delay.acquire(timeout=self._first_line_delay)
-        if not self._closing:
-            safe_call(self._load_renderer, lambda fault: None, BaseException)  # a line that comes says why it failed
         while self._dropped is None:  # else `close` has stopped waiting for this thread
             if self._reopen_asked:
                 self._reopen()
@@ -249,15 +241,11 @@ class LogWriter:
         )
 
     def _render(self, event: LogEvent) -> bytes:
-        self._load_renderer()
-        assert self._renderer is not None
-        return self._renderer.line(event)
-
-    def _load_renderer(self) -> None:
         if self._renderer is None:
             from .render import Renderer  # late, for the scrubber's tables
 
             self._renderer = Renderer(self._form, color=self._color, environ=self._environ)
+        return self._renderer.line(event)
 
 
 def _release(lock: _thread.LockType) -> None:

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from ...errors.printable import cut
 from .. import plugins
-from .imports import URL_SCHEMES, WrongImport, imports_of_flags, imports_of_tables
 
 # What an app is called: an attribute of an installed module, or of a file. Reads text, imports nothing.
 
@@ -191,6 +190,7 @@ MEMORY: Final = "memory"
 SERVICES: Final = "services"
 """The group of settings that say what is served."""
 SQLITE: Final = "sqlite:"
+URL_SCHEMES: Final = ("http://", "https://")
 POSTGRES: Final = ("postgresql://", "postgres://")
 REDIS: Final = ("redis://", "rediss://", "unix://")
 NONE_WORD: Final = "none"
@@ -358,10 +358,10 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:
     value = _read_text(option.kind, str(given.value)) if is_text else given.value
     if option.has_none_word and value in (0, NONE_WORD) and not isinstance(value, bool):
         return None
-    try:
+    if option.kind == "imports":
+        found = plugins.load("service", "import-settings")(value, given.directory or directory, given.source)
+    else:
         found = _checked(option, value, given.directory or directory)
-    except WrongImport as exc:
-        raise UsageError(f"{given.source}{exc}") from None
     if found is None:
         raise UsageError(f"{given.source}: {_about_wrong(option, given, value)}")
     return found
@@ -384,7 +384,7 @@ def _read_text(kind: str, text: str) -> object:
 
 
 def _checked(option: Option, value: Any, directory: str) -> Any:  # Any: a value of TOML, and one of the field's type
-    """The value of the field's type; None for a wrong one. Raises `WrongImport`."""
+    """The value of the field's type; None for a wrong one."""
     match option.kind, value:
         case ("switch", bool()):
             return value
@@ -397,10 +397,6 @@ def _checked(option: Option, value: Any, directory: str) -> Any:  # Any: a value
             if word in option.choices:
                 return word
             return value if option.kind == "dialect" and plugins.is_known("dialect", value) else None
-        case "imports", dict() if value:
-            return imports_of_tables(value, directory)
-        case "imports", list():
-            return imports_of_flags(value, directory)
         case kind, list() if kind in MANY:
             read = tuple(_read_one(kind, text, directory) if isinstance(text, str) else None for text in value)
             return None if None in read else read

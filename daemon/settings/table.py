@@ -5,12 +5,11 @@ imported, so it must not use `from __future__ import annotations`.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, TypeAlias, final
+from typing import Annotated, Any, Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
 from .. import plugins
-from .imports import ImportSettings
 from .option import MEMORY, SERVICES, Option, Row, options_of
 
 FramingSetting: TypeAlias = Literal["content-length", "newline", "auto"]
@@ -95,7 +94,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Row("a credential for handlers that declare it, in a file; may be repeated", kind="files"),
     ] = None
     imports: Annotated[
-        tuple[ImportSettings, ...],
+        tuple[Any, ...],  # `ImportSettings` of imports/settings, which who imports something loads
         Row("operations of an OpenAPI document, as NAME=FILE or NAME=URL; may be repeated", kind="imports"),
     ] = ()
     import_private: Annotated[bool, Row("allow calls of imported operations to private addresses")] = False

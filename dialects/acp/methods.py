@@ -434,11 +434,7 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
             host,
             agent_runner_of(self.connection.host).spawn,
             partial(
-                TurnEditor,
-                session.record,
-                host,
-                self.capabilities(),
-                frozenset(mode.id for mode in self.options.modes),
+                TurnEditor, session.record, host, self.capabilities(), frozenset(mode.id for mode in self.options.modes)
             ),
         )
         session.cancel_turn = turn.cancel

@@ -114,10 +114,7 @@ class Editor:
             type=type, message=message, actions=[MessageActionItem(title=title) for title in actions]
         )
         chosen = await self._ctx.request(
-            "window/showMessageRequest",
-            params,
-            type=MessageActionItem | None,
-            timeout=timeout,
+            "window/showMessageRequest", params, type=MessageActionItem | None, timeout=timeout
         )
         return None if chosen is None else chosen.title
 

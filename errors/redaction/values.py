@@ -240,8 +240,9 @@ def scrub_json(
 ) -> tuple[object, int]:
     """Run layers 1 to 4 over the texts of a JSON value; returns the result and the number of replacements.
 
-    Without a replacement the result is the same object. Texts that are `declared` stay, and as names they do not tell of what
-    is nested below them. Of bytes only known secrets are looked for: the other layers would take any base64 for a secret.
+    Without a replacement the result is the same object. Texts that are `declared` stay. The name of a declared field
+    counts alone; any other name covers what is nested below it, too. Of bytes only known secrets are looked for: the other
+    layers would take any base64 for a secret.
     """
     go_on = partial(scrub_json, pipeline, declared=declared, depth=depth - 1)
     if depth < 0:
@@ -256,10 +257,12 @@ def scrub_json(
             pipeline.redactions += redacted is not None and not count
             return (redacted, max(count, 1)) if redacted is not None else (scrubbed if count else value, count)
         case Mapping():
+            is_field = not name or name in declared
             pairs = [
-                ((key, 0), go_on(item, name=key))
-                if key in declared
-                else (pipeline.scrub_secrets(key), go_on(item, name=_name_below(name, key)))
+                (
+                    (key, 0) if key in declared else pipeline.scrub_secrets(key),
+                    go_on(item, name=key if is_field and key in declared else _name_below(name, key)),
+                )
                 for key, item in [(text_of(key), item) for key, item in value.items()]
             ]
             total = sum(key[1] + item[1] for key, item in pairs)

@@ -33,7 +33,7 @@ def asyncio_loop() -> asyncio.AbstractEventLoop | None:
 
 # What a file descriptor is, and the two structs that tell how to read and write one. Knows no frames, no event loop.
 #
-# The functions that fill these structs are in `polled` and `threaded`; `stdio` chooses among them.
+# The functions that fill these structs are in `stdio` and `threaded`; `stdio` chooses among them.
 
 
 READ_BYTES = 64 * 1024

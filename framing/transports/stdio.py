@@ -164,7 +164,7 @@ def _reopen_nonblocking(fd: int) -> int | None:
 
 @final
 class PollingPipeReader:
-    """Reads several pipes from one thread. Implements `stray_output.PipeReader`."""
+    """Reads several pipes from one thread. Implements `stdio_guard.PipeReader`."""
 
     empty_seconds = 0.0
 

@@ -128,7 +128,7 @@ def _read(fd: int) -> bytes:
 
 @final
 class ThreadedPipeReader:
-    """Reads several pipes, each in a thread, through a bounded queue. Implements `stray_output.PipeReader`."""
+    """Reads several pipes, each in a thread, through a bounded queue. Implements `stdio_guard.PipeReader`."""
 
     empty_seconds = 0.05
 

@@ -59,9 +59,7 @@ ROUTES: Final[Mapping[A2AVersion, tuple[Route, ...]]] = {
         Route("POST", "tasks/{id}/pushNotificationConfigs", "tasks/pushNotificationConfig/set", needs_body=True),
         Route("GET", "tasks/{id}/pushNotificationConfigs", "tasks/pushNotificationConfig/list"),
         Route(
-            "GET",
-            "tasks/{id}/pushNotificationConfigs/{pushNotificationConfigId}",
-            "tasks/pushNotificationConfig/get",
+            "GET", "tasks/{id}/pushNotificationConfigs/{pushNotificationConfigId}", "tasks/pushNotificationConfig/get"
         ),
         Route(
             "DELETE",

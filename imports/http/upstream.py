@@ -78,22 +78,10 @@ def _shown(url: str) -> str:
     return f"{head}://{authority.rpartition('@')[2]}{slash}{path}" if rest else head
 
 
-MAX_RESPONSE_BYTES: Final = 10 * 1024 * 1024
-"""Of a response, decompressed."""
-
-MAX_EVENT_BYTES: Final = 10 * 1024 * 1024
-"""Of one event of a stream: the default of the daemon's largest message."""
-
 MAX_ERROR_BYTES: Final = 16 * 1024
 """Of the body of an undeclared error. A larger one is left out: a part of it might hold a part of a secret."""
 
-MAX_STREAMS: Final = 64
-"""Streams at a time, half of the connections: the others are for calls."""
-
 MAX_RETRY_AFTER_SECONDS: Final = 1_000_000_000
-
-STREAM_HEAD_SECONDS: Final = 60.0
-"""How long a stream may take to begin. Subscriptions have no deadline."""
 
 INTERNAL: Final = row_of(Internal()).protocol_code
 
@@ -102,12 +90,14 @@ _WITHOUT_BODY: Final = frozenset({204, 205, 304})
 
 
 class HttpLimits(msgspec.Struct, frozen=True):
-    """Bytes and seconds."""
+    """Bytes of a response when it is decompressed, and of one event, as large as the daemon's largest message. Seconds until a
+    stream begins, as subscriptions have no deadline. Streams at a time, half of the connections: the others are for calls.
+    """
 
-    response_bytes: int = MAX_RESPONSE_BYTES
-    event_bytes: int = MAX_EVENT_BYTES
-    stream_head_seconds: float = STREAM_HEAD_SECONDS
-    streams: int = MAX_STREAMS
+    response_bytes: int = 10 * 1024 * 1024
+    event_bytes: int = 10 * 1024 * 1024
+    stream_head_seconds: float = 60.0
+    streams: int = 64
 
 
 class _Route(msgspec.Struct, frozen=True):

@@ -145,11 +145,6 @@ def test_a_result_cannot_move_the_cursor(fake: str, without_rich: dict[str, str]
     assert shown == '{\r\n  "a": "\\u001b[2J\\u009b2J\\u202e\\udb40\\udc01é😀[red]"\r\n}\r\n'
 
 
-@needs_a_terminal
-def test_an_event_is_a_line_on_a_terminal_too(fake: str, without_rich: dict[str, str]) -> None:
-    assert on_a_terminal("count", "to=2", "--stream", fake, **without_rich) == '{"n":1}\r\n{"n":2}\r\n'
-
-
 def test_a_stream_is_a_line_per_event(fake: str) -> None:
     done = call("count", "to=3", "--stream", fake)
     assert (done.returncode, done.stdout) == (0, '{"n":1}\n{"n":2}\n{"n":3}\n')
@@ -207,10 +202,6 @@ def test_no_answer_in_time_is_a_timeout(fake: str) -> None:
 def test_a_query_is_called_again_when_its_server_has_died(fake: str, tmp_path: Path) -> None:
     done = call("once", f"mark={tmp_path / 'mark'}", "--retry=1", fake)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
-
-
-def test_without_retry_it_is_not(fake: str, tmp_path: Path) -> None:
-    assert call("once", f"mark={tmp_path / 'mark'}", fake).returncode == 10
 
 
 @pytest.mark.parametrize(("flags", "status", "runs"), [([], 10, "x"), (["--idempotent"], 0, "xx")])

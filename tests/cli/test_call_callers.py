@@ -83,10 +83,6 @@ def test_a_stream_is_asked_for_with_the_token_too(folder: Path, guarded: dict[st
     assert (done.stdout, done.returncode) == ('"ann"\n', 0)
 
 
-def test_without_it_the_status_says_so(folder: Path, guarded: dict[str, str]) -> None:
-    assert run("call", "desk/who", "--app=./desk.py:desk", cwd=folder, **guarded).returncode == 5
-
-
 def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: dict[str, str]) -> None:
     server = shlex.join([sys.executable, "-P", "-m", "discreet", "serve", "./desk.py:desk"])
     blind = run("generate", "python", f"--server={server}", cwd=folder, **guarded)

@@ -130,8 +130,8 @@ def test_without_a_server_it_is_discreet_serve_with_the_same_framing(monkeypatch
     monkeypatch.delenv("DISCREET_LOG_LEVEL", raising=False)
     request = remote_call_of(parsed("m", "--app", "a:b", "--app", "c:d", "--root", "x", "--framing", "newline"))
     assert list(request.server) == [
-        *(sys.executable, "-P", "-m", "discreet", "serve", "a:b", "c:d"),
-        *("--dialect=plain", "--framing=newline", "--log-level=error", "--root=x"),
+        *(sys.executable, "-P", "-m", "discreet", "serve", "a:b", "c:d", "--root=x"),
+        *("--dialect=plain", "--framing=newline", "--log-level=error"),
     ]
 
 

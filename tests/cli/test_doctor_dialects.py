@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from discreet import lsp
-from discreet.cli.conversation import Finding, ListedTool, converse, faults_of, lsp_hello, undescribed, unknown_members
+from discreet.cli.conversation import Finding, ListedTool, converse, faults_of, lsp_hello, unknown_members
 from discreet.cli.main import main
 from discreet.client.dialects import DIALECTS
 from discreet.dialects.lsp.capabilities import slips
@@ -313,11 +313,6 @@ def test_what_the_providers_of_models_refuse_is_named(tool: ListedTool, server: 
     assert len(faults) == len(refused_by)
     for fault, name in zip(faults, refused_by, strict=True):
         assert name in fault
-
-
-def test_params_of_which_a_model_sees_only_the_name_are_named() -> None:
-    schema = {"properties": {"a": {"type": "string"}, "b": {"description": "The other."}}}
-    assert undescribed(ListedTool("look", "Look.", schema)) == ["a"]
 
 
 # What LSP does not have

@@ -45,14 +45,6 @@ def test_the_snapshot_stands_alone_on_stdout_whatever_the_app_prints(tmp_path: P
     assert sorted(done.stderr.splitlines()) == ["printed at import", "printed by a child", "written at import"]
 
 
-def test_a_file_gets_the_same_snapshot(tmp_path: Path) -> None:
-    write_app(tmp_path)
-    printed = schema(tmp_path, "./app.py:app").stdout
-    done = schema(tmp_path, "./app.py:app", "-o", "kept.json")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert (tmp_path / "kept.json").read_text(encoding="utf-8") == printed
-
-
 def test_an_agent_alone_has_no_operations_and_its_document_says_so(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(
         "from discreet.agents import Agent\n"
@@ -139,12 +131,6 @@ def test_what_can_t_be_read_is_wrong_usage_in_one_line(tmp_path: Path, argv: lis
     assert (done.returncode, done.stdout) == (2, "")
     assert len([line for line in done.stderr.splitlines() if line.startswith("discreet: ")]) == 1
     assert "Traceback" not in done.stderr
-
-
-def test_a_file_that_can_t_be_written_is_a_mistake(tmp_path: Path) -> None:
-    done = schema(tmp_path, "-o", "missing/kept.json")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")

@@ -101,11 +101,7 @@ async def test_params_that_a_service_cannot_take_are_named(
 
     async with serving(service, dialect=dialect, framing="content-length") as wire:
         error = (await wire.call("initialize", hello))["error"]
-        assert (error["code"], error["data"]["param"], error["data"]["received"]) == (
-            -32602,
-            "capabilities",
-            "missing",
-        )
+        assert (error["code"], error["data"]["param"], error["data"]["received"]) == (-32602, "capabilities", "missing")
 
 
 async def test_what_a_service_calls_with_wrong_params_is_its_own_fault(serving: Any) -> None:

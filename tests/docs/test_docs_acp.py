@@ -17,14 +17,10 @@ from discreet.dialects.acp.session import OWN_METHODS
 from discreet.dialects.acp.sessions import MAX_BYTES, MAX_SESSIONS
 from discreet.errors.codes import ACP_REQUEST_FAILED, ACP_RESERVED
 from support.acp_client import acp_client
+from support.pages import Page
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "acp.md").read_text(encoding="utf-8")
-PROGRAMS = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-
-
-def section(heading: str) -> str:
-    return PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+DOCUMENT = Page("docs/acp.md")
+PAGE, PROGRAMS, section = DOCUMENT.text, DOCUMENT.programs, DOCUMENT.section
 
 
 def first_cells(heading: str) -> str:

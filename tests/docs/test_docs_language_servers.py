@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,17 +13,18 @@ import pytest
 from discreet import lsp
 from discreet.daemon.documents import Documents
 from discreet.testing import in_memory
+from support.pages import Page
 from support.waits import DEADLINE_SECONDS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "language-servers.md").read_text(encoding="utf-8")
-PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+DOCUMENT = Page("docs/language-servers.md")
+PAGE = DOCUMENT.text
+PROGRAMS = [text for language, text in DOCUMENT.blocks if language == "python"]
 URI = "file:///notes.txt"
 
 
 def names(heading: str) -> set[str]:
     """The identifiers in the first cells of a section's table."""
-    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    cells = "\n".join(re.findall(r"^\| (.+?) \|", section, re.MULTILINE))
+    cells = "\n".join(row[0] for row in DOCUMENT.rows(heading))
     return set(re.findall(r"`(?:await |async with )?(\w+)", cells))
 
 

@@ -132,6 +132,8 @@ def test_what_may_be_anything_is_scrubbed_as_text() -> None:
     seen = details(Mixed(anything={"password": "hunter22", "n": [TOKEN]}, either=TOKEN, raw=b"\x00" * 3))
     assert seen["anything"] == {"password": "<redacted>", "n": ["<redacted>"]}
     assert seen["either"] == "<redacted>"
+    covered = details(Mixed(anything={"password": {"short": "hunter22"}}, either=1, raw=b""))
+    assert covered["anything"] == {"password": {"short": "<redacted>"}}
     assert details(Mixed(anything=None, either="auto", raw=b""))["either"] == "auto"
     assert details(Mixed(anything=None, either=7, raw=b""))["either"] == 7
 

@@ -11,14 +11,13 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.daemon.operations.service import Service
 from discreet.errors import OperationError
 from discreet.files import types
 from discreet.files.root import Root
@@ -28,16 +27,10 @@ from discreet.files.types import (
     MAX_READ_BYTES,
     MAX_WRITE_BYTES,
     Entry,
-    FileExists,
     FileNotFound,
     FileStat,
-    FileTooLarge,
     Listing,
     NotADirectory,
-    NotAFile,
-    NotText,
-    OutsideRoot,
-    PermissionDenied,
 )
 from support.fs import CTX, Cancelled, Request, refusal
 
@@ -76,45 +69,6 @@ def test_every_operation_has_the_documented_params_and_defaults() -> None:
         "encoding": "utf-8",
         "mode": "overwrite",
     }
-
-
-@pytest.mark.parametrize("name", ["read", "list", "stat", "search", "write"])
-def test_every_operation_can_be_described_by_json_schema(name: str) -> None:
-    operation = getattr(FileSystem, name)
-    hints = get_type_hints(operation, include_extras=True)
-    assert msgspec.json.schema(hints["return"])
-    assert all(msgspec.json.schema(hint) for param, hint in hints.items() if param not in ("ctx", "return"))
-    assert inspect.getdoc(operation)
-
-
-def test_declaring_the_methods_is_all_that_a_service_needs(fs: FileSystem) -> None:
-    service = Service("fs")
-    for name, errors in DECLARED.items():
-        declare = service.mutation if name == "write" else service.query
-        declare(errors=errors)(getattr(fs, name))
-    assert {operation.name for operation in service.operations} == {f"fs/{name}" for name in DECLARED}
-    assert all(operation.mode == "thread" and operation.description for operation in service.operations)
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "status", "facts"),
-    [
-        (FileNotFound, "FILE_NOT_FOUND", 404, ("path",)),
-        (PermissionDenied, "PERMISSION_DENIED", 403, ("path",)),
-        (NotAFile, "NOT_A_FILE", 400, ("path",)),
-        (NotADirectory, "NOT_A_DIRECTORY", 400, ("path",)),
-        (OutsideRoot, "OUTSIDE_ROOT", 403, ("path",)),
-        (FileTooLarge, "FILE_TOO_LARGE", 413, ("path", "size", "limit")),
-        (NotText, "NOT_TEXT", 415, ("path", "offset")),
-        (FileExists, "FILE_EXISTS", 409, ("path",)),
-    ],
-)
-def test_every_error_has_its_code_status_and_facts(
-    error: type[OperationError], code: str, status: int, facts: tuple[str, ...]
-) -> None:
-    definition = error.definition
-    assert (definition.code, definition.http_status, definition.retryable) == (code, status, False)
-    assert definition.details.__struct_fields__ == facts
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,7 @@ from hypothesis import strategies as st
 from discreet.errors import FailureError, InvalidParams, OperationError
 from discreet.files.root import Root
 from discreet.files.service import FileSystem
-from discreet.files.types import (
-    FileNotFound,
-    NotADirectory,
-    OutsideRoot,
-)
+from discreet.files.types import FileNotFound, NotADirectory, OutsideRoot
 from support.fs import CTX, SECRET, lay_out, refusal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="symbolic links, FIFOs and dir_fd are POSIX")

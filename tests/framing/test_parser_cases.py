@@ -84,10 +84,7 @@ CONFLICTING_BLOCKS: dict[str, tuple[str, bytes]] = {
     "in-a-dropped-block": ("malformed-header", b"a b\nContent-Length: 8\nContent-Length: 9\n\n"),
     "before-and-behind": ("malformed-header", b"Content-Length: 8\r\na b\r\nContent-Length: 9\r\n\r\n"),
     "in-one-line": ("malformed-header", b"a b Content-Length: 8\rContent-Length: 9\r\n\r\n"),
-    "duplicates": (
-        "invalid-content-length",
-        block(b"Content-Length: 8", b"X: 1", b"Content-Length: 9"),
-    ),
+    "duplicates": ("invalid-content-length", block(b"Content-Length: 8", b"X: 1", b"Content-Length: 9")),
     "duplicates-of-which-one-is-oversize": (
         "invalid-content-length",
         block(b"Content-Length: 999", b"Content-Length: 8"),
@@ -207,11 +204,7 @@ def header_faults() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield (
         "a-text-after-silence-is-a-loss-of-its-own",
         [b"a\r\n\r\n", "silence", EVIL + B],
-        [
-            "malformed-header",
-            "missing-content-length",
-            TWO,
-        ],
+        ["malformed-header", "missing-content-length", TWO],
     )
     yield "two-texts-behind-a-block", [b"a\r\n\r\n[1]\r\n[2]" + B], ["malformed-header", TWO]
     missing = "missing-content-length"

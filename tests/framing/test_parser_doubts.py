@@ -37,12 +37,7 @@ def doubts() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield (
         "bad-body-then-a-bad-type",
         [f(BAD) + b"Content-Type: a/b\r\nContent-Length: 8\r\n\r\n" + EVIL[:8] + B],
-        [
-            BAD,
-            bad,
-            "unsupported-content-type",
-            TWO,
-        ],
+        [BAD, bad, "unsupported-content-type", TWO],
     )
     yield "bad-body-then-half-a-block-and-silence", [f(BAD) + A[:9], "silence", B], [BAD, bad, TWO]
     yield "scalar-body-is-json", [f(b"12") + B], [b"12", TWO]
@@ -96,11 +91,7 @@ def time_outs() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield (
         "time-out-in-a-block-then-its-tail",
         [A[:9], "time-out", "silence", A[9:] + EVIL_FRAME, "silence", B],
-        [
-            "malformed-header",
-            "malformed-header",
-            TWO,
-        ],
+        ["malformed-header", "malformed-header", TWO],
     )
     yield "time-out-in-a-cut-body-then-a-frame", [begun, "time-out", B], [mismatch, TWO]
     yield "time-out-in-a-cut-body-then-its-tail", [begun, "time-out", TAIL + B], [mismatch, TWO]
@@ -113,11 +104,7 @@ def time_outs() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield (
         "time-out-then-silence-then-line-ends-and-a-frame",
         [begun, "time-out", "silence", b"\r\n" + A + B],
-        [
-            mismatch,
-            ONE,
-            TWO,
-        ],
+        [mismatch, ONE, TWO],
     )
     yield (
         "time-out-then-a-tail-without-end",
@@ -127,58 +114,35 @@ def time_outs() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield (
         "time-out-then-a-raw-tail",
         [begun, "time-out", "silence", b"x\r\n\r\n" + EVIL_FRAME, "silence", B],
-        [
-            mismatch,
-            mismatch,
-            TWO,
-        ],
+        [mismatch, mismatch, TWO],
     )
     yield (
         "time-out-then-the-whole-tail-then-silence",
         [begun, "time-out", TAIL, "silence", EVIL + B],
-        [
-            mismatch,
-            "missing-content-length",
-            TWO,
-        ],
+        [mismatch, "missing-content-length", TWO],
     )
     yield (
         "time-out-then-silence-then-the-whole-tail-then-silence",
         [begun, "time-out", "silence", TAIL, "silence", EVIL + B],
-        [
-            mismatch,
-            "missing-content-length",
-            TWO,
-        ],
+        [mismatch, "missing-content-length", TWO],
     )
     yield (
         "time-out-then-frames-then-a-doubt-of-another-kind",
         [begun, "time-out", A + f(BAD), "silence", EVIL + B],
-        [
-            *(mismatch, ONE, BAD, "invalid-json"),
-            *("missing-content-length", TWO),
-        ],
+        [*(mismatch, ONE, BAD, "invalid-json"), *("missing-content-length", TWO)],
     )
     yield "time-out-after-a-whole-text", [whole, "time-out", B], [mismatch, TWO]
     yield (
         "time-out-after-a-whole-text-then-junk",
         [whole, "time-out", "silence", EVIL + EVIL_FRAME, "silence", B],
-        [
-            mismatch,
-            mismatch,
-            TWO,
-        ],
+        [mismatch, mismatch, TWO],
     )
     yield "time-out-before-the-body", [b"Content-Length: 60\r\n\r\n", "time-out", EVIL + B], [mismatch, TWO]
     yield "time-out-in-an-oversize-body", [f(BIG)[:99], "time-out", B], ["oversize", TWO]
     yield (
         "time-out-in-an-oversize-body-then-its-tail",
         [f(BIG)[:99], "time-out", "silence", b"xx" + EVIL_FRAME, "silence", B],
-        [
-            "oversize",
-            "oversize",
-            TWO,
-        ],
+        ["oversize", "oversize", TWO],
     )
     yield "many-time-outs", [begun, "time-out", "silence"] * 3 + [B], [mismatch, mismatch, mismatch, TWO]
     yield "time-out-between-frames-is-none", [A, "time-out", B], [ONE, TWO]

@@ -77,11 +77,7 @@ def line_cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield (
         "time-out-then-an-oversize-line",
         [ONE[:4], "time-out", b"\n" + LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"],
-        [
-            "length-mismatch",
-            "oversize",
-            TWO,
-        ],
+        ["length-mismatch", "oversize", TWO],
     )
     yield "time-out-between-lines-is-none", [ONE + b"\n ", "time-out", TWO + b"\n"], [ONE, TWO]
 

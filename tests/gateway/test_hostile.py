@@ -16,15 +16,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from support.http_process import (
-    Client,
-    HttpDaemon,
-    http_daemon,
-    message,
-    post,
-    rpc,
-    sent,
-)
+from support.http_process import Client, HttpDaemon, http_daemon, message, post, rpc, sent
 from support.waits import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no signals")

@@ -294,10 +294,7 @@ async def test_9_5_wrong_params_have_a_bad_request(serve: Serve) -> None:
     assert error["data"][1] == {
         "@type": "type.googleapis.com/google.rpc.BadRequest",
         "fieldViolations": [
-            {
-                "field": "message.parts",
-                "description": "expected array of object with at least 1 item; received array",
-            }
+            {"field": "message.parts", "description": "expected array of object with at least 1 item; received array"}
         ],
     }
 

@@ -17,14 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from discreet import CredentialsRefused, Identity
 from discreet.daemon.operations.service import DeclarationError
 from discreet.gateway import jwt_provider
-from discreet.gateway.jwt_provider import (
-    MAX_BYTES,
-    MAX_SUBJECT,
-    MAX_TOKEN,
-    RETRY_SECONDS,
-    USABLE_SECONDS,
-    JwtProvider,
-)
+from discreet.gateway.jwt_provider import MAX_BYTES, MAX_SUBJECT, MAX_TOKEN, RETRY_SECONDS, USABLE_SECONDS, JwtProvider
 from discreet.http import asgi
 from support.issuer import (
     AUDIENCE,

@@ -543,7 +543,6 @@ def test_any_whole_float_is_the_integer_of_its_value(number: float, text: str) -
     assert (count, rest) == (int(decimal.Decimal(repr(number))), text)
 
 
-@pytest.mark.anyio
 async def test_a_call_takes_them_in_its_body_and_in_its_query(serve: Serve) -> None:
     service = Service("shop")
 

@@ -21,6 +21,8 @@ from support.works import agent as works_agent
 
 from .conftest import Serve
 
+pytestmark = pytest.mark.anyio
+
 A2A_JSON = {"content-type": "application/a2a+json"}
 V1 = {"a2a-version": "1.0"}
 POST = {**A2A_JSON, **V1}
@@ -54,7 +56,6 @@ async def task_of(client: AsgiClient, text: str = "ask") -> Any:
 # -- 11.1 the protocol --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("accept", "wanted"),
     [
@@ -81,7 +82,6 @@ async def test_11_1_answers_and_errors_are_of_the_type_that_is_asked_for(
             assert (path, status, headers["content-type"]) == (path, status, wanted)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("media_type", ["application/a2a+json", "application/json", "Application/JSON; charset=UTF-8"])
 async def test_11_1_answers_are_a2a_json_to_requests_of_either_json(serve: Serve, media_type: str) -> None:
     async with serve(agent()) as client:
@@ -91,7 +91,6 @@ async def test_11_1_answers_are_a2a_json_to_requests_of_either_json(serve: Serve
         assert (status, headers["content-type"]) == (404, "application/a2a+json")
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("headers", "status", "why"),
     [
@@ -109,7 +108,6 @@ async def test_11_1_a_body_that_is_no_json_or_too_large_is_refused(
     assert body["error"]["details"][0]["metadata"] == {"reason": why}
 
 
-@pytest.mark.anyio
 async def test_11_1_a_post_that_needs_no_body_needs_no_content_type(serve: Serve) -> None:
     async with serve(agent()) as client:
         task = await task_of(client)
@@ -121,7 +119,6 @@ async def test_11_1_a_post_that_needs_no_body_needs_no_content_type(serve: Serve
 # -- 11.2 service parameters --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_11_2_service_parameters_are_headers_of_any_case(serve: Serve) -> None:
     async with serve(agent(), provider=Tokens()) as client:
         status, _, body = await ask(client, "GET", "/tasks", headers={"AUTHORIZATION": "Bearer ann"})
@@ -131,7 +128,6 @@ async def test_11_2_service_parameters_are_headers_of_any_case(serve: Serve) -> 
         assert (status, headers["www-authenticate"], reason_of(body)) == (401, 'Bearer realm="agents"', "FORBIDDEN")
 
 
-@pytest.mark.anyio
 async def test_3_6_1_the_version_may_be_a_request_parameter(serve: Serve) -> None:
     async with serve(agent()) as client:
         status, _, _ = await client.request("GET", "/tasks?A2A-Version=1.0&pageSize=1")
@@ -180,7 +176,6 @@ def test_11_3_a_path_means_a_method_and_some_of_its_params(
     assert (found.route.method, found.params) == (method, params)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "path", ["/nothing", "/tasks/", "/a//tasks", "/a/b/tasks", "/tasks/a/b", "/message:send/x", "/v2/card"]
 )
@@ -191,7 +186,6 @@ async def test_11_3_a_path_of_nobody_is_not_found(serve: Serve, path: str) -> No
     assert (body["error"]["code"], body["error"]["status"]) == (404, "UNIMPLEMENTED")
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("verb", "path", "allowed"),
     [
@@ -212,7 +206,6 @@ async def test_11_3_a_verb_that_a_path_does_not_take_is_told_which_it_takes(
     assert allowed.partition(",")[0] in suggestion_of(body)
 
 
-@pytest.mark.anyio
 async def test_11_3_a_tenant_stands_before_the_path_and_is_kept(serve: Serve) -> None:
     async with serve(agent(push_notifications=True)) as client:
         task = (await ask(client, "POST", "/acme/message:send", v1("ask")))[2]["task"]
@@ -221,7 +214,6 @@ async def test_11_3_a_tenant_stands_before_the_path_and_is_kept(serve: Serve) ->
         assert (made["tenant"], made["taskId"]) == ("acme", task["id"])
 
 
-@pytest.mark.anyio
 async def test_11_3_what_the_path_says_counts_and_not_what_the_body_says(serve: Serve) -> None:
     async with serve(agent()) as client:
         task = await task_of(client)
@@ -230,7 +222,6 @@ async def test_11_3_what_the_path_says_counts_and_not_what_the_body_says(serve: 
             assert status == (200 if "id" in other else 400)  # canceled by the first
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("verb", ["GET", "POST"])
 async def test_11_3_2_a_subscription_is_a_get_or_a_post(serve: Serve, verb: str) -> None:
     works = Works()
@@ -247,7 +238,6 @@ async def test_11_3_2_a_subscription_is_a_get_or_a_post(serve: Serve, verb: str)
 # -- 11.4 bodies --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("body", "reason", "facts"),
     [
@@ -274,7 +264,6 @@ async def test_11_4_a_body_must_be_an_object_of_json(
 # -- 11.5 queries -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_11_5_every_type_of_param_has_its_form_in_a_query(serve: Serve) -> None:
     async with serve(agent()) as client:
         task = await task_of(client, "say end")
@@ -290,7 +279,6 @@ async def test_11_5_every_type_of_param_has_its_form_in_a_query(serve: Serve) ->
         assert "history" not in (await ask(client, "GET", f"/tasks/{task['id']}?historyLength=0"))[2]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("query", "param", "expected"),
     [
@@ -313,7 +301,6 @@ async def test_11_5_a_wrong_param_of_a_query_is_named(serve: Serve, query: str, 
     assert bad_request["fieldViolations"][0]["field"] == param
 
 
-@pytest.mark.anyio
 async def test_11_5_names_are_in_camel_case_and_others_are_ignored(serve: Serve) -> None:
     async with serve(agent()) as client:
         assert (await ask(client, "GET", "/tasks?page_size=1&colour=green"))[2]["pageSize"] == 50
@@ -322,7 +309,6 @@ async def test_11_5_names_are_in_camel_case_and_others_are_ignored(serve: Serve)
 # -- 11.6 errors --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_11_6_an_error_is_a_status_with_an_error_info(serve: Serve) -> None:
     async with serve(agent()) as client:
         task = await task_of(client, "end")
@@ -351,7 +337,6 @@ async def test_11_6_an_error_is_a_status_with_an_error_info(serve: Serve) -> Non
     }
 
 
-@pytest.mark.anyio
 async def test_11_6_a_limit_that_is_reached_is_told_with_a_time_to_wait(serve: Serve) -> None:
     works = Works()
     async with serve(agent(works), http_max_requests=1) as client, anyio.create_task_group() as tasks:
@@ -361,16 +346,12 @@ async def test_11_6_a_limit_that_is_reached_is_told_with_a_time_to_wait(serve: S
         status, headers, body = await ask(client, "GET", "/tasks")
         works.go.set()
     assert (status, headers["retry-after"], reason_of(body)) == (429, "1", "OVERLOADED")
-    assert body["error"]["details"][1] == {
-        "@type": "type.googleapis.com/google.rpc.RetryInfo",
-        "retryDelay": "1.000s",
-    }
+    assert body["error"]["details"][1] == {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.000s"}
 
 
 # -- 11.7 streams -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.anyio
 async def test_11_7_the_events_are_the_values_themselves(serve: Serve) -> None:
     body = msgspec.json.encode(v1("work say end"))
     async with serve(agent()) as client, client.open("POST", "/message:stream", body, POST) as reply:
@@ -379,7 +360,6 @@ async def test_11_7_the_events_are_the_values_themselves(serve: Serve) -> None:
     assert [[*each] for each in events] == [["task"], ["statusUpdate"], ["artifactUpdate"], ["statusUpdate"]]
 
 
-@pytest.mark.anyio
 async def test_11_7_an_error_before_the_first_event_is_a_response(serve: Serve) -> None:
     async with serve(agent()) as client:
         status, headers, body = await ask(client, "POST", "/message:stream", v1("end", UNKNOWN))
@@ -388,7 +368,6 @@ async def test_11_7_an_error_before_the_first_event_is_a_response(serve: Serve) 
         assert (status, reason_of(body)) == (404, "TASK_NOT_FOUND")
 
 
-@pytest.mark.anyio
 async def test_11_7_a_later_error_is_the_last_event_and_its_name_tells_it(serve: Serve) -> None:
     works = Works()
     received: list[bytes] = []
@@ -410,7 +389,6 @@ async def test_11_7_a_later_error_is_the_last_event_and_its_name_tells_it(serve:
 # -- What a client is told that asks for a path of nobody's --
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("path", "meant"),
     [
@@ -435,7 +413,6 @@ async def test_a_path_of_nobody_is_told_which_is_near(serve: Serve, path: str, m
     assert "xxx" not in suggestion
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("method", "path", "setting"),
     [
@@ -455,7 +432,6 @@ async def test_a_path_that_a_setting_would_serve_names_it(serve: Serve, method: 
     assert (status, setting in suggestion_of(msgspec.json.decode(answer))) == (405 if path == "/" else 404, True)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/swagger/index.html", "/openapi.yaml"])
 async def test_where_others_have_their_documents_the_own_one_is_named(serve: Serve, path: str) -> None:
     async with serve(agent(), http_operations=True) as client:
@@ -463,7 +439,6 @@ async def test_where_others_have_their_documents_the_own_one_is_named(serve: Ser
     assert (status, "GET /openapi.json" in suggestion_of(msgspec.json.decode(answer))) == (404, True)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("http_page", [False, True])
 async def test_a_second_slash_is_tolerated_as_clients_join_paths_so(serve: Serve, http_page: bool) -> None:
     async with serve(agent(), http_page=http_page) as client:

@@ -13,9 +13,9 @@ pytest.importorskip("h11")
 pytest.importorskip("jsonschema_rs")
 
 from discreet import DeclarationError, from_daemon, from_mcp, from_openapi
-from discreet.daemon.settings.imports import ImportSettings
 from discreet.gateway.openapi.document import About, document_text, openapi_document
 from discreet.imports.configured import service_of
+from discreet.imports.settings import ImportSettings
 from support.far_app import far
 from support.logged_events import logged_events
 from support.openapi_documents import OK, document

@@ -21,65 +21,40 @@ from support.waits import DEADLINE_SECONDS
 
 HOME = os.path.dirname(os.path.dirname(discreet.__file__))
 OPTIONAL = {
-    "ahocorasick_rs",
-    "colorama",
-    "h11",
-    "httpcore",
-    "certifi",
-    "httptools",
-    "httpx",
-    "rich",
-    "starlette",
-    "trio",
-    "uvicorn",
-    "uvloop",
-    "watchfiles",
+    *("ahocorasick_rs", "certifi", "colorama", "h11", "httpcore", "httptools", "httpx", "rich", "starlette", "trio"),
+    *("uvicorn", "uvloop", "watchfiles"),
 }
 OF_TOOLS = {"conftest", "setup", "sitecustomize", "usercustomize", "shop", "evil"}
 OURS = {"discreet", "a2a", "agents", "client", "daemon", "dialects", "errors", "files", "framing", "gateway", "imports"}
 NAMES = sys.stdlib_module_names | set(packages_distributions()) | OPTIONAL | OF_TOOLS | OURS
 """Whatever anything here could import, now or later, and what the settings below name."""
 
-UNSAFE = {
+HOSTILE = {
+    "switch": "true",
+    "integer": "1",
+    "seconds": "1",
+    "directory": '"."',
+    "file": '"stolen.log"',
+    "readable": '"shop.py"',
+    "word": '"evil"',
+    "words": '["*"]',
+    "tokens": f'["a:{"0" * 64}"]',
+    "files": '["key=shop.py"]',
+    "object": '"evil:obj"',
     "apps": '["shop:shop", "./evil.py:app"]',
-    "app-dir": '"."',
-    "root": '"/"',
-    "allow-write": "true",
-    "token": '["a:0"]',
-    "identity": '"evil:obj"',
-    "jwt-issuer": '"https://evil"',
-    "jwt-audience": '"evil"',
-    "jwt-jwks": '"https://evil/keys"',
-    "jwt-algorithm": '["PS256"]',
-    "credential": '["key=shop.py"]',
-    "import": '["evil=evil.json"]',
-    "import-private": "true",
+    "imports": '["evil=evil.json"]',
     "store": '"sqlite:stolen.db"',
-    "role": '"front"',
-    "max-ended-tasks": "0",
-    "ended-task-seconds": "1",
-    "push-private": "true",
+    "address": '"0.0.0.0:8000"',
+    "url": '"http://evil.example/"',
+    "keys": '"https://evil/keys"',
     "dialect": '"lsp"',
-    "framing": '"newline"',
-    "tcp": '"0.0.0.0:2087"',
-    "http": '"0.0.0.0:8000"',
-    "http-page": "true",
-    "http-metrics": "true",
-    "http-operations": "true",
-    "http-mcp": "true",
-    "otel": "true",
-    "no-stdio": "true",
-    "http-open": "true",
-    "http-url": '"http://evil.example/"',
-    "http-host": '["evil.example"]',
-    "http-origin": '["*"]',
-    "http-cert": '"shop.py"',
-    "http-key": '"shop.py"',
-    "parent-pid": "1",
-    "reload": "true",
-    "debug": "true",
-    "backend": '"trio"',
-    "log-file": '"stolen.log"',
+}
+"""Values, by their kind, that would do harm."""
+
+UNSAFE = {
+    option.key: HOSTILE.get(option.kind, f'"{option.choices[-1] if option.choices else ""}"')
+    for option in OPTIONS
+    if option.row.found_file == "no"
 }
 SETTINGS = "".join(f"{key} = {value}\n" for key, value in UNSAFE.items())
 
@@ -170,10 +145,6 @@ def test_no_verb_runs_anything_of_the_folder(words: str, folder: Path, program: 
     assert done.returncode == VERBS[words], done.stderr
     assert "Traceback" not in done.stderr
     assert not list(folder.glob("stolen*"))
-
-
-def test_the_settings_above_are_all_that_a_found_file_may_not_set() -> None:
-    assert set(UNSAFE) == {option.key for option in OPTIONS if option.row.found_file == "no"}
 
 
 @pytest.mark.parametrize("name", ["discreet.toml", "pyproject.toml"])

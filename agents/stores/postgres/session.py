@@ -149,6 +149,14 @@ _ENDED: Final = (
 """After these a session is of no use, even if it is still open."""
 
 
+def ends_session(exc: BaseException) -> bool:
+    """Whether a session is lost with this error, or of no use any more. Its connection may not know that yet.
+
+    libpq's own errors have no SQLSTATE.
+    """
+    return isinstance(exc, _ENDED) or (type(exc) is psycopg.OperationalError and exc.sqlstate is None)
+
+
 class NoAnswerError(psycopg.OperationalError):
     """The session was ended because its server did not answer."""
 
@@ -173,7 +181,7 @@ class Session:
         try:
             return work(self.connection)
         except psycopg.Error as exc:
-            if self.connection.closed or isinstance(exc, _ENDED):
+            if self.connection.closed or ends_session(exc):
                 self.close()
                 if self._stuck:
                     raise NoAnswerError from exc

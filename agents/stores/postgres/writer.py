@@ -38,7 +38,7 @@ from ..threaded_store import (
 )
 from .reader import expired_tasks
 from .schema import ALL_SCOPES, COLUMNS, COUNT_SHARDS, OWNED, AnyConnection, from_text, to_text
-from .session import RETRIED, OwnerNames, Session, former_names_held, shares_sessions, take_name
+from .session import RETRIED, OwnerNames, Session, ends_session, former_names_held, shares_sessions, take_name
 
 Link: TypeAlias = ServerLink[Session]
 
@@ -112,10 +112,10 @@ class PostgresWriter:
         self._in_doubt = None
         try:
             self._write(connection, jobs)
-        except BaseException:
+        except BaseException as exc:
             with suppress(psycopg.Error):  # a lost one is rolled back by the server
                 connection.rollback()
-            if not connection.closed:
+            if not (connection.closed or ends_session(exc)):
                 self._in_doubt = None
             raise
         self._in_doubt = None

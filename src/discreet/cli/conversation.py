@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import anyio
@@ -111,11 +112,8 @@ class DaemonLog:
 
     def findings(self) -> Iterator[Finding]:
         """Yield what the log warns of: what apps wrote to stdout, a lifespan that failed at its end, an undeclared dialect."""
-        warnings = list(self.events("warn"))
-        for line in warnings[:MAX_WARNINGS]:
+        for line in islice(self.events("warn"), MAX_WARNINGS):
             yield Finding("log", "warn", str(line))
-        if len(warnings) > MAX_WARNINGS:
-            yield Finding("log", "warn", f"{len(warnings) - MAX_WARNINGS} further warnings")
 
 
 @final
@@ -419,11 +417,6 @@ def faults_of(tool: ListedTool, server: str) -> Iterator[str]:
             yield f"the param {name} is not of 1 to 64 letters, digits, _, . and -; Anthropic refuses it"
 
 
-def undescribed(tool: ListedTool) -> list[str]:
-    """Return the params of which a model sees only the name and the type."""
-    return [name for name, schema in tool.params.items() if isinstance(schema, dict) and "description" not in schema]
-
-
 async def _talk_mcp(conversation: Conversation) -> None:
     hello = {"protocolVersion": LEGACY_REVISIONS[-1], "clientInfo": CLIENT, "capabilities": {}}
     welcome: _Welcome = await conversation.ask("initialize", hello, type=_Welcome)
@@ -458,8 +451,6 @@ async def _note_tools(conversation: Conversation, server: str) -> None:
         facts = f"tool {_shown(tool.name)}: {_size(tool.input_schema)} bytes of input schema"
         if tool.output_schema is not None:
             facts += f", {_size(tool.output_schema)} of output schema"
-        if bare := undescribed(tool):
-            facts += f"; without a description: {_listed(bare)}"
         faults = list(faults_of(tool, server))
         conversation.note("; ".join([facts, *faults]), "warn" if faults else "ok")
     total = f"{len(texts)} tools, {sum(map(_size, texts))} bytes as a host reads them"
@@ -486,16 +477,6 @@ def _size(value: Any) -> int:  # Any: JSON
     return len(msgspec.json.encode(value))
 
 
-class _Modes(Struct, frozen=True, rename="camel"):
-    available_modes: list[_Entry] = []
-
-
-class _Session(Struct, frozen=True, rename="camel"):
-    session_id: str
-    modes: _Modes | None = None
-    config_options: list[_Entry] | None = None
-
-
 async def _talk_acp(conversation: Conversation) -> None:
     hello = {"protocolVersion": PROTOCOL_VERSION, "clientInfo": CLIENT, "clientCapabilities": {}}
     welcome: _Welcome = await conversation.ask("initialize", hello, type=_Welcome)
@@ -510,20 +491,16 @@ async def _talk_acp(conversation: Conversation) -> None:
 
     conversation.peer.on_notification("session/update", update)
     try:
-        session: _Session = await conversation.ask("session/new", {"cwd": os.getcwd(), "mcpServers": []}, type=_Session)
+        session = await conversation.ask("session/new", {"cwd": os.getcwd(), "mcpServers": []}, type=dict[str, Any])
     except RemoteError as exc:
         if exc.error.code != AUTHENTICATION_REQUIRED or not methods:
             raise
         return conversation.note("session/new wants the user to sign in before", "warn")
     conversation.note("session/new opens a session")
-    if session.modes is not None:
-        conversation.note(f"modes: {_listed(mode.id for mode in session.modes.available_modes)}")
-    if session.config_options:
-        conversation.note(f"options: {_listed(option.id for option in session.config_options)}")
     await conversation.settle("_discreet/settle")
     for command in commands:
         conversation.note(f"command /{_shown(command.name)}")
-    await conversation.ask("session/close", {"sessionId": session.session_id})
+    await conversation.ask("session/close", {"sessionId": session.get("sessionId")})
 
 
 def _said(capabilities: dict[str, Any], path: str = "") -> list[str]:

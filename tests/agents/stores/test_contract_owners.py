@@ -75,14 +75,6 @@ async def test_owner_requests_are_taken_once_and_in_order(store: TaskStore) -> N
     assert list(await store.take_owner_requests()) == [OwnerRequest("u", CANCEL)]
 
 
-async def test_owner_requests_are_deleted_when_the_task_has_no_owner(store: TaskStore) -> None:
-    await commit_all(store, to_create(a_task("t"), owner=store.owner_id))
-    assert await store.send_owner_request(OwnerRequest("t", CANCEL))
-    await commit_all(store, change_to(a_task("t"), 1))
-    await commit_all(store, change_to(a_task("t"), 1, owner=store.owner_id))
-    assert list(await store.take_owner_requests()) == []
-
-
 async def test_own_tasks_are_not_orphans(store: TaskStore) -> None:
     await commit_all(store, to_create(a_task("t"), owner=store.owner_id))
     assert list(await store.list_orphans()) == []

@@ -89,12 +89,3 @@ async def test_an_orphan_is_taken_over_by_exactly_one_daemon(shared: NewStore) -
         assert list(await one.list_orphans()) == list(await other.list_orphans()) == ["u"]
         assert list(await loser.take_owner_requests()) == []
         assert list(await winner.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
-
-
-async def test_an_owner_request_reaches_the_owner_of_the_task(pair: Pair) -> None:
-    ours, theirs = pair
-    await commit_all(ours, change(a_task("t"), owner=ours.owner_id))
-    assert await theirs.send_owner_request(OwnerRequest("t", CANCEL))
-    assert list(await theirs.take_owner_requests()) == []
-    assert list(await ours.take_owner_requests()) == [OwnerRequest("t", CANCEL)]
-    assert list(await ours.take_owner_requests()) == []

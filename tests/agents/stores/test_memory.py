@@ -18,7 +18,6 @@ from discreet.a2a.types import (
     Message,
     MessageAdded,
     Part,
-    PushConfig,
     Role,
     StatusChanged,
     Task,
@@ -31,11 +30,7 @@ from discreet.a2a.types import (
 )
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (
-    CANCEL,
-    CommitConflict,
     LogTruncatedError,
-    OwnerRequest,
-    PushTarget,
     StoreFull,
 )
 from discreet.agents.stores.memory import MemoryStore, StoreLimits, TaskIndex
@@ -58,38 +53,6 @@ async def listed_ids(store: MemoryStore) -> list[str]:
     return [task.id for task in (await store.list(TaskQuery(scope="me", page_size=100))).tasks]
 
 
-async def test_too_many_ended_tasks_evict_the_oldest() -> None:
-    store = MemoryStore(StoreLimits(retention=Retention(3)))
-    await store.commit([change(a_task("live", WORKING)), change(a_task("parked", ASKING))])
-    for n in range(6):
-        await store.commit([change(a_task(f"{n}"))])
-    assert await listed_ids(store) == ["5", "4", "3", "parked", "live"]
-    assert await store.load("2") is None
-    assert (await store.list(TaskQuery(scope="me", state=COMPLETED))).total_size == 3
-
-
-async def test_the_age_of_a_task_counts_from_its_end() -> None:
-    store = MemoryStore(StoreLimits(retention=Retention(2)))
-    await store.commit([change(a_task("old", WORKING))])
-    await store.commit([change(a_task("1")), change(a_task("2"))])
-    await store.commit([change(a_task("old"), MessageAdded(Message("m", Role.USER, (Part(text=""),))), expected=1)])
-    assert await listed_ids(store) == ["old", "2"]
-
-
-async def test_old_ended_tasks_are_evicted_even_without_further_commits() -> None:
-    time = 0.0
-    store = MemoryStore(StoreLimits(retention=Retention(max_seconds=60)), clock=lambda: time)
-    await store.commit([change(a_task("1")), change(a_task("live", WORKING))])
-    time = 50.0
-    await store.commit([change(a_task("2"))])
-    time = 60.0
-    assert await listed_ids(store) == ["2", "live", "1"]
-    time = 60.5
-    assert await store.load("1") is None
-    time = 1e9
-    assert await listed_ids(store) == ["live"]
-
-
 async def test_ended_tasks_that_are_too_large_together_are_evicted() -> None:
     store = MemoryStore(StoreLimits(ended_bytes=10_000))
     await store.commit([change(a_task("live", WORKING, "x" * 50_000))])
@@ -99,18 +62,6 @@ async def test_ended_tasks_that_are_too_large_together_are_evicted() -> None:
     grown = a_task("2", text="x" * 6000)
     await store.commit([change(grown, expected=1)])
     assert await listed_ids(store) == ["3", "2", "live"]
-
-
-async def test_push_targets_and_owner_requests_are_deleted_with_their_task() -> None:
-    store = MemoryStore(StoreLimits(retention=Retention(1)))
-    await store.commit([change(a_task("1"), owner=store.owner_id)])
-    assert await store.put_push_target("1", PushTarget(PushConfig("https://example.org", "p"), "1.0"))
-    assert await store.send_owner_request(OwnerRequest("1", CANCEL))
-    await store.commit([change(a_task("2"))])
-    assert list(await store.load_push_targets("1")) == []
-    assert list(await store.take_owner_requests()) == []
-    (refusal,) = await store.commit([change(a_task("1"), MessageAdded(Message("m", Role.USER, (Part(),))), expected=1)])
-    assert isinstance(refusal, CommitConflict) and refusal.generation == 0
 
 
 async def test_a_full_store_refuses_new_tasks_until_one_ends() -> None:

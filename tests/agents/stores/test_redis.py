@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import msgspec
 import pytest
 
 from discreet.a2a.types import PushConfig, TaskQuery, TaskState
@@ -379,3 +380,25 @@ async def test_a_store_that_the_server_has_forgotten_is_begun_anew_and_the_log_s
         assert await ours.load("t") is None
         assert sum((await ours.count()).values()) == 2
         assert [*await theirs.list_owned()] == [theirs.owner_id]
+
+
+# -- names that look like others, and entries that nothing belongs to ------------------------------------------
+
+
+async def test_a_name_that_looks_like_another_callers_context_shows_nothing_of_it(new_store: NewStore) -> None:
+    async with opened(new_store()) as store:
+        assert list(await store.commit([msgspec.structs.replace(change(a_task("t")), scope="bob")])) == [None]
+        for scope in ("3:bob:context", ":3:bob:context", "bob:context"):
+            assert (await store.list(TaskQuery(scope=scope))).total_size == 0
+        assert (await store.list(TaskQuery(scope="bob", context_id="context"))).total_size == 1
+
+
+async def test_entries_of_the_queue_without_a_task_keep_no_task_waiting(
+    new_store: NewStore, url: str, redis_server: Server
+) -> None:
+    async with opened(new_store()) as store:
+        assert list(await store.commit([change(a_task("t"), owner=QUEUED)])) == [None]
+        redis_server.ask("ZADD", key(url, f"owned:{QUEUED}"), "-2", "nobody's", "-1", "neither")
+        claimed = [list(await store.claim(1)) for _ in range(3)]
+        assert claimed == [[], [], ["t"]]
+        assert await store.count_queued() == 0

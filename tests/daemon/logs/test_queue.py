@@ -21,20 +21,6 @@ def names(logger: Logger) -> list[str]:
     return [event.name for event in drained(logger.queue)]
 
 
-def test_events_come_out_in_the_order_in_which_they_were_put() -> None:
-    queue = LogQueue()
-    for number in range(100):
-        queue.put(20, "e", {"n": number})
-    assert [event.fields["n"] for event in drained(queue)] == list(range(100))
-
-
-def test_too_many_events_are_refused_and_counted() -> None:
-    queue = LogQueue()
-    for _ in range(MAX_EVENTS + 7):
-        queue.put(20, "e", {})
-    assert (len(queue), queue.refused) == (MAX_EVENTS, 7)
-
-
 def test_too_many_bytes_are_refused_and_counted() -> None:
     queue = LogQueue()
     for _ in range(20):
@@ -47,15 +33,6 @@ def test_bytes_in_containers_count_as_bytes() -> None:
     for _ in range(MAX_EVENTS):
         queue.put(20, "e", {"list": ["x" * 1000] * 60})
     assert queue.refused > 0
-
-
-def test_an_event_knows_how_many_were_refused_before_it() -> None:
-    queue = LogQueue()
-    for _ in range(MAX_EVENTS + 3):
-        queue.put(20, "e", {})
-    assert queue.get() is not None
-    queue.put(20, "after", {})
-    assert [event.refused for event in drained(queue)][-2:] == [0, 3]
 
 
 def test_room_comes_back_as_events_leave() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discreet.daemon.settings import UsageError
-from discreet.daemon.settings.imports import ImportSettings
+from discreet.imports.settings import ImportSettings
 from support.command_lines import load_settings
 
 NAMED = ["--config=discreet.toml"]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, resolve_settings
-from discreet.daemon.settings.imports import ImportSettings
 from discreet.flags import FlagParser, add_setting_flags, from_flags, to_argv
+from discreet.imports.settings import ImportSettings
 from support.command_lines import load_settings
 
 HERE = "/"

@@ -47,10 +47,7 @@ BOOK = {"uri": "n", "notebookType": "j", "version": 1, "metadata": {"k": 1}, "ce
 
 NOTIFICATIONS: dict[str, Any] = {
     "textDocument/didOpen": {"textDocument": TEXT},
-    "textDocument/didChange": {
-        "textDocument": {"uri": "a", "version": 2},
-        "contentChanges": [EDIT, {"text": "q😀"}],
-    },
+    "textDocument/didChange": {"textDocument": {"uri": "a", "version": 2}, "contentChanges": [EDIT, {"text": "q😀"}]},
     "textDocument/didClose": {"textDocument": {"uri": "a"}},
     "notebookDocument/didOpen": {"notebookDocument": BOOK, "cellTextDocuments": [{**TEXT, "uri": "c"}]},
     "notebookDocument/didChange": {"notebookDocument": {"uri": "n", "version": 2}, "change": CHANGE},

@@ -68,12 +68,7 @@ async def answer(wire: Any) -> tuple[str, Any]:
 
 @pytest.mark.parametrize(
     ("before", "after", "taken_back", "registered"),
-    [
-        ("*.a", "*.a", False, None),
-        ("*.a", "*.b", True, "*.b"),
-        ("*.a", None, True, None),
-        (None, "*.b", False, "*.b"),
-    ],
+    [("*.a", "*.a", False, None), ("*.a", "*.b", True, "*.b"), ("*.a", None, True, None), (None, "*.b", False, "*.b")],
 )
 async def test_after_a_reload_the_client_has_what_is_declared_now_registered_once(
     serving: Any, wire_class: Any, before: str | None, after: str | None, taken_back: bool, registered: str | None

@@ -176,12 +176,7 @@ async def test_a_command_has_the_name_that_it_is_given(serving: Any) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "outcome"),
-    [
-        ([], "all: "),
-        (["u"], "u: "),
-        (["u", 1, 2, 3], "u: 1,2,3"),
-        (["u", 1, "x"], "arguments.numbers[1]"),
-    ],
+    [([], "all: "), (["u"], "u: "), (["u", 1, 2, 3], "u: 1,2,3"), (["u", 1, "x"], "arguments.numbers[1]")],
 )
 async def test_a_command_may_take_any_number_of_arguments(serving: Any, arguments: Any, outcome: str) -> None:
     service = Service("todo", dialect="lsp")

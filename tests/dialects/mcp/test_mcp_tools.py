@@ -504,7 +504,6 @@ class Refused(OperationError, code="REFUSED"):
     why: str
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("returns", "value"),
     [

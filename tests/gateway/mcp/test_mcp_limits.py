@@ -111,18 +111,7 @@ async def test_garbage_is_refused_and_nothing_breaks(serve: Serve, works: Works)
             case 1:
                 return [value(depth - 1) for _ in range(chance.randrange(3))]
             case _:
-                keys = (
-                    "jsonrpc",
-                    "id",
-                    "method",
-                    "params",
-                    "result",
-                    "error",
-                    "_meta",
-                    "name",
-                    "uri",
-                    "protocolVersion",
-                )
+                keys = "jsonrpc id method params result error _meta name uri protocolVersion".split()
                 return {key: value(depth - 1) for key in chance.sample(keys, chance.randrange(6))} | {"jsonrpc": "2.0"}
 
     async with serve(works.service, **SERVED) as client:

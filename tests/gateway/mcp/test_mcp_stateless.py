@@ -41,10 +41,7 @@ async def test_a_request_needs_no_session_and_begins_none(serve: Serve, works: W
 async def test_there_is_nothing_to_listen_to_and_nothing_to_delete(serve: Serve, works: Works) -> None:
     async with serve(works.service, **SERVED) as client:
         ours = McpHttp(client, MODERN)
-        for answer in (
-            await ours.get(mcp_protocol_version=MODERN),
-            await ours.delete(mcp_protocol_version=MODERN),
-        ):
+        for answer in (await ours.get(mcp_protocol_version=MODERN), await ours.delete(mcp_protocol_version=MODERN)):
             assert (answer.status, answer.headers["allow"]) == (405, "POST")
 
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from discreet import DeclarationError, Service, from_daemon, from_openapi
 from discreet.client.errors import MethodNotFound
 from discreet.compatibility.changes import additions, breaking_changes
-from discreet.daemon.settings.imports import ImportSettings
 from discreet.gateway.openapi.document import About, document_text, openapi_document
 from discreet.imports.configured import service_of
+from discreet.imports.settings import ImportSettings
 from discreet.schemas.documents import Snapshot, snapshot
 from discreet.testing import in_memory
 from support.far_app import far

@@ -12,13 +12,14 @@ import pytest
 
 from discreet.errors import Failure, FailureError, Internal, Unavailable
 from discreet.imports.http.model import Reply
-from discreet.imports.http.upstream import MAX_RESPONSE_BYTES
+from discreet.imports.http.upstream import HttpLimits
 from support.logged_events import LoggedEvents
 from support.raw_upstream import Conversation, called, context, opened, operation, response, serving
 from support.waits import until
 
 pytestmark = pytest.mark.anyio
 
+MAX_RESPONSE_BYTES = HttpLimits().response_bytes
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 MIB = 1024 * 1024
 

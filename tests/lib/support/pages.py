@@ -30,8 +30,8 @@ class Page:
 
     def section(self, heading: str) -> str:
         """What stands below a heading, up to the next one of its level or above."""
-        level, text = re.split(rf"^(#+) {re.escape(heading)}\n", self.text, maxsplit=1, flags=re.MULTILINE)[1:]
-        return re.split(rf"^#{{1,{len(level)}}} ", text, maxsplit=1, flags=re.MULTILINE)[0]
+        level, text = re.split(rf"^(##+) {re.escape(heading)}\n", self.text, maxsplit=1, flags=re.MULTILINE)[1:]
+        return re.split(rf"^#{{2,{len(level)}}} ", text, maxsplit=1, flags=re.MULTILINE)[0].strip()  # "# " is a comment
 
     def rows(self, heading: str) -> list[list[str]]:
         """The cells of the tables below a heading, without the head of the first."""

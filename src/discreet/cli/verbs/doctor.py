@@ -16,7 +16,6 @@ from ...client.dialects import DIALECTS
 from ...daemon import plugins
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.settings import OPTIONS, Resolved, Settings, UsageError, resolve_here
-from ...daemon.settings.imports import ImportSettings
 from ...daemon.settings.option import without_password
 from ...daemon.settings.resolution import unknown_variables
 from ...errors.printable import printable
@@ -191,7 +190,7 @@ def _shown(value: object) -> str:
         case bool():
             return str(value).lower()
         case tuple():
-            return ", ".join(each.shown if isinstance(each, ImportSettings) else str(each) for each in value) or "none"
+            return ", ".join(str(getattr(each, "shown", each)) for each in value) or "none"
         case None:
             return "none"
         case "":

@@ -1,18 +1,18 @@
 """What a settings file says of the operations that are imported: a table `[import.NAME]` each. Reads no document."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from ...errors.decoders import convert
-from ...errors.nearest import nearest_hint
-from ...errors.printable import cut
+from ..daemon.settings.option import UsageError
+from ..errors.decoders import convert
+from ..errors.nearest import nearest_hint
+from ..errors.printable import cut
 
 Command: TypeAlias = tuple[str, ...]
-URL_SCHEMES: Final = ("http://", "https://")
 _MAX_SHOWN: Final = 200
 """Characters of a name in a message."""
 
@@ -73,44 +73,44 @@ _EXPECTED: Final[Mapping[str, str]] = {
 } | {"openapi": "a file or a URL"}
 
 
-class WrongImport(ValueError):
-    """What is wrong with an import: `.NAME.KEY: PROBLEM`, to be put behind the key of the table that it stands in."""
+def read_imports(value: Any, directory: str, source: str) -> tuple[ImportSettings, ...] | None:  # Any: TOML
+    """Read the setting `import`: a list of `NAME=SOURCE`, or tables by their names. None for a value of another form.
+
+    Raises `UsageError`, which names the `source`.
+    """
+    if isinstance(value, dict):
+        return tuple(_import_of_table(name, value[name], directory, f"{source}.{name}") for name in value) or None
+    return _imports_of_words(value, directory, source) if isinstance(value, list) else None
 
 
-def imports_of_flags(words: Sequence[Any], directory: str) -> tuple[ImportSettings, ...] | None:  # Any: also TOML
-    """The imports that `NAME=SOURCE` stand for, all of whose operations are exposed; None where one is another text. Raises
-    `WrongImport`."""
+def _imports_of_words(words: list[Any], directory: str, source: str) -> tuple[ImportSettings, ...] | None:
+    """The imports of `NAME=SOURCE`, all of whose operations are exposed."""
     found: dict[str, ImportSettings] = {}
     for word in words:
-        name, _, source = word.partition("=") if isinstance(word, str) else ("", "", "")
-        if not (name and source):
+        name, _, place = word.partition("=") if isinstance(word, str) else ("", "", "")
+        if not (name and place):
             return None
         if name in found:
-            raise WrongImport(f": import {cut(name, _MAX_SHOWN)} is given twice")
-        found[name] = ImportSettings(name=name, openapi=_absolute(source, directory), expose=True)
+            raise UsageError(f"{source}: import {cut(name, _MAX_SHOWN)} is given twice")
+        found[name] = ImportSettings(name=name, openapi=_absolute(place, directory), expose=True)
     return tuple(found.values())
 
 
-def imports_of_tables(tables: Mapping[str, Any], directory: str) -> tuple[ImportSettings, ...]:  # Any: TOML
-    """The imports of these tables by their names. Raises `WrongImport`."""
-    return tuple(_import_of_table(name, table, directory) for name, table in tables.items())
-
-
-def _import_of_table(name: str, table: Any, directory: str) -> ImportSettings:
+def _import_of_table(name: str, table: Any, directory: str, source: str) -> ImportSettings:
     if not isinstance(table, dict):
-        raise WrongImport(f".{name}: expected a table")
+        raise UsageError(f"{source}: expected a table")
     given = {key.replace("-", "_"): value for key, value in table.items()}
     for key, value in given.items():
         if key not in _EXPECTED:
-            raise WrongImport(f".{name}.{key}: unknown key{nearest_hint(key, list(_EXPECTED))}")
+            raise UsageError(f"{source}.{key}: unknown key{nearest_hint(key, list(_EXPECTED))}")
         try:
             convert({key: value}, ImportSettings)
         except msgspec.ValidationError:
-            raise WrongImport(f".{name}.{key}: expected {_EXPECTED[key]}") from None
+            raise UsageError(f"{source}.{key}: expected {_EXPECTED[key]}") from None
     made: ImportSettings = convert(given | {"name": name}, ImportSettings)
     is_command = any(source and not _is_url(source) for source in (made.mcp, made.daemon))
     if problem := _problem(made, given, is_command=is_command):
-        raise WrongImport(f".{name}{problem}")
+        raise UsageError(f"{source}{problem}")
     return msgspec.structs.replace(
         made,
         openapi=_absolute(made.openapi, directory) if made.openapi else "",
